@@ -103,7 +103,7 @@ class DockerEngine(Engine):
             )
         )
         exec_id = str(created["Id"])
-        stream = await attach(api, exec_id)
+        stream = await attach(api, f"exec/{exec_id}/start")
         return DockerProcess(stream, lambda: self.call(_exit_status, api, exec_id))
 
     async def changes(self, container: str) -> Mapping[str, Change] | None:
@@ -126,8 +126,9 @@ class DockerEngine(Engine):
 
     async def _start(self, image: str) -> str:
         async with self._creating:
-            container = await self.call(self._containers.start, image)
+            container = await self.call(self._containers.create, image)
             try:
+                await self._begin(container)
                 files = await self.call(self._containers.hidden_files, image)
                 if files is not None:
                     await self._unpack(container, files)
@@ -135,6 +136,17 @@ class DockerEngine(Engine):
                 self._spawn_task(self._remove(container))
                 raise
             return container
+
+    async def _begin(self, container: str) -> None:
+        """Start a container, and wait until its first process is ready. Raises EnvironmentFault."""
+        api = self._containers.client.api
+        async with within(_CREATE_S, "starting a container"):
+            stream = await attach(api, f"containers/{container}/attach?stream=1&stdout=1")
+            try:
+                await self.call(api.start, container)
+                await stream.read()
+            finally:
+                stream.close()
 
     async def _unpack(self, container: str, files: bytes) -> None:
         """Fill the tmpfs mounts with the image's files. Raises EnvironmentFault."""

@@ -1,4 +1,4 @@
-"""The stream of one Docker exec, read and written without blocking.
+"""The streams of a Docker exec, or of a container's first process, read and written without blocking.
 
 Docker's attach protocol: after the HTTP upgrade the connection has raw input in one direction and frames in the other,
 each of an 8-byte header (stream number, three zeros, length as big-endian 32 bits) and a payload.
@@ -93,11 +93,11 @@ async def reach() -> None:
     writer.transport.abort()
 
 
-async def attach(api: "docker.APIClient", exec_id: str) -> Stream:
-    """Start an exec and take over its connection. Raises EnvironmentFault."""
+async def attach(api: "docker.APIClient", path: str) -> Stream:
+    """Post to a path that attaches (`exec/ID/start`), and take over the connection. Raises EnvironmentFault."""
     body = json.dumps({"Detach": False, "Tty": False}).encode()
     head = (
-        f"POST /v{api.api_version}/exec/{exec_id}/start HTTP/1.1\r\nHost: docker\r\nContent-Type: application/json\r\n"
+        f"POST /v{api.api_version}/{path} HTTP/1.1\r\nHost: docker\r\nContent-Type: application/json\r\n"
         f"Connection: Upgrade\r\nUpgrade: tcp\r\nContent-Length: {len(body)}\r\n\r\n"
     )
     reader, writer = await _connect()
@@ -105,7 +105,7 @@ async def attach(api: "docker.APIClient", exec_id: str) -> Stream:
         writer.write(head.encode() + body)
         answer = await reader.readuntil(b"\r\n\r\n")
         if answer.split(b" ", 2)[1] not in (b"101", b"200"):
-            raise EnvironmentFault(f"Docker: exec refused: {(await reader.read(500)).decode(errors='replace')}")
+            raise EnvironmentFault(f"Docker: {path} refused: {(await reader.read(500)).decode(errors='replace')}")
     except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
         writer.transport.abort()
         raise EnvironmentFault(f"Docker: the connection broke: {error}") from error

@@ -440,6 +440,17 @@ async def test_a_container_is_hardened(client: docker.DockerClient) -> None:
 
 
 @pytest.mark.docker
+async def test_a_container_without_a_network_reaches_itself_by_name_and_knows_no_other_host() -> None:
+    connect = (
+        "import socket; s = socket.create_server(('127.0.0.1', 0)); "
+        "c = socket.create_connection(('localhost', s.getsockname()[1])); print('connected')"
+    )
+    async with entered(make("docker")) as engine, engine.sandbox() as box:
+        assert await output(box, f'python3 -c "{connect}"') == "connected\n"
+        assert await output(box, "stat -c %a /etc/hosts /etc/resolv.conf; cat /etc/resolv.conf") == "644\n644\n"
+
+
+@pytest.mark.docker
 async def test_a_container_without_an_owner_ends_by_itself(client: docker.DockerClient) -> None:
     short = SandboxLimits.model_construct(**{**LIMITS.model_dump(), "max_age_s": 1})
     async with entered(make("docker", short)) as engine:

@@ -11,7 +11,8 @@ from proctor.sandbox.docker_containers import Containers, Network
 def test_the_network_is_the_one_that_is_asked_for(network: Network) -> None:
     client = docker.DockerClient(base_url="unix:///nowhere", version="1.41")
     assert Containers(client, "image", SandboxLimits())._options()["network_mode"] == "none"
-    assert Containers(client, "image", SandboxLimits(), network=network)._options()["network_mode"] == network
+    options = Containers(client, "image", SandboxLimits(), network=network)._options()
+    assert (options["network_mode"], options["network_disabled"]) == (network, network == "none")
     client.close()
 
 
