@@ -1,4 +1,7 @@
-"""The acceptance list of the OS environment: one test per line of its specification, then its table of bad inputs."""
+"""The acceptance list of the OS environment: one test per line of its specification, then its table of bad inputs.
+
+Lines 4 and 11 are in test_gold.py.
+"""
 
 import asyncio
 import contextlib
@@ -119,11 +122,6 @@ async def play_all(environment: OperatingSystem, agents: dict[str, Agent], worke
         return dict(zip(agents, await asyncio.gather(*map(one, agents)), strict=True))
 
 
-async def gold(environment: OperatingSystem) -> dict[str, Finish]:
-    agents: dict[str, Agent] = {s: PolicyAgent(environment.reference(s)) for s in environment.samples()}
-    return await play_all(environment, agents)
-
-
 def failed(finishes: dict[str, Finish]) -> list[str]:
     return [sample for sample, finish in finishes.items() if finish.score != 1.0]
 
@@ -167,24 +165,6 @@ async def test_03_the_examples_pass_the_check_pipeline(data: Path, least: int) -
 
     async with environment.lifespan():
         assert sum(await asyncio.gather(*map(passes, range(len(records))))) >= least
-
-
-async def test_04_and_11_gold_scores_25_in_compat_within_a_minute() -> None:
-    loop = asyncio.get_running_loop()
-    started = loop.time()
-    environment = dev()
-    finishes = await gold(environment)
-    assert failed(finishes) == [sample(8)]
-    assert finishes[sample(8)].metrics["passed_errata"] == 1.0
-    summary = environment.summarize(list(finishes.values()))
-    assert (summary.primary, summary.metrics["acc"], summary.metrics["coverage"]) == ("acc", 25 / 26, 1.0)
-    assert loop.time() - started < slowly(60)
-
-
-async def test_04_gold_scores_26_in_errata() -> None:
-    finishes = await gold(dev(profile="errata"))
-    assert failed(finishes) == []
-    assert [s for s, finish in finishes.items() if not finish.metrics["passed_compat"]] == [sample(6), sample(8)]
 
 
 @pytest.mark.parametrize(

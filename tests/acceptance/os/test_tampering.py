@@ -20,7 +20,7 @@ from proctor.sandbox.docker_engine import DockerEngine, DockerSandbox
 from proctor.session.play import PolicyAgent
 from proctor.session.play import play_to_finish as play
 from proctor.types import Finish
-from tests.acceptance.os.test_acceptance import IMAGE, Script, bash, dev, failed, gold, sample
+from tests.acceptance.os.test_acceptance import IMAGE, Script, bash, dev, sample
 from tests.pace import slowly
 
 pytestmark = [pytest.mark.docker, pytest.mark.shared]
@@ -221,12 +221,6 @@ async def test_compiled_python_of_the_agent_is_not_run(strict: OperatingSystem) 
     agent = Script(bash(forge), "Act: answer(77)")
     assert (await play(strict, "dev-dev-00000", agent)).metrics["passed_compat"] == 0.0
     assert agent.told[1] == EMPTY  # the forgery works where compiled files are read
-
-
-async def test_gold_is_never_flagged() -> None:
-    finishes = await gold(dev(profile="strict"))
-    assert failed(finishes) == [sample(8)]
-    assert [finish.detail["tampered"] for finish in finishes.values()] == [[]] * 26
 
 
 COUNTS = {
