@@ -1,6 +1,6 @@
 """The reference on the published samples, on Docker, in each profile and protocol.
 
-The numbers are those of the lists for this environment and for function calls. What several tests look at is played once.
+The numbers are those of the lists for this environment and for function calls. Equal plays are played once.
 """
 
 import asyncio
