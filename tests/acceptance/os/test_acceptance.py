@@ -105,7 +105,7 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 async def quick() -> AsyncIterator[OperatingSystem]:
     """The dev split with a time limit of about a second a command."""
-    environment = dev(command_limit_s=LIMIT_S)
+    environment = dev(command_limit_s=LIMIT_S, pool=0)
     async with environment.lifespan():
         yield environment
     assert remaining() == []
@@ -425,7 +425,7 @@ async def test_a_replaced_interpreter_fools_only_checkers_inside(strict: str, sc
 
 
 async def test_a_host_side_check_accepts_what_is_right() -> None:
-    environment = dev(strict_check="outside")
+    environment = dev(strict_check="outside", pool=0)
     agents: dict[str, Agent] = {s: PolicyAgent(environment.reference(s)) for s in map(sample, (6, 8, 13, 21))}
     assert failed(await play_all(environment, agents)) == [sample(8)]
 
