@@ -9,7 +9,8 @@ from typing import NamedTuple
 import pytest
 
 from environments.operating_system.environment import OperatingSystem
-from proctor.environment import Agent, PolicyAgent
+from proctor.environment import Agent
+from proctor.session.play import PolicyAgent
 from proctor.types import Finish
 from tests.acceptance.os.test_acceptance import dev, failed, play_all, sample
 from tests.pace import slowly
