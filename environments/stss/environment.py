@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -283,7 +283,7 @@ class Stss(Environment):
 
     @cached_property
     def _data(self) -> Data:
-        return Data(self.data or SHIPPED)
+        return Data(self.data) if self.data else _shipped()
 
     @cached_property
     def _tasks(self) -> Mapping[str, SocialTask]:
@@ -299,6 +299,12 @@ class Stss(Environment):
             return tasks
         self._meetings.update(by_task(self.scenarios or SHIPPED / "scenarios.json", tasks))
         return {name: task for name, task in tasks.items() if name in self._meetings}
+
+
+@cache
+def _shipped() -> Data:
+    """The data that comes with Proctor, read once in a process."""
+    return Data(SHIPPED)
 
 
 def _packed(event_log: EventLog, task: SocialTask, world: TownMap) -> str:

@@ -13,6 +13,8 @@ from environments.stss.language.dialogue import dialogue
 from environments.stss.language.judge import SlotJudge
 
 TOWN = Data(SHIPPED).town
+BASES = {task.category: task for task in map(Stss().task, Stss().samples())}
+"""The last shipped task of each category."""
 PERFORMER, GUEST = "Ada Birch", "Ben Osei"
 FLOORS = {"development": 28, "test": 15}
 """Of 30 fully agreed talks. Measured: 30 and 17. Issue 21 wants 27 of the test half, which these rules do not reach."""
@@ -25,8 +27,7 @@ def labelled(half: str) -> list[Labels]:
 
 def task_of(talk: Labels) -> SocialTask:
     """A task whose goal is what was agreed; the shipped tasks are all of the second day."""
-    samples = {Stss().task(sample).category: Stss().task(sample) for sample in Stss().samples()}
-    base, slots, category = samples[talk["category"]], talk["slots"] or {}, talk["category"]
+    base, slots, category = BASES[talk["category"]], talk["slots"] or {}, talk["category"]
     timed = slots.get("start") and (category in ("public", "online") or slots["day"] == "2023-02-13")
     placed = category in ("public", "companions", "help")
     goals = tuple(
