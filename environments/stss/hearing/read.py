@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from environments.stss.hearing.activities.activity import Phrase, activity
@@ -67,7 +68,12 @@ def recognise(text: str, situation: Situation) -> Recognised:
 
 
 def read(text: str, situation: Situation) -> InvitationSlots:
-    """The slots of one utterance."""
+    """The slots of one utterance. The last ones are kept, since a talk is read again at each of its turns."""
+    return _read(text, situation._replace(before=tuple(situation.before)))
+
+
+@lru_cache(maxsize=4096)
+def _read(text: str, situation: Situation) -> InvitationSlots:
     found = recognise(text, situation)
     text, place, clock = found.text, found.place, found.clock
     if _is_a_story(text, situation):

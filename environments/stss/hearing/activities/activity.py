@@ -42,7 +42,8 @@ class Weights(NamedTuple):
 
     def score(self, found: Sequence[str]) -> float:
         """The sum of the weights of some clues."""
-        return sum(self.clues.get(clue, 0.0) for clue in found)
+        weight = self.clues.get
+        return sum([weight(clue, 0.0) for clue in found])
 
 
 @cache

@@ -35,13 +35,12 @@ class HeardWords(NamedTuple):
     refuses: bool
     known: Set[str]
     """Words that may be clues."""
+    shown: Sequence[str]
+    """Of each token the word if it is known, else its shape."""
 
     def near(self, index: int) -> str:
-        """The word of a token if it is known, else its shape."""
-        if not 0 <= index < len(self.tokens):
-            return "."
-        token = self.tokens[index]
-        return token.word if token.kind == "word" and token.word in self.known else shape(token)
+        """What is shown of a token; a full stop outside of the utterance."""
+        return self.shown[index] if 0 <= index < len(self.shown) else "."
 
 
 def as_heard(tokens: Sequence[Token], situation: Situation, known: Set[str], *, refuses: bool) -> HeardWords:
@@ -55,6 +54,7 @@ def as_heard(tokens: Sequence[Token], situation: Situation, known: Set[str], *, 
         said=frozenset(word for line in before for word in re.findall(r"[\w'-]+", line.text.lower())),
         refuses=refuses,
         known=known,
+        shown=[token.word if token.kind == "word" and token.word in known else shape(token) for token in tokens],
     )
 
 

@@ -28,16 +28,10 @@ class Token(NamedTuple):
     start: int
     end: int
     kind: Kind
-
-    @property
-    def word(self) -> str:
-        """The text in lower case."""
-        return self.text.lower()
-
-    @property
-    def ends(self) -> bool:
-        """Whether it is a mark that ends a sentence."""
-        return self.kind == "mark" and self.text in ENDS
+    word: str
+    """The text in lower case."""
+    ends: bool
+    """Whether it is a mark that ends a sentence."""
 
 
 def tokens(text: str, spans: Sequence[SlotSpan], names: Collection[str]) -> list[Token]:
@@ -47,9 +41,12 @@ def tokens(text: str, spans: Sequence[SlotSpan], names: Collection[str]) -> list
         start, end = match.span()
         span = next((span for span in spans if span.start <= start < span.end), None)
         if span is None:
-            found.append(Token(match[0], start, end, _kind(match[0], names)))
+            kind = _kind(match[0], names)
+            ends = kind == "mark" and match[0] in ENDS
+            found.append(Token(match[0], start, end, kind, match[0].lower(), ends))
         elif not found or found[-1].end != span.end or found[-1].kind != span.kind:
-            found.append(Token(text[span.start : span.end], *span))
+            named = text[span.start : span.end]
+            found.append(Token(named, *span, named.lower(), ends=False))
     return found
 
 
