@@ -18,14 +18,15 @@ RATIO_BUDGET = 1.5
 
 def measure(quick: bool) -> Iterator[Figure]:
     """CPU of the client per turn, for each length of history, over HTTP and TLS."""
-    rounds, turns = (1, 2 * IN_FLIGHT * TURNS) if quick else (5, 4 * IN_FLIGHT * TURNS)
+    rounds, in_flight = (1, IN_FLIGHT // 4) if quick else (5, IN_FLIGHT)
+    turns = (2 if quick else 4) * in_flight * TURNS
     used: dict[tuple[str, int], list[float]] = {}
     with world() as plain, over_tls(plain) as secure:
         play(plain, Case(in_flight=10), 200)  # first calls warm the servers up
         for _ in range(rounds):
             for scheme, servers in (("HTTP", plain), ("TLS", secure)):
                 for kb in HISTORY_KB:
-                    took = play(servers, Case(in_flight=IN_FLIGHT, turns=TURNS, history_kb=kb), turns)
+                    took = play(servers, Case(in_flight=in_flight, turns=TURNS, history_kb=kb), turns)
                     used.setdefault((scheme, kb), []).append(1000 * took.cpu_s["client"] / took.turns)
     spent = {key: median(values) for key, values in used.items()}
     for (scheme, kb), value in spent.items():

@@ -24,7 +24,7 @@ from eval_client.store.tables import trial_table
 from tests.database_servers import postgresql, program
 
 IN_FLIGHT, TURNS, LATENCY_MS = 200, 8, 50
-TRIALS, QUICK_TRIALS = 3_000, 600
+TRIALS, QUICK_TRIALS = 3_000, 300
 IDEAL = IN_FLIGHT / LATENCY_MS * 1000
 """Turns per second if nothing but the endpoint took time."""
 

@@ -16,13 +16,13 @@ RATIO_BUDGET = 1.15
 
 def measure(quick: bool) -> Iterator[Figure]:
     """CPU of client and worker per turn, for each number of functions."""
-    rounds, turns = (1, 1_024) if quick else (7, 4_096)
+    rounds, in_flight, turns = (1, IN_FLIGHT // 4, 512) if quick else (7, IN_FLIGHT, 4_096)
     used: dict[tuple[int, str], list[float]] = {}
     with world() as servers:
         play(servers, Case(in_flight=10), 200)  # first calls warm the servers up
         for _ in range(rounds):
             for functions in FUNCTIONS:
-                took = play(servers, Case(in_flight=IN_FLIGHT, functions=functions), turns)
+                took = play(servers, Case(in_flight=in_flight, functions=functions), turns)
                 for part in ("client", "worker"):
                     used.setdefault((functions, part), []).append(1000 * took.cpu_s[part] / took.turns)
     spent = {key: median(values) for key, values in used.items()}

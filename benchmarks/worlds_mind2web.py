@@ -28,7 +28,8 @@ from environments.mind2web.pages import page
 from environments.mind2web.pages.cleaning import clean
 
 Item = TypeVar("Item")
-PACK_STEPS = 2_000
+PACK_STEPS, QUICK_PACK_STEPS = 2_000, 500
+GROWTH_STEPS, QUICK_GROWTH_STEPS = 1_000, 300
 SIZES = {1_135: 19, 5_000: 96, 50_000: 990}
 """Nodes of a page, about, and how dense a generated one must be to have them."""
 HELD = 20
@@ -145,15 +146,17 @@ def _by_size(step: Step, repeats: int) -> Iterator[Figure]:
 
 
 def _pack(folder: Path, quick: bool) -> Iterator[Figure]:
-    write_pack(folder, PACK_STEPS)
+    steps, played = (QUICK_PACK_STEPS, QUICK_GROWTH_STEPS) if quick else (PACK_STEPS, GROWTH_STEPS)
+    name = f"{steps:,} steps"
+    write_pack(folder, steps)
     fresh = Mind2Web(data=folder, split="own", scores=folder / "own_scores.jsonl", cache=folder)
-    yield figure("2,000 steps: index", cpu_ms(fresh.samples, 1) / 1000, "s CPU")
+    yield figure(f"{name}: index", cpu_ms(fresh.samples, 1) / 1000, "s CPU")
     size = sum(path.stat().st_size for path in folder.glob("own_*")) / 1e6
-    yield figure("2,000 steps: files", size, "MB")
-    loaded = load_pack(folder, folder, 300 if quick else 1_000)
-    yield figure("2,000 steps: first answer, the index present", loaded.first_s, "s", at_most=2)
-    yield figure("2,000 steps: resident memory", loaded.resident_mib, "MiB", at_most=200)
-    yield figure("2,000 steps: growth over 1,000 steps", loaded.growth_mib, "MiB", at_most=5)
+    yield figure(f"{name}: files", size, "MB")
+    loaded = load_pack(folder, folder, played)
+    yield figure(f"{name}: first answer, the index present", loaded.first_s, "s", at_most=2)
+    yield figure(f"{name}: resident memory", loaded.resident_mib, "MiB", at_most=200)
+    yield figure(f"{name}: growth over {played:,} steps", loaded.growth_mib, "MiB", at_most=5)
 
 
 if __name__ == "__main__":
