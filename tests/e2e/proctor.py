@@ -8,11 +8,12 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from tests.e2e.preloaded import preloaded
+from tests.e2e.preloaded import Forked, preloaded
 from tests.pace import slowly
 
 TOKEN = "token-of-the-tests"
@@ -31,29 +32,37 @@ def proctor(
     *arguments: str, cwd: Path, answers: str | None = None, within: Sequence[str] = (), **extra: str
 ) -> subprocess.CompletedProcess[str]:
     """`proctor ...` to its end, with `answers` on its standard input; `within` is a command that starts it."""
-    full = environment(**extra)
-    forks = preloaded(arguments[0], full) if arguments and answers is None and not within else None
-    if forks is not None:
-        return forks.run(arguments, cwd, full, slowly(300))
-    return subprocess.run(
-        [*within, *COMMAND, *arguments],
-        input=answers,
-        cwd=cwd,
-        env=full,
-        capture_output=True,
-        text=True,
-        timeout=slowly(300),
-        check=False,
-    )
+    pipe, full = subprocess.PIPE, environment(**extra)
+    stdin = None if answers is None else pipe
+    process = _begin(arguments, cwd, full, within=within, stdin=stdin, stdout=pipe, stderr=pipe)
+    with process:
+        try:
+            output, errors = process.communicate(answers, timeout=slowly(300))
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
 
 def begin(*arguments: str, cwd: Path, **extra: str) -> subprocess.Popen[str]:
     """`proctor ...` under way; to be waited for."""
     pipe = subprocess.PIPE
-    begun.append(
-        subprocess.Popen([*COMMAND, *arguments], cwd=cwd, env=environment(**extra), stdout=pipe, stderr=pipe, text=True)
-    )
+    begun.append(_begin(arguments, cwd, environment(**extra), stdout=pipe, stderr=pipe))
     return begun[-1]
+
+
+def _begin(
+    arguments: Sequence[str],
+    cwd: Path,
+    full: Mapping[str, str],
+    *,
+    within: Sequence[str] = (),
+    **streams: Any,
+) -> subprocess.Popen[str]:
+    forks = preloaded(arguments[0], full) if arguments and not within else None
+    if forks is not None:
+        return Forked(forks, arguments, cwd, env=full, **streams)
+    return subprocess.Popen([*within, *COMMAND, *arguments], cwd=cwd, env=full, text=True, **streams)
 
 
 @contextlib.contextmanager
@@ -91,16 +100,8 @@ class Server:
 @contextlib.contextmanager
 def server(*arguments: str, cwd: Path, **extra: str) -> Iterator[Server]:
     """`proctor worker|controller|agents ...`, ended afterwards by closing its standard input."""
-    log = (cwd / f"{arguments[0]}.log").open("a")
-    process = subprocess.Popen(
-        [*COMMAND, *arguments, "--stop-with-stdin"],
-        cwd=cwd,
-        env=environment(**extra),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=log,
-        text=True,
-    )
+    pipe, log = subprocess.PIPE, (cwd / f"{arguments[0]}.log").open("a")
+    process = _begin([*arguments, "--stop-with-stdin"], cwd, environment(**extra), stdin=pipe, stdout=pipe, stderr=log)
     with log, process:
         assert process.stdout is not None
         assert process.stdin is not None

@@ -1,15 +1,17 @@
 """A command that is forked does as one that is started."""
 
 import os
+import signal
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.preloaded import Forks, preloaded
-from tests.e2e.proctor import COMMAND, environment, proctor
-from tests.pace import slowly
+from tests.e2e.forks.forker import STARTED
+from tests.e2e.preloaded import Forked, _forks, preloaded
+from tests.e2e.proctor import COMMAND, begin, environment, proctor, server
+from tests.pace import until
 
 
 @pytest.mark.parametrize(
@@ -34,6 +36,7 @@ def test_a_fork_has_the_variables_that_it_is_given_and_the_next_has_not(tmp_path
     assert proctor("ls", cwd=tmp_path).returncode == 0
     assert preloaded("ls", environment()) is preloaded("rm", environment(PROCTOR_OWNER="ann"))
     assert preloaded("ls", environment(PYTHONUTF8="1")) is None, "another Python: the command is started"
+    assert preloaded("ls", environment(**STARTED)) is None
     assert preloaded("doctor", environment()) is None
 
 
@@ -52,8 +55,47 @@ def test_forked_commands_run_beside_each_other(tmp_path: Path) -> None:
         assert reading.result().returncode == 2
 
 
-def test_a_command_that_does_not_end_is_killed(tmp_path: Path) -> None:
-    forks = Forks(environment())
-    with pytest.raises(subprocess.TimeoutExpired):
-        forks.run(("ls",), tmp_path, environment(), 0.0001)
-    assert forks._process.wait(slowly(10)) < 0
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
+def test_a_forked_command_is_signalled_and_waited_for_as_a_child(tmp_path: Path, end: signal.Signals) -> None:
+    os.mkfifo(tmp_path / "plan.yaml")
+    ends = []
+    for variables in (STARTED, {}):
+        process = begin("run", "plan.yaml", cwd=tmp_path, **variables)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0)
+        with (tmp_path / "plan.yaml").open("w"):  # it has begun, and reads
+            assert process.poll() is None
+            os.kill(process.pid, end)
+            ends.append((process.communicate()[0], process.returncode))
+        assert not Path(f"/proc/{process.pid}").exists()
+    assert ends[0] == ends[1]
+
+
+def test_a_forked_server_stops_when_its_standard_input_closes(tmp_path: Path) -> None:
+    with server("controller", cwd=tmp_path) as running:
+        assert isinstance(running.process, Forked)
+        assert running.metric("proctor_workers") == 0
+    assert running.process.returncode == 0
+
+
+def test_the_servers_of_a_forked_run_are_forked_and_none_outlives_it(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(
+        "agents: [{name: naive, builtin: naive}]\n"
+        "tasks: [{name: db-own, environment: db, parameters: {engine: sqlite}}]\n"
+    )
+    client = begin("run", "plan.yaml", "--set", "epochs=100", "-q", cwd=tmp_path)
+    until(lambda: len(forked_servers()) == 2)
+    client.kill()
+    until(lambda: not forked_servers())
+    assert client.wait() == -signal.SIGKILL
+    assert proctor("run", "plan.yaml", "--limit", "1", "-q", cwd=tmp_path).returncode == 0
+
+
+def forked_servers() -> list[str]:
+    """Those of all runs, by way of the processes between."""
+    forkers = [_forks(turn)._process.pid for turn in (0, 1)]
+    return [server for forker in forkers for between in children(forker) for server in children(between)]
+
+
+def children(process: int | str) -> list[str]:
+    return Path(f"/proc/{process}/task/{process}/children").read_text().split()

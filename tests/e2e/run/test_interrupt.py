@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.forks.forker import STARTED
 from tests.e2e.proctor import COMMAND, Server, begin, environment, proctor, rows, server
 from tests.pace import slowly, until
 
@@ -112,7 +113,7 @@ def test_the_live_screen_shows_every_pair_on_a_terminal(tmp_path: Path, agents: 
 
 @pytest.mark.parametrize("after_s", [0.2, 1.0])
 def test_ctrl_c_while_the_servers_start_ends_the_run_with_130(tmp_path: Path, agents: Server, after_s: float) -> None:
-    client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path, **KEY)
+    client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path, **KEY, **STARTED)
     wait_for_children(client.pid, after_s)
     client.send_signal(signal.SIGINT)
     _, errors = client.communicate(timeout=slowly(60))
@@ -144,7 +145,7 @@ def test_a_killed_server_of_the_run_is_started_again(tmp_path: Path, workers: in
         f"name: own\nagents: [{{name: naive, builtin: naive}}]\ntasks: [{TASK}]\nepochs: 20\n"
         f"local: {{workers: {workers}}}\n"
     )
-    client = begin("run", "plan.yaml", "--name", "r", "--set", "agents.naive.concurrency=4", cwd=tmp_path)
+    client = begin("run", "plan.yaml", "--name", "r", "--set", "agents.naive.concurrency=4", cwd=tmp_path, **STARTED)
     done = 0
     for server_of_the_run in servers:
         while done < 20 or client.poll() is not None:

@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from proctor.http.tls import Tls
 from task_server.http.access import token_for
 from tests.database_servers import postgresql
+from tests.e2e.forks.forker import STARTED
 from tests.e2e.proctor import Server, begin, proctor, server
 from tests.e2e.scripted import GOOD, ScriptedEndpoint, reply
 from tests.pace import slowly
@@ -99,7 +100,7 @@ def site(tls: Path, store: str, tmp_path: Path) -> Iterator[Site]:
     files = {**canaries, "store-url": store.replace("proctor@", f"proctor:{canaries['store']}@", 1)}
     for name, text in files.items():
         (hidden / name).write_text(text + "\n")
-    logs = {"PROCTOR_LOG_LEVEL": "debug", "PROCTOR_LOG_FORMAT": "json"}
+    logs = {"PROCTOR_LOG_LEVEL": "debug", "PROCTOR_LOG_FORMAT": "json", **STARTED}
     ca = [f"--tls-ca={tls / 'ca.pem'}", f"--tls-client-ca={tls / 'ca.pem'}"]
     with contextlib.ExitStack() as stack:
 

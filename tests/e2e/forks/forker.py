@@ -1,0 +1,152 @@
+"""The process that has imported commands and forks itself for each. Its first argument is `clients` or `servers`.
+
+The next is the socket to receive requests from; with a third one, the servers that a forked client starts
+for its run are asked for there.
+"""
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from eval_client.cli.main import COMMANDS, SERVERS, main
+
+PLAYING = frozenset({"join", "rescore", "resume", "retry", "run"})
+CLIENTS = frozenset({"copy", "export", "ls", "prune", "report", "rm", "show", "status", "stop"}) | PLAYING
+IMPORTED_LATE = {
+    "clients": (
+        "environments.database.environment",
+        "eval_client.report.tables.matrix",
+        "rich._emoji_codes",
+        "sqlalchemy.dialects.sqlite",
+        "uvloop",
+        "wreq",
+    ),
+    "servers": (
+        "agent_server.serve",
+        "environments.database.environment",
+        "proctor.http.bounded_protocol",
+        "task_server.heartbeat",
+        "task_server.http.app",
+        "task_server.serve",
+        "task_server.worker.worker",
+        "uvicorn.lifespan.off",
+        "uvloop",
+    ),
+}
+"""What the commands import once they are called."""
+STARTED = {"PROCTOR_TESTS_START": "1"}
+"""For a command that is to be started, not forked: its servers are its children, and its command line is its own."""
+READ_AT_START = ("LANG", "LC_", "LD_", "PATH", "PROCTOR_FAULTS", "PYTHON", *STARTED)
+"""How variables begin that a fork cannot be given: they are read before a command is, or by others who look for it."""
+MOST_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Request:
+    """A command to fork."""
+
+    arguments: Sequence[str]
+    folder: str
+    environment: Mapping[str, str]
+    new_session: bool = False
+
+    def send(self, connection: socket.socket, streams: Iterable[int]) -> int:
+        """Ask for a process with these as its standard streams; a pipe to read its process id and exit code from."""
+        told, telling = os.pipe()
+        try:
+            socket.send_fds(connection, [json.dumps(asdict(self)).encode()], [*streams, telling])
+        finally:
+            os.close(telling)
+        return told
+
+
+def read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
+    """The part of an environment that a fork cannot be given."""
+    return {name: value for name, value in environment.items() if name.startswith(READ_AT_START)}
+
+
+def serve(connection: socket.socket, prepare: Callable[[], None]) -> None:
+    """Fork for each request; a process between tells how it ends. Only a forked command returns, ready to begin."""
+    while True:
+        request, descriptors, _, _ = socket.recv_fds(connection, MOST_BYTES, 4)
+        _reap()
+        if not request:
+            sys.exit()
+        prepare()
+        if os.fork() == 0:
+            connection.close()
+            *streams, telling = descriptors
+            if (forked := os.fork()) == 0:
+                os.close(telling)
+                _become(Request(**json.loads(request)), streams)
+                return
+            for stream in streams:
+                os.close(stream)
+            with contextlib.suppress(BrokenPipeError):
+                _tell(telling, forked)
+            os._exit(0)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _reap() -> None:
+    """So that the time of those that have ended counts as ours."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _tell(telling: int, forked: int) -> None:
+    try:
+        os.write(telling, f"{forked}\n".encode())
+    finally:
+        _, status = os.waitpid(forked, 0)
+    os.write(telling, str(os.waitstatus_to_exitcode(status)).encode())
+
+
+def _become(request: Request, streams: Sequence[int]) -> None:
+    if request.new_session:
+        os.setsid()
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.chdir(request.folder)
+    os.environ.clear()
+    os.environ.update(request.environment)
+    time.tzset()
+    sys.argv[1:], sys.path[0] = request.arguments, request.folder
+
+
+def _import(kind: str) -> None:
+    for name in CLIENTS if kind == "clients" else SERVERS:
+        importlib.import_module(f"eval_client.cli.{COMMANDS[name][0]}")
+    for module in IMPORTED_LATE[kind]:
+        importlib.import_module(module)
+    assert threading.active_count() == 1, "a fork has only the thread that forked"
+    gc.freeze()
+
+
+if __name__ == "__main__":
+    kind, *sockets = sys.argv[1:]
+    requests, *of_servers = (socket.socket(fileno=int(number)) for number in sockets)
+    loaded: list[str] = []
+
+    def import_once() -> None:
+        if not loaded:
+            _import(kind)
+            loaded.append(kind)
+
+    serve(requests, import_once)
+    if of_servers:
+        from tests.e2e.forks.forked_servers import fork_servers
+
+        fork_servers(of_servers[0])
+    main()
