@@ -12,6 +12,7 @@ from tests.e2e.forks.forker import STARTED
 from tests.e2e.preloaded import Forked, _forks, preloaded
 from tests.e2e.proctor import COMMAND, begin, environment, proctor, server
 from tests.pace import until
+from tests.tools_environment import NAME, write_distribution
 
 
 @pytest.mark.parametrize(
@@ -38,6 +39,20 @@ def test_a_fork_has_the_variables_that_it_is_given_and_the_next_has_not(tmp_path
     assert preloaded("ls", environment(PYTHONUTF8="1")) is None, "another Python: the command is started"
     assert preloaded("ls", environment(**STARTED)) is None
     assert preloaded("doctor", environment()) is None
+
+
+def test_folders_of_modules_may_be_added_but_hide_none(tmp_path: Path) -> None:
+    added = environment(PYTHONPATH=os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    write_distribution(tmp_path)
+    assert preloaded("run", added) is not None
+    plan = f"agents: [{{name: solved, builtin: reference}}]\ntasks: [{{name: {NAME}, environment: {NAME}}}]\n"
+    (tmp_path / "plan.yaml").write_text(plan)
+    played = proctor("run", "plan.yaml", "--limit", "1", "-q", cwd=tmp_path, PYTHONPATH=added["PYTHONPATH"])
+    assert played.returncode == 0, played.stderr
+    (tmp_path / "click.py").touch()
+    assert preloaded("run", added) is None
+    (tmp_path / "click.py").rename(tmp_path / "sitecustomize.py")
+    assert preloaded("run", added) is None
 
 
 def test_commands_that_play_take_turns_with_two_orders_of_sets() -> None:

@@ -70,7 +70,7 @@ def fork_servers(connection: socket.socket) -> None:
         name, arguments = command[len(prefix) : len(prefix) + 1], command[len(prefix) :]
         if list(command[: len(prefix)]) != prefix or name[0] not in SERVERS or read_at_start(options["env"]) != ours:
             return await start(*command, **options)
-        request = Request(arguments, os.getcwd(), options["env"], options["start_new_session"])
+        request = Request(arguments, os.getcwd(), options["env"], of_run=True)
         return await _fork(connection, request, options["stderr"])
 
     asyncio.create_subprocess_exec = start_or_fork  # type: ignore[assignment]

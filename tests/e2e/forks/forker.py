@@ -6,7 +6,7 @@ for its run are asked for there.
 
 import contextlib
 import gc
-import importlib
+import importlib.util
 import json
 import os
 import socket
@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from eval_client.cli.main import COMMANDS, SERVERS, main
 
@@ -26,6 +27,7 @@ IMPORTED_LATE = {
         "eval_client.report.tables.matrix",
         "rich._emoji_codes",
         "sqlalchemy.dialects.sqlite",
+        "tests.e2e.forks.forked_servers",
         "uvloop",
         "wreq",
     ),
@@ -47,6 +49,7 @@ STARTED = {"PROCTOR_TESTS_START": "1"}
 READ_AT_START = ("LANG", "LC_", "LD_", "PATH", "PROCTOR_FAULTS", "PYTHON", *STARTED)
 """How variables begin that a fork cannot be given: they are read before a command is, or by others who look for it."""
 MOST_BYTES = 1 << 20
+_FOLDERS = os.environ.get("PYTHONPATH", "").split(os.pathsep)
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,8 @@ class Request:
     arguments: Sequence[str]
     folder: str
     environment: Mapping[str, str]
-    new_session: bool = False
+    of_run: bool = False
+    """Begun as a run begins its servers: in a session of its own, and nothing is imported from the folder."""
 
     def send(self, connection: socket.socket, streams: Iterable[int]) -> int:
         """Ask for a process with these as its standard streams; a pipe to read its process id and exit code from."""
@@ -69,8 +73,25 @@ class Request:
 
 
 def read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
-    """The part of an environment that a fork cannot be given."""
-    return {name: value for name, value in environment.items() if name.startswith(READ_AT_START)}
+    """The part of an environment that a fork cannot be given, folders of modules of its own aside."""
+    chosen = {name: value for name, value in environment.items() if name.startswith(READ_AT_START)}
+    own = [folder for folder in _own_folders(environment) if not _only_adds(Path(folder))]
+    return {**chosen, "PYTHONPATH": os.pathsep.join(own)}
+
+
+def _own_folders(environment: Mapping[str, str]) -> list[str]:
+    """Where it has modules that are not here."""
+    folders = environment.get("PYTHONPATH", "").split(os.pathsep)
+    return [folder for folder in folders if folder and folder not in _FOLDERS]
+
+
+def _only_adds(folder: Path) -> bool:
+    """Whether none of a folder's modules is read at Python's start or hides another; ours are those imported here."""
+    if folder == Path(__file__).parents[3]:
+        return True
+    names = {path.stem for path in folder.glob("*") if path.suffix == ".py" or path.is_dir()} - {"__pycache__"}
+    found = (importlib.util.find_spec(name) for name in names if name.isidentifier())
+    return not names & {"sitecustomize", "usercustomize"} and not any(found)
 
 
 def serve(connection: socket.socket, prepare: Callable[[], None]) -> None:
@@ -113,7 +134,7 @@ def _tell(telling: int, forked: int) -> None:
 
 
 def _become(request: Request, streams: Sequence[int]) -> None:
-    if request.new_session:
+    if request.of_run:
         os.setsid()
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
@@ -122,7 +143,8 @@ def _become(request: Request, streams: Sequence[int]) -> None:
     os.environ.clear()
     os.environ.update(request.environment)
     time.tzset()
-    sys.argv[1:], sys.path[0] = request.arguments, request.folder
+    sys.argv[1:] = request.arguments
+    sys.path[:1] = [*([] if request.of_run else [request.folder]), *_own_folders(request.environment)]
 
 
 def _import(kind: str) -> None:
