@@ -20,6 +20,12 @@ if can_install; then
     jobs_begun+=($!)
 fi
 ensure_venv "$EXTRAS"
+JOBS=${JOBS:-$(($(nproc) * 2))}
+if ((JOBS > 1)) && [[ ! -d tests/unit/house/__pycache__ ]]; then # one compiles all modules; else each process would
+    "$VENV/bin/python" -m pytest --collect-only >/dev/null 2>&1 9>&- &
+    compiling=$!
+    jobs_begun+=("$compiling")
+fi
 if can_install; then
     wait "${jobs_begun[0]}" || say "not all of the system could be set up; going on without"
     ensure_docker
@@ -33,8 +39,8 @@ if (($# == 0)); then
     check=$!
     jobs_begun+=("$check")
 fi
-JOBS=${JOBS:-$(($(nproc) * 2))}
 ((JOBS == 1)) || set -- -n "$JOBS" --dist "${DIST:-loadfile}" --no-loadscope-reorder "$@"
+[[ -z ${compiling-} ]] || wait "$compiling" || true
 say "pytest $*"
 status=0
 "$VENV/bin/python" -m pytest "$@" 9>&- || status=$?

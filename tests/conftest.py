@@ -1,6 +1,7 @@
 """Skips, with its reason, what needs a part this machine lacks; in CI a skipped test fails but for allowed ones."""
 
 import functools
+import gc
 import os
 import signal
 from collections.abc import Generator, Iterator
@@ -19,6 +20,17 @@ _missing = functools.cache(support.missing)
 
 hypothesis.settings.register_profile("proctor", deadline=None)  # no test depends on absolute time
 hypothesis.settings.load_profile("proctor")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Without searches for dead cycles: what is imported and collected stays, and later searches leave it out."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
