@@ -1,5 +1,8 @@
 """A real Chromium, for tests marked `browser`. Nothing is downloaded: the program is the system's."""
 
+import asyncio
+import atexit
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,10 +14,33 @@ from tests.support import CHROMIUM
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A browser without a window, as long as the context lasts."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program(CHROMIUM))
-        try:
-            yield browser
-        finally:
+    """The browser of this process, without a window and with nothing open. Its event loop is the running one only
+    as long as the context lasts, since async tests can't run beside it."""
+    browser, loop = _started()
+    with _running(loop):
+        yield browser
+        for context in browser.contexts:
+            context.close()
+
+
+@functools.cache
+def _started() -> tuple[Browser, asyncio.AbstractEventLoop]:
+    playwright = sync_playwright().start()
+    browser, loop = playwright.chromium.launch(executable_path=program(CHROMIUM)), asyncio.get_running_loop()
+
+    @atexit.register
+    def stop() -> None:
+        with _running(loop):
             browser.close()
+            playwright.stop()
+
+    return browser, loop
+
+
+@contextmanager
+def _running(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    asyncio._set_running_loop(loop)
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(None)

@@ -31,6 +31,11 @@ class Watched:
         """All that a page of ours must never cause; empty where all is well."""
         return [*self.dialogs, *self.strayed, *self.said]
 
+    def forget(self) -> None:
+        """As if it had done nothing yet."""
+        for noted in (self.dialogs, self.strayed, self.said):
+            noted.clear()
+
 
 @contextmanager
 def watched(context: BrowserContext, origin: str) -> Iterator[Watched]:

@@ -33,10 +33,18 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-@pytest.fixture
-def shown(browser: Browser, origin: str) -> Iterator[Watched]:
+@pytest.fixture(scope="module")
+def page(browser: Browser, origin: str) -> Iterator[Watched]:
+    """One page goes to all addresses: a browser starts a process for each new one."""
     with browser.new_context() as context, watched(context, origin) as found:
         yield found
+
+
+@pytest.fixture
+def shown(page: Watched) -> Iterator[Watched]:
+    """The page, and what it did since the last test."""
+    yield page
+    page.forget()
 
 
 @pytest.mark.parametrize("run", [RUN, LATER], ids=["hostile name", "plain name"])

@@ -74,7 +74,7 @@ def viewer(folder: Path, *arguments: str, **extra: str) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Of a module, not of the session: while it is open, its event loop keeps async tests from running."""
+    """Of a module, not of the session: within it no async test can run."""
     with chromium() as started:
         yield started
 
