@@ -1,5 +1,6 @@
 """`proctor stss`: imports data, shows a run's days, makes scenarios, measures the rules, prints tables."""
 
+import asyncio
 import os
 import re
 from collections.abc import Iterator
@@ -14,12 +15,11 @@ from environments.stss.data import published
 from environments.stss.days.transcript import DayTranscript, unpack
 from environments.stss.drawing.page import document, drawing
 from environments.stss.hearing.labelled import Half
-from environments.stss.hearing.listener import listen
-from environments.stss.hearing.measure import errors, hear, tables
 from environments.stss.language.scenarios import Scenario, ScenarioFile, chosen, meetings
 from environments.stss.tables.levels import levels_table
 from environments.stss.tables.paper import action_table, language_table
 from environments.stss.tables.talks import key_of, no_shows_table, talks_table
+from environments.stss.understanding.measure import HeardUtterance, TalkedUtterance, errors, hear, tables, talk
 from proctor.environment import TurnAddress
 from proctor.plugins import FinishedTrial, OpenRun, RecordedPair
 from proctor.tables.command import TableFormat, format_option, print_tables
@@ -174,14 +174,23 @@ def table(
 @click.option("--errors", "show", is_flag=True, help="Also print each utterance that is not understood.")
 @format_option
 def utterances_(half: Half, show: bool, form: TableFormat) -> None:
-    """Print how well the rules understand the labelled utterances of a half.
+    """Print how well the rules understand the labelled utterances of a half, and what the talks come to.
 
-    Rules are made with the development half only; look at no error of the test half.
+    Rules are made with the development half only; look at no error of the others. `fresh` is a later set, if its file
+    is there.
     """
-    heard = hear(half, listen)
-    print_tables(tables(half, heard), form)
+    try:
+        heard, talks = asyncio.run(_played(half))
+    except FileNotFoundError as error:
+        missing = f"--half {half}: {error.filename} is not there"
+        raise click.UsageError(f"{missing}; put the file there, or name another half") from error
+    print_tables(tables(half, heard, talks), form)
     if show:
-        click.echo("\n" + "\n".join(errors(heard)))
+        click.echo("\n" + "\n".join(errors(heard, talks)))
+
+
+async def _played(half: Half) -> tuple[list[HeardUtterance], list[TalkedUtterance]]:
+    return await hear(half), await talk(half)
 
 
 def _played_days(

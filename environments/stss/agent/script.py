@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from environments.stss.characters.negotiation import HOUR
+from environments.stss.characters.read_back import HOUR
 from environments.stss.characters.routine import day_plan, habits
 from environments.stss.dataset import ANY, SocialTask, Town, home_of
 from environments.stss.town.clock import DATES, DAY, time_text

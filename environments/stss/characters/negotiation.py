@@ -1,31 +1,47 @@
 """How a rule-driven character negotiates an invitation: a function of the talk so far, without state."""
 
-import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from environments.stss.characters.corrections import (
+    agrees,
+    amended,
+    as_answer,
+    corrected,
+    denies,
+    is_on_after_all,
+    other_activity,
+)
 from environments.stss.characters.driver import Context
+from environments.stss.characters.read_back import HOUR, LEG, day_meant, end_meant, is_errand
 from environments.stss.characters.routine import Habits, habits
-from environments.stss.hearing.read import read
+from environments.stss.hearing.activities.activity import SURE
+from environments.stss.hearing.people import people_named
+from environments.stss.hearing.read import likely_activity, named_in_answer, read
+from environments.stss.hearing.refusals import declines
 from environments.stss.hearing.slots import InvitationSlots, Situation
-from environments.stss.town.clock import DAY, END, stamp, time_text
+from environments.stss.town.clock import DAY, END, time_text
 from environments.stss.town.places import Places
 from environments.stss.town.schedule import Commitment, overlaps
 
-Move = Literal["chat", "ask_activity", "ask_time", "ask_place", "propose", "decline", "accept", "settled", "called_off"]
-HOUR = 60
-LEG = 10
-"""Minutes for each leg of an errand."""
+Move = Literal[
+    "chat",
+    "ask",
+    "confirm_activity",
+    "propose",
+    "decline",
+    "accept",
+    "settled",
+    "ask_what_is_wrong",
+    "confirm_refusal",
+    "called_off",
+]
 USUAL = 15 * HOUR
 """The time of day to propose if the partner names none."""
 STEP = 30
 """Minutes between alternative times to propose."""
 PATIENCE = 3
-"""Number of own turns without an agreement after which a character ends the talk."""
-_YES = re.compile(
-    r"\b(?:yes|yeah|sure|ok|okay|fine|great|perfect|agreed?|deal|works|good|see you|of course|sounds)\b", re.IGNORECASE
-)
-_NO = re.compile(r"\b(?:no|not|can't|cannot|unfortunately|sorry|pity|too bad)\b", re.IGNORECASE)
+"""Number of texts of the partner that tell nothing new, after which a character ends a talk without an agreement."""
 
 
 class Stance(NamedTuple):
@@ -37,6 +53,24 @@ class Stance(NamedTuple):
     """The commitments that it agrees to (accept, settled) or proposes (propose)."""
     why: str = ""
     """The obstacle, as an utterance (propose, decline)."""
+    missing: tuple[str, ...] = ()
+    """The slots that it asks for (ask, confirm_activity), of activity, place and start."""
+    guess: str = ""
+    """The activity that it asks whether it is meant (confirm_activity)."""
+    named: frozenset[str] = frozenset()
+    """Those of whom it asks, or has asked, whether they take part."""
+    asks_about_people: bool = False
+    in_vain: int = 0
+    """Number of texts so far that told nothing new."""
+
+
+class _Turn(NamedTuple):
+    """A text of the partner, as it is said to a character."""
+
+    text: str
+    situation: Situation
+    context: Context
+    home: str
 
 
 def negotiate(context: Context, places: Places, home: str) -> Stance:
@@ -45,58 +79,124 @@ def negotiate(context: Context, places: Places, home: str) -> Stance:
     for index, line in enumerate(context.lines):
         if line.speaker == context.partner:
             situation = Situation(places, context.now, line.speaker, context.persona.name, context.lines[:index])
-            stance = _after(stance, line.text, situation, context, home)
+            turn = _Turn(line.text, situation, context, home)
+            stance = _with_people(stance, _after(stance, turn), turn)
     return stance
 
 
-def _after(before: Stance, text: str, situation: Situation, context: Context, home: str) -> Stance:
-    latest, places = read(text, situation), situation.places
-    if latest.negated:
-        return Stance("called_off", before.slots)
-    if before.move in ("accept", "settled"):
-        return before._replace(move="settled")
-    if before.move == "propose" and _agrees(text, latest, before):
-        return before._replace(move="accept")
-    slots = before.slots.merged(latest)
+def _after(before: Stance, turn: _Turn) -> Stance:
+    """The stance after one more text of the partner, without the question about people."""
+    text, situation = turn.text, turn.situation
+    latest = read(text, as_answer(situation) if _asked_what(before) else situation)
+    if before.move == "confirm_refusal" and not is_on_after_all(before.slots, latest, text):
+        return before._replace(move="called_off", slots=before.slots.merged(latest))
+    if before.move != "confirm_refusal" and (latest.negated or _declines(before, latest, text)):
+        return before._replace(move="confirm_refusal", slots=before.slots.merged(latest))
+    if before.move == "propose" and _takes_up(text, latest, before):
+        return before._replace(move="accept", slots=_proposed(before))
+    if before.move == "confirm_activity" and latest.activity is None and agrees(text):
+        return _next(before, _renamed(before.slots.merged(latest), before.guess), turn)
+    settling = before.move in ("accept", "settled", "ask_what_is_wrong")
+    slots = corrected(before.slots, latest, text, situation) if settling else amended(before.slots, latest, text)
+    other = other_activity(slots, text, situation) if before.slots.activity is not None else None
+    if other and other.likelihood >= SURE:
+        return _next(before, _renamed(slots, other.words), turn)
+    if other and other.words != before.guess:
+        return before._replace(move="confirm_activity", slots=slots, guess=other.words, missing=_missing(slots))
+    return _unchanged(before, text) if settling and slots == before.slots else _next(before, slots, turn)
+
+
+def _asked_what(stance: Stance) -> bool:
+    """Whether the last question was for the activity."""
+    return stance.move == "confirm_activity" or "activity" in stance.missing
+
+
+def _declines(before: Stance, latest: InvitationSlots, text: str) -> bool:
+    """Whether the partner declines after all what the character has agreed to or asked about."""
+    named = (latest.place, latest.start, latest.end)
+    return before.move in ("ask", "accept", "settled", "decline") and named == (None, None, None) and declines(text)
+
+
+def _renamed(slots: InvitationSlots, activity: str) -> InvitationSlots:
+    return slots._replace(activity=activity, then_activity=None, then_place=None)
+
+
+def _unchanged(before: Stance, text: str) -> Stance:
+    """The stance to a text that changes nothing of what was read back: settled, unless it denies."""
+    if denies(text) and not before.asks_about_people:
+        return before._replace(move="ask_what_is_wrong", in_vain=before.in_vain + 1)
+    return before._replace(move="settled")
+
+
+def _next(before: Stance, slots: InvitationSlots, turn: _Turn) -> Stance:
+    """The stance to the slots so far: asks for what is missing, else weighs them."""
+    in_vain = before.in_vain + (slots == before.slots)
+    base = Stance("chat", slots, guess=before.guess, named=before.named, in_vain=in_vain)
     if slots.activity is None:
-        return Stance("ask_activity" if slots.place or slots.start is not None else "chat", slots)
-    if slots.place is None and not slots.online:
-        return Stance("ask_place", slots)
-    if slots.start is None:
-        asked = before.move == "ask_time"
-        return _suggest(slots, context, habits(context.persona, places), home) if asked else Stance("ask_time", slots)
-    return _weigh(slots, context, habits(context.persona, places), home)
+        return _without_activity(before, base, turn)
+    missing, own = _missing(slots), habits(turn.context.persona, turn.situation.places)
+    if before.move == "ask" and missing == ("start",) == before.missing:
+        return _suggest(base, turn.context, own, turn.home)
+    return base._replace(move="ask", missing=missing) if missing else _weigh(base, turn.context, own, turn.home)
 
 
-def _agrees(text: str, latest: InvitationSlots, proposed: Stance) -> bool:
+def _without_activity(before: Stance, base: Stance, turn: _Turn) -> Stance:
+    """The stance where no activity is known: asks for it, by the name of a likely one; talks where nothing is."""
+    asked = _asked_what(before)
+    find = named_in_answer if asked else likely_activity
+    found = find(turn.text, as_answer(turn.situation) if asked else turn.situation)
+    if found and found.words != before.guess:
+        return base._replace(move="confirm_activity", guess=found.words, missing=_missing(base.slots)[1:])
+    empty = base.slots == InvitationSlots() and before.move == "chat"
+    return base if empty else base._replace(move="ask", missing=_missing(base.slots))
+
+
+def _missing(slots: InvitationSlots) -> tuple[str, ...]:
+    """The slots without which nothing is agreed, in the order in which they are asked for."""
+    known = {"activity": slots.activity, "place": slots.place or (slots.online or None), "start": slots.start}
+    return tuple(name for name, value in known.items() if value is None)
+
+
+def _with_people(before: Stance, after: Stance, turn: _Turn) -> Stance:
+    """The stance with the question whether those who were named take part, once for each of them."""
+    if before.asks_about_people and agrees(turn.text):
+        after = after._replace(slots=after.slots._replace(people=after.slots.people | before.named))
+    named = after.named | (people_named(turn.text, turn.situation) - after.slots.people)
+    asks = named != before.named and after.move in ("ask", "confirm_activity", "accept")
+    return after._replace(named=named, asks_about_people=asks)
+
+
+def _takes_up(text: str, latest: InvitationSlots, proposed: Stance) -> bool:
     """Whether an utterance accepts a proposal: with a yes, or by naming its time."""
     start = proposed.commitments[0].start % DAY
-    if latest.start is not None:
-        return latest.start == start
-    return bool(_YES.search(text)) and not _NO.search(text)
+    return latest.start == start if latest.start is not None else agrees(text)
 
 
-def _weigh(slots: InvitationSlots, context: Context, own: Habits, home: str) -> Stance:
-    wanted = _commitments(slots, context, home)
+def _proposed(stance: Stance) -> InvitationSlots:
+    """The slots with the time that was proposed."""
+    first, last = stance.commitments[0], stance.commitments[-1]
+    return stance.slots._replace(day=first.start // DAY, start=first.start % DAY, end=last.end % DAY)
+
+
+def _weigh(base: Stance, context: Context, own: Habits, home: str) -> Stance:
+    wanted = _commitments(base.slots, context, home)
     if wanted is None:
-        return Stance("decline", slots, why="that is not a day I can plan for")
-    obstacle = _obstacle(wanted, context, own, early=slots.early)
+        return base._replace(move="decline", why="that is not a day I can plan for")
+    obstacle = _obstacle(wanted, context, own, early=base.slots.early)
     if obstacle is None:
-        return Stance("accept", slots, wanted)
-    return _propose(slots, wanted, context, own, obstacle)
+        return base._replace(move="accept", commitments=wanted)
+    return _propose(base, wanted, context, own, obstacle)
 
 
-def _suggest(slots: InvitationSlots, context: Context, own: Habits, home: str) -> Stance:
+def _suggest(base: Stance, context: Context, own: Habits, home: str) -> Stance:
     """Proposes a time of its own, after the partner named none when asked."""
-    wanted = _commitments(slots._replace(start=USUAL, end=None), context, home)
+    wanted = _commitments(base.slots._replace(start=USUAL, end=None), context, home)
     if wanted is None:
-        return Stance("decline", slots, why="that is not a day I can plan for")
-    return _propose(slots, wanted, context, own, "I need a time")
+        return base._replace(move="decline", why="that is not a day I can plan for")
+    return _propose(base, wanted, context, own, "I need a time")
 
 
-def _propose(
-    slots: InvitationSlots, wanted: tuple[Commitment, ...], context: Context, own: Habits, obstacle: str
-) -> Stance:
+def _propose(base: Stance, wanted: tuple[Commitment, ...], context: Context, own: Habits, obstacle: str) -> Stance:
     """Proposes the nearest free time of the same day, or declines if there is none."""
     day = wanted[0].start // DAY
     length = wanted[-1].end - wanted[0].start
@@ -104,8 +204,8 @@ def _propose(
     for start in starts:
         moved = tuple(_moved(promise, start - wanted[0].start) for promise in wanted)
         if start + length <= END and _obstacle(moved, context, own, early=False) is None:
-            return Stance("propose", slots, moved, why=obstacle)
-    return Stance("decline", slots, why=obstacle)
+            return base._replace(move="propose", commitments=moved, why=obstacle)
+    return base._replace(move="decline", why=obstacle)
 
 
 def _moved(promise: Commitment, minutes: int) -> Commitment:
@@ -116,23 +216,17 @@ def _commitments(slots: InvitationSlots, context: Context, home: str) -> tuple[C
     """The requested commitments; None if they are after the two days. Without a named day, day 2 is meant."""
     if slots.activity is None or slots.start is None:
         raise ValueError("an invitation is weighed once it is complete")
-    day = slots.day if slots.day is not None else min(context.now // DAY + 1, 1)
+    day = day_meant(slots, context.now)
     if day > 1:
         return None
     start, place = day * DAY + slots.start, slots.place or home
-    first = Commitment(activity=slots.activity, address=place, start=start, end=start + HOUR, with_whom=context.partner)
-    if slots.then_activity is None or slots.then_place is None:
-        end = day * DAY + slots.end if slots.end is not None else start + HOUR
-        return (first.model_copy(update={"end": end if end > start else end + DAY}),)
-    second = first.model_copy(
-        update={
-            "activity": slots.then_activity,
-            "address": slots.then_place,
-            "start": start + LEG,
-            "end": start + 2 * LEG,
-            "after_previous": True,
-        }
-    )
+    end = day * DAY + end_meant(slots, slots.start)
+    end = end if end > start else end + DAY
+    first = Commitment(activity=slots.activity, address=place, start=start, end=end, with_whom=context.partner)
+    if not is_errand(slots):
+        return (first,)
+    then = {"activity": slots.then_activity, "address": slots.then_place, "start": start + LEG, "after_previous": True}
+    second = first.model_copy(update={**then, "end": max(end, start + 2 * LEG)})
     return first.model_copy(update={"end": start + LEG}), second
 
 
@@ -160,11 +254,3 @@ def _obstacle(wanted: Sequence[Commitment], context: Context, own: Habits, *, ea
 
 def _within(address: str, work: str) -> bool:
     return address.partition(":")[0] == work.partition(":")[0]
-
-
-def commitments_text(commitments: Sequence[Commitment]) -> str:
-    """Commitments in words from which the slots can be parsed again."""
-    first, *rest = commitments
-    where = "" if first.address == "" else f" at {first.address}"
-    then = "".join(f" and then {leg.activity} at {leg.address}" for leg in rest)
-    return f"{first.activity}{where} on {stamp(first.start)}{then}"

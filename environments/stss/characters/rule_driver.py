@@ -1,21 +1,20 @@
 """The default driver: routines, slots and fixed phrases; deterministic for a seed, and without a model."""
 
+from collections.abc import Sequence
+
 from environments.stss.characters.driver import SIDE_LIMIT, Context, Driver
-from environments.stss.characters.negotiation import PATIENCE, Stance, commitments_text, negotiate
+from environments.stss.characters.negotiation import PATIENCE, Stance, negotiate
+from environments.stss.characters.read_back import heard_text, listed
 from environments.stss.characters.routine import chance, day_plan
 from environments.stss.dataset import Town, home_of
-from environments.stss.town.clock import DATES, DAY, time_text
+from environments.stss.town.clock import DAY, time_text
 from environments.stss.town.schedule import Commitment, DayPlan
 
 FORWARD = 0.1
 """Probability, times sociability, that a character speaks first to the performer."""
 GOSSIP = 0.5
 """Probability, times sociability, that two background characters who meet talk."""
-_QUESTIONS = {
-    "ask_activity": "What would that be for?",
-    "ask_time": "Gladly, but when would that be?",
-    "ask_place": "Gladly, but where would that be?",
-}
+_QUESTIONS = {"activity": "what would that be for", "place": "where", "start": "when"}
 
 
 class RuleDriver(Driver):
@@ -45,7 +44,7 @@ class RuleDriver(Driver):
         stance = self._stance(context)
         turn = sum(line.speaker == context.persona.name for line in context.lines) + 1
         text, end = self._utterance(stance, context, turn)
-        return text, end or turn >= SIDE_LIMIT or (turn > PATIENCE and stance.move != "accept")
+        return text, end or turn >= SIDE_LIMIT or (stance.in_vain >= PATIENCE and stance.move != "accept")
 
     async def after_conversation(self, context: Context) -> tuple[Commitment, ...]:
         stance = self._stance(context)
@@ -53,37 +52,81 @@ class RuleDriver(Driver):
 
     async def summary(self, context: Context) -> str:
         stance, partner = self._stance(context), context.partner
-        if stance.move in ("accept", "settled"):
-            return f"{partner} invited me to {commitments_text(stance.commitments)}. I agreed."
-        slots = stance.slots
-        if slots.activity is None:
+        if stance.slots.activity is None:
             return f"I had a chat with {partner}."
-        where = f" at {slots.place}" if slots.place else ""
-        day = f" on {DATES[slots.day]}" if slots.day in (0, 1) else ""
-        when = day + (f" at {time_text(slots.start)}" if slots.start is not None else "")
-        return f"{partner} invited me to {slots.activity}{where}{when}. Nothing is settled."
+        settled = "I agreed." if stance.move in ("accept", "settled") else "Nothing is settled."
+        return f"{partner} invited me to {heard_text(stance.slots, context.now)}. {settled}"
 
     def _stance(self, context: Context) -> Stance:
         home = self._town.world.full(home_of(context.persona))
         return negotiate(context, self._town.places, home)
 
     def _utterance(self, stance: Stance, context: Context, turn: int) -> tuple[str, bool]:
-        if stance.move == "accept":
-            return f"Yes, gladly: {commitments_text(stance.commitments)}. I will be there.", False
-        if stance.move == "settled":
-            return "See you then!", True
-        if stance.move == "propose":
-            start = stance.commitments[0].start
-            return f"I am sorry, {stance.why}. How about {time_text(start)} instead?", False
-        if stance.move == "called_off":
-            return "That is a pity. Another time, then!", True
-        if stance.move == "decline":
-            return f"I am sorry, {stance.why}.", True
-        if stance.move == "chat":
-            if turn > 1:
-                return "It was nice to talk to you. Goodbye!", True
-            return f"Hello {_first(context.partner)}! I am {context.doing}. What about you?", False
-        return _QUESTIONS[stance.move], False
+        heard = heard_text(stance.slots, context.now)
+        match stance.move:
+            case "accept":
+                return f"Yes, gladly: {heard}. I will be there.{_assumed(stance, context)}{_who(stance)}", False
+            case "settled":
+                return "See you then!", True
+            case "ask_what_is_wrong":
+                return "I am sorry, what did I get wrong?", False
+            case "propose":
+                start = time_text(stance.commitments[0].start)
+                return f"{_echo(heard)}I am sorry, {stance.why}. How about {start} instead?", False
+            case "decline":
+                return f"{_echo(heard)}I am sorry, {stance.why}.", stance.in_vain > 0
+            case "confirm_refusal":
+                return f"That is a pity. {_refusal(stance, heard)}", False
+            case "called_off":
+                return "Another time, then!", True
+            case "confirm_activity":
+                more = f" And {_question(stance.missing)}?" if stance.missing else ""
+                return f"{_echo(heard)}You mean: {stance.guess}?{more}{_who(stance)}", False
+            case "ask":
+                return f"{_echo(heard)}Gladly, but {_question(stance.missing)}?{_who(stance)}", False
+            case "chat":
+                return _small_talk(context, turn)
+
+
+def _echo(heard: str) -> str:
+    """What was heard, as a question before the answer to it."""
+    return f"{heard[0].upper()}{heard[1:]}? " if heard else ""
+
+
+def _refusal(stance: Stance, heard: str) -> str:
+    """The question whether something won't take place, or what it is."""
+    if stance.slots.activity is not None:
+        return f"So {heard} won't take place?"
+    return f"{_echo(heard)}What is it that won't take place?"
+
+
+def _question(missing: Sequence[str]) -> str:
+    """The question for all slots that are missing."""
+    asked = listed([_QUESTIONS[name] for name in missing])
+    return asked if "activity" in missing else f"{asked} would that be"
+
+
+def _assumed(stance: Stance, context: Context) -> str:
+    """Says that the day was assumed, where none was named."""
+    if stance.slots.day is not None:
+        return ""
+    return f" I take it that you mean {'tomorrow' if context.now < DAY else 'today'}."
+
+
+def _who(stance: Stance) -> str:
+    """The question whether those who were named take part."""
+    if not stance.asks_about_people:
+        return ""
+    names = sorted(stance.named - stance.slots.people)
+    return f" {'Does' if len(names) == 1 else 'Do'} {listed(names)} take part too?"
+
+
+def _small_talk(context: Context, turn: int) -> tuple[str, bool]:
+    if turn == 1:
+        return f"Hello {_first(context.partner)}! I am {context.doing}. What can I do for you?", False
+    if turn == 2:
+        return "I see. Is there anything that I can do for you?", False
+    return "It was nice to talk to you. Goodbye!", True
 
 
 def _first(name: str) -> str:

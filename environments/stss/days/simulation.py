@@ -8,7 +8,7 @@ from typing import NamedTuple
 from environments.stss import prompt
 from environments.stss.agent.performer import Performer
 from environments.stss.characters.driver import Context, Driver
-from environments.stss.characters.negotiation import commitments_text
+from environments.stss.characters.read_back import commitments_text
 from environments.stss.characters.rule_driver import RuleDriver
 from environments.stss.characters.talk import converse, minutes
 from environments.stss.dataset import SocialTask, Town

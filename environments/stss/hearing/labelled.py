@@ -11,18 +11,16 @@ from environments.stss.town.clock import DATES, read_stamp, read_time
 
 FOLDER = Path(__file__).parents[1] / "utterances"
 SLOTS = ("activity", "place", "day", "start", "end", "people", "negated")
-ASKED = frozenset({"activity", "place", "start"})
-"""Slots that a character asks about where it found none."""
 _SMALL = re.compile(
     r"\b(?:an?|the|my|our|your|his|her|its|their|some|for|of|to|in|on|at|about|and|with|it|me|us|you)\b"
 )
 
-Half = Literal["development", "test"]
+Half = Literal["development", "test", "fresh"]
+"""`fresh`: a later set by authors of its own, where its file is there."""
 Slot = str | int | bool | frozenset[str] | None
 Slots = Mapping[str, Slot]
 """The values of `SLOTS`, None where nothing was said: `people` is never empty and `negated` never False."""
 Verdict = Literal["right", "open", "wrong"]
-Outcome = Literal["understood", "asked", "silent"]
 
 
 class Labelled(NamedTuple):
@@ -30,6 +28,7 @@ class Labelled(NamedTuple):
 
     id: str
     category: str
+    meaning: str
     speaker: str
     listener: str
     now: int
@@ -39,7 +38,7 @@ class Labelled(NamedTuple):
 
 
 def utterances(half: Half) -> list[Labelled]:
-    """The utterances of one half, in order."""
+    """The utterances of one half, in order. Raises FileNotFoundError if its file is not there."""
     lines = (FOLDER / f"{half}.jsonl").read_text(encoding="utf-8").splitlines()
     return [_labelled(json.loads(line)) for line in lines]
 
@@ -51,6 +50,7 @@ def _labelled(line: dict[str, object]) -> Labelled:
     return Labelled(
         id=str(line["id"]),
         category=str(line["category"]),
+        meaning=str(line["meaning"]),
         speaker=str(line["speaker"]),
         listener=str(line["listener"]),
         now=read_stamp(str(line["now"])),
@@ -79,18 +79,6 @@ def verdict(name: str, said: Slots, heard: Slots) -> Verdict:
     if said[name] == heard[name]:
         return "right"
     return "open" if heard[name] is None else "wrong"
-
-
-def outcome(said: Slots, heard: Slots) -> Outcome:
-    """Whether a whole utterance is understood (what was left open is asked about), or asked again, or silently wrong.
-
-    Asked: nothing is wrong, and whatever is missing is asked about although it was said.
-    """
-    verdicts = {name: verdict(name, said, heard) for name in SLOTS}
-    missed = {name for name, found in verdicts.items() if found != "right"}
-    if not missed:
-        return "understood"
-    return "asked" if missed <= ASKED and all(verdicts[name] == "open" for name in missed) else "silent"
 
 
 def same_activity(said: str, heard: str) -> bool:

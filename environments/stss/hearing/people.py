@@ -33,6 +33,7 @@ _OUT = re.compile(
     r"|^'s (?:out|not|away|at|got|busy|late|behind|ill\b)",
     re.IGNORECASE,
 )
+_POSSESSIVE = re.compile(r"'s\b(?! (?:coming|joining|bringing|in\b|playing))")
 
 
 def people(text: str, situation: Situation) -> frozenset[str]:
@@ -40,21 +41,31 @@ def people(text: str, situation: Situation) -> frozenset[str]:
     return frozenset(_taking_part(text, situation)) - {situation.speaker, situation.listener}
 
 
-def _taking_part(text: str, situation: Situation) -> Iterator[str]:
-    asked = within(_WHO, situation.question)
-    others = "|".join(re.escape(name.split()[0]) for name in situation.places.homes) or "$^"
-    spans = sorted(
+def people_named(text: str, situation: Situation) -> frozenset[str]:
+    """Those who are named at all, but for what is theirs, as in `Dev's workshop`."""
+    return frozenset(name for _, end, name in _mentions(text, situation) if not _POSSESSIVE.match(text[end:]))
+
+
+def _mentions(text: str, situation: Situation) -> list[tuple[int, int, str]]:
+    """Start, end and name of each person named but the two who talk, in order."""
+    return sorted(
         (match.start(), match.end(), name)
         for name in situation.places.homes
         if name not in (situation.speaker, situation.listener)
         for match in re.finditer(rf"\b{re.escape(name.split()[0])}\b(?: {re.escape(name.split()[-1])})?", text)
     )
+
+
+def _taking_part(text: str, situation: Situation) -> Iterator[str]:
+    asked = within(_WHO, situation.question)
+    others = "|".join(re.escape(name.split()[0]) for name in situation.places.homes) or "$^"
+    spans = _mentions(text, situation)
     out = {name for _, end, name in spans if _OUT.match(text[end:])}
     member = ""
     last = -1
     for start, end, name in spans:
         lead, after = text[:start], text[end:]
-        possessive = re.match(r"'s\b(?! (?:coming|joining|bringing|in\b|playing))", after) is not None
+        possessive = _POSSESSIVE.match(after) is not None
         listed = member != "" and re.fullmatch(r",? ?(?:and|,|and also)? ?", text[last:start]) is not None
         pair = re.match(rf"(?:,? (?:{others}))*(?:,| and)+ (?:and )?(?:[Ii]|me|the two of us|you)\b", after) is not None
         joins = (

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from environments.stss.hearing.activities.activity import Phrase, activity
+from environments.stss.hearing.activities.activity import GUESS, GUESS_IN_ANSWER, SURE, Phrase, activity
 from environments.stss.hearing.activities.tokens import SlotSpan
 from environments.stss.hearing.days import days
 from environments.stss.hearing.people import people
@@ -80,7 +80,7 @@ def _read(text: str, situation: Situation) -> InvitationSlots:
         return InvitationSlots()
     if found.refuses and invited(situation) and not _about_the_refusal(text, clock):
         clock = When(spans=clock.spans)
-    phrase = activity(text, found.spans, situation, refuses=found.refuses)
+    phrase = _at_least(SURE, found, situation)
     second = _second_leg(text, phrase, place.mentions)
     return InvitationSlots(
         activity=second.first if second else phrase and phrase.words,
@@ -95,6 +95,24 @@ def _read(text: str, situation: Situation) -> InvitationSlots:
         people=people(text, situation),
         negated=found.refuses,
     )
+
+
+def likely_activity(text: str, situation: Situation) -> Phrase | None:
+    """The activity that an utterance may name, where it is likely enough to ask whether it is meant."""
+    return None if _is_a_story(plain(text), situation) else _at_least(GUESS, recognise(text, situation), situation)
+
+
+def named_in_answer(text: str, situation: Situation) -> Phrase | None:
+    """The likeliest activity in an answer to the question for it: in a sentence without day, time and place if any."""
+    found = [recognise(sentence, situation) for sentence in re.split(r"(?<=[.!?;])\s+", text)]
+    phrases = [_at_least(GUESS_IN_ANSWER, each, situation) for each in found if not each.spans]
+    named = [phrase for phrase in phrases if phrase]
+    return max(named, key=lambda phrase: phrase.likelihood) if named else likely_activity(text, situation)
+
+
+def _at_least(likelihood: float, found: Recognised, situation: Situation) -> Phrase | None:
+    phrase = activity(found.text, found.spans, situation, refuses=found.refuses)
+    return phrase if phrase and phrase.likelihood >= likelihood else None
 
 
 def _about_the_refusal(text: str, clock: When) -> bool:

@@ -73,6 +73,11 @@ def invited(situation: Situation) -> bool:
     return bool(question) and not mine and bool(ahead) and not within(_DOUBTS, question)
 
 
+def declines(text: str) -> bool:
+    """Whether a text has words that decline, and proposes nothing else."""
+    return within(_DECLINES, text) and not within(_OFFER, text)
+
+
 def refuses(text: str, situation: Situation, *, changes: bool) -> bool:
     """Whether a text calls something off or declines it; not if it offers another day, time or place (`changes`).
 

@@ -66,7 +66,7 @@ class InvitationSlots(NamedTuple):
         merged["online"] = self.online or later.online
         merged["early"] = self.early or later.early
         merged["people"] = self.people | later.people
-        if later.start is not None and later.end is None:
+        if later.start is not None and later.end is None and self.end is not None and self.end <= later.start:
             merged["end"] = None
         if self.activity is not None:
             merged |= {"activity": self.activity}

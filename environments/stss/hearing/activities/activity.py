@@ -20,6 +20,10 @@ from environments.stss.hearing.words import is_empty
 
 SURE = 0.6
 """The probability below which an activity is asked about."""
+GUESS = 0.3
+"""The probability from which on the question names it: `You mean: a puppet theatre?`"""
+GUESS_IN_ANSWER = 0.15
+"""As `GUESS`, where the activity was asked for or is being corrected."""
 
 _HEAD = re.compile(
     r"(?:(?:an?|the|my|our|some|just|please|then|help(?: (?:me|us))?(?: (?:with|to))?)\s+)+", re.IGNORECASE
@@ -28,10 +32,11 @@ _HEAD = re.compile(
 
 
 class Phrase(NamedTuple):
-    """An activity, and where it begins in the text."""
+    """An activity, where it begins in the text, and the probability that it or one like it is meant."""
 
     words: str
     start: int
+    likelihood: float
 
 
 class Weights(NamedTuple):
@@ -53,19 +58,19 @@ def _weights() -> Weights:
 
 
 def activity(text: str, spans: Sequence[SlotSpan], situation: Situation, *, refuses: bool) -> Phrase | None:
-    """The activity of a text in which `spans` name days, times and places."""
+    """The likeliest activity of a text in which `spans` name days, times and places; only one that is `SURE` counts."""
     weights = _weights()
     heard = listen(text, spans, situation, weights.known, refuses=refuses)
     groups = [group for group in word_groups(heard.tokens) if not is_empty(words(text, heard, group))]
     scores = [weights.score(clues(heard, group)) for group in groups]
     chosen = most_likely([words(text, heard, group) for group in groups], scores, weights.score(clues_of_none(heard)))
-    if chosen is None or chosen[1] < SURE:
+    if chosen is None:
         return None
     group = whole_errand(heard.tokens, groups[chosen[0]], groups)
     found = words(text, heard, group)
     head = _HEAD.match(found)
     bare = head.end() if head and not is_empty(found[head.end() :]) else 0
-    return Phrase(found[bare:], heard.tokens[group.first].start + bare)
+    return Phrase(found[bare:], heard.tokens[group.first].start + bare, chosen[1])
 
 
 def listen(

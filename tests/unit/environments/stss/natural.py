@@ -97,10 +97,20 @@ def natural(policy: Policy, task: SocialTask, script: PerformerScript, seed: int
     wish = Wish(task.category, activity, place, script.start)
 
     def drawn(question: str, phase: str) -> str:
-        needs = {"what": ["activity"], "when": ["start"], "where": ["place"]}
-        word = next((word for word in needs if re.search(rf"\b{word} would that be", question, re.IGNORECASE)), "")
-        found = asks(wish, needs.get(word, []))
-        return chance(phase, seed, word).choice(found or [script.invitation])
+        if guess := re.search(r"You mean: (.*?)\?", question):
+            named = bool(set(re.findall(r"\w{4,}", guess[1].lower())) & set(re.findall(r"\w{4,}", activity.lower())))
+            first = "Yes." if named else one("what", phase)
+            return " ".join([first, *(one(word, phase) for word in asked(question) if word != "what")])
+        return " ".join(one(word, phase) for word in asked(question) or [""])
+
+    def asked(question: str) -> list[str]:
+        """What is asked for: `Gladly, but where and when would that be?`."""
+        found = re.search(r"\b(?:but|And) ((?:what|where|when)\b[^?]*?)\?", question)
+        return re.findall(r"\b(what|where|when)\b", found[1]) if found else []
+
+    def one(word: str, phase: str) -> str:
+        needs = {"what": ["activity"], "when": ["start"], "where": ["place"]}.get(word, [])
+        return chance(phase, seed, word).choice(asks(wish, needs) or [script.invitation])
 
     def act(conversation: str, transcript: Sequence[Message]) -> Action:
         action = policy(conversation, transcript)

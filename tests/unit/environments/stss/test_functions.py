@@ -99,13 +99,13 @@ async def test_the_random_performer_plays_in_both_protocols() -> None:
 
 
 async def test_what_is_seen_in_text_is_as_it_was() -> None:
-    assert await sessions_in_text(TEXT, [SAMPLE]) == "7376f4ebc8c9b928"
-    assert await sessions_in_text(Stss(level="language"), [SAMPLE]) == "95f20b8f23242eaf"
+    assert await sessions_in_text(TEXT, [SAMPLE]) == "d60b66d944fe1276"
+    assert await sessions_in_text(Stss(level="language"), [SAMPLE]) == "f34827653f65af28"
 
 
 def test_only_protocol_tools_changes_the_digest() -> None:
-    assert TEXT.digest() == "1684fc2e909829648e9e6133895c3f9e"
-    assert Stss(profile="compat").digest() == "be29c53dcbb7b518af5c5eed1f3aeea5"
+    assert TEXT.digest() == "c87271f05bf1318c8926abf6dbc66f45"
+    assert Stss(profile="compat").digest() == "cc9071f742216e9c58ffafd6eee8f360"
     assert Stss(level="language").digest() == "165bca818bc8cad0ba744fa0e05cb86d"
     assert TOOLS.digest() != TEXT.digest()
     assert TOOLS.not_comparable_because() == NO_PUBLISHED_FUNCTIONS

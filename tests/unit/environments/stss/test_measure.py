@@ -1,43 +1,115 @@
-"""How a reading of an utterance is set against its labels, and the command that prints the figures."""
+"""How the characters' answers to labelled utterances are measured, and the command that prints the figures."""
 
+import asyncio
 import json
+from functools import cache
 
 import pytest
 from click.testing import CliRunner
 
+from environments.stss.characters.negotiation import Move, Stance
 from environments.stss.commands import stss
-from environments.stss.hearing.labelled import SLOTS, Half, Outcome, Slot, Slots, outcome, same_activity, utterances
-from environments.stss.hearing.listener import listen
-from environments.stss.hearing.measure import hear, share
+from environments.stss.hearing.labelled import SLOTS, Half, Labelled, Slot, Slots, same_activity, utterances
+from environments.stss.hearing.slots import InvitationSlots
+from environments.stss.understanding.listener import PlayedReply
+from environments.stss.understanding.measure import HeardUtterance, TalkedUtterance, hear, share, share_right, talk
+from environments.stss.understanding.replies import Outcome, answered, outcome
+from environments.stss.understanding.talks import talked
 
 
 def slots(**said: Slot) -> Slots:
     return dict.fromkeys(SLOTS) | said
 
 
-SAID = slots(activity="talk about limpets", place="Anchor Inn", start=18 * 60)
+def utterance(text: str, *, meaning: str = "invite", **said: Slot) -> Labelled:
+    return Labelled("x", "public", meaning, "Clara Novak", "Finn Larsen", 600, (), text, slots(**said))
+
+
+def reply(move: Move, text: str, *missing: str) -> PlayedReply:
+    return PlayedReply(text, False, Stance(move, InvitationSlots(), missing=missing))
+
+
+SAID = slots(activity="talk about limpets", place="Anchor Inn", day=1, start=18 * 60)
+AGREES = reply("accept", "Yes, gladly: limpets talk at Anchor Inn on 2023-02-14 18:00 to 19:00. I will be there.")
+EARLY = reply("accept", "Yes, gladly: limpets talk at Anchor Inn on 2023-02-14 06:00 to 07:00. I will be there.")
+ASKS = reply("ask", "At Anchor Inn on 2023-02-14? Gladly, but what would that be for and when?", "activity", "start")
+OFF = reply("confirm_refusal", "That is a pity. So limpets talk won't take place?")
 
 
 @pytest.mark.parametrize(
-    ("heard", "found"),
+    ("heard", "answer", "found"),
     [
-        (SAID, "understood"),
-        ({**SAID, "activity": "limpets talk with slides"}, "understood"),
-        ({**SAID, "activity": None, "start": None}, "asked"),
-        ({**SAID, "start": 6 * 60}, "silent"),
-        ({**SAID, "activity": "come"}, "silent"),
-        ({**SAID, "negated": True}, "silent"),
-        ({**SAID, "end": 20 * 60}, "silent"),
+        (SAID, AGREES, "understood"),
+        ({**SAID, "activity": "limpets talk with slides"}, AGREES, "understood"),
+        ({**SAID, "activity": None, "start": None}, ASKS, "asked"),
+        ({**SAID, "place": None, "start": None}, ASKS, "silent"),
+        ({**SAID, "start": 6 * 60}, EARLY, "read_back"),
+        ({**SAID, "start": 6 * 60}, ASKS, "silent"),
+        ({**SAID, "negated": True}, OFF, "read_back"),
+        ({**SAID, "negated": True}, reply("called_off", "Another time, then!"), "silent"),
+        ({**SAID, "end": 19 * 60}, AGREES, "read_back"),
+        ({**SAID, "end": 20 * 60}, AGREES, "silent"),
+        ({**SAID, "people": frozenset({"Ada Birch"})}, AGREES, "silent"),
     ],
 )
-def test_an_utterance_is_understood_or_asked_again_or_silently_wrong(heard: Slots, found: Outcome) -> None:
-    assert outcome(SAID, heard) == found
+def test_what_is_wrong_is_asked_about_or_read_back_or_silent(heard: Slots, answer: PlayedReply, found: Outcome) -> None:
+    assert outcome(SAID, heard, answer) == found
 
 
-def test_what_nobody_asks_about_is_silently_wrong_where_it_is_missed() -> None:
-    for missed in ("day", "end", "people", "negated"):
-        said = slots(**{missed: frozenset({"Ada Birch"}) if missed == "people" else 1})
-        assert outcome(said, slots()) == "silent"
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        (
+            utterance(
+                "Would you play chess at the inn tomorrow at four in the afternoon?",
+                activity="play chess",
+                place="Anchor Inn",
+                day=1,
+                start=16 * 60,
+            ),
+            "understood",
+        ),
+        (utterance("Flu jab. When?", activity="Flu jab"), "asked"),
+        (
+            utterance("Would you play chess at the inn at four o'clock?", activity="darts", place="Anchor Inn"),
+            "read_back",
+        ),
+        (utterance("Hello, how are you?", people=frozenset({"Ada Birch"})), "silent"),
+    ],
+)
+async def test_each_outcome_occurs_where_it_is_played(said: Labelled, found: Outcome) -> None:
+    assert (await answered(said))[1] == found
+
+
+async def test_a_polite_partner_answers_and_corrects_once() -> None:
+    said = utterance(
+        "I invite you to a kite contest at Harbour Green at four in the afternoon.",
+        activity="play darts",
+        place="Anchor Inn",
+        day=0,
+        start=18 * 60 + 30,
+        end=20 * 60,
+    )
+    talk = await talked(said)
+    mine = [line.text for line in talk.lines if line.speaker == said.speaker]
+    assert talk.right
+    assert "darts" in mine[1]
+    assert "half past six in the evening" in mine[1]
+    assert len(set(mine)) == len(mine)
+
+
+async def test_a_talk_may_come_out_wrong() -> None:
+    said = utterance("I invite you to a kite contest at Harbour Green at four o'clock.", meaning="smalltalk")
+    assert not (await talked(said)).right
+
+
+async def test_a_refusal_must_be_taken_for_one() -> None:
+    text = "I invite you to a kite contest at Harbour Green tomorrow at four o'clock."
+    assert (await talked(utterance(text, meaning="cancel", negated=True))).right
+    assert (await talked(utterance("The kite contest is cancelled.", meaning="cancel", negated=True))).right
+    told_otherwise = await talked(utterance("The kite contest is cancelled.", activity="kite contest"))
+    assert "won't take place" in told_otherwise.lines[1].text
+    assert told_otherwise.right
 
 
 def test_small_words_do_not_make_activities_the_same() -> None:
@@ -45,24 +117,46 @@ def test_small_words_do_not_make_activities_the_same() -> None:
     assert not same_activity("look at my burn", "sit at my place")
 
 
-def test_the_labels_hear_themselves() -> None:
-    heard = hear("development", lambda said: said.slots)
-    assert share(heard, "understood") == 1
-    assert len(utterances("test")) == len(heard) == 310
-
-
-def test_the_command_prints_both_tables_and_the_errors_where_asked() -> None:
+def test_the_command_prints_all_tables_and_the_errors_where_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    some = utterances("development")[::10]
+    monkeypatch.setattr("environments.stss.understanding.measure.utterances", lambda half: some)
     ran = CliRunner().invoke(stss, ["utterances", "--format", "json"])
     assert ran.exit_code == 0, ran.output
-    outcomes, recalled = json.loads(ran.output)["tables"]
+    outcomes, talks, recalled = json.loads(ran.output)["tables"]
     assert [row["category"] for row in outcomes["rows"]][-1] == "all"
+    assert set(outcomes["rows"][-1]) >= {"understood", "asked", "read_back", "silent"}
+    assert 0 < talks["rows"][-1]["right"] <= 1
     assert [row["slot"] for row in recalled["rows"]] == list(SLOTS)
     assert "heard" in CliRunner().invoke(stss, ["utterances", "--errors"]).output
 
 
-@pytest.mark.parametrize(("half", "understood", "silent"), [("development", 0.85, 0.06), ("test", 0.62, 0.205)])
-def test_the_rules_understand_no_less_than_they_did(half: Half, understood: float, silent: float) -> None:
-    """The aim is 0.9 and 0.02 on the test half; raise these with the rules."""
-    heard = hear(half, listen)
-    assert share(heard, "understood") >= understood
-    assert share(heard, "silent") <= silent
+def test_a_half_without_its_file_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    monkeypatch.setattr("environments.stss.hearing.labelled.FOLDER", tmp_path)
+    ran = CliRunner().invoke(stss, ["utterances", "--half", "fresh"])
+    assert ran.exit_code == 2
+    assert f"{tmp_path}/fresh.jsonl is not there" in " ".join(ran.output.split())
+
+
+@cache
+def heard(half: Half) -> list[HeardUtterance]:
+    return asyncio.run(hear(half))
+
+
+@cache
+def talks(half: Half) -> list[TalkedUtterance]:
+    return asyncio.run(talk(half))
+
+
+@pytest.mark.parametrize(
+    ("half", "understood", "asked", "silent"), [("development", 0.86, 0.94, 0.015), ("test", 0.63, 0.81, 0.032)]
+)
+def test_the_rules_understand_no_less_than_they_did(half: Half, understood: float, asked: float, silent: float) -> None:
+    """`asked`: understood or asked about. The aims are 0.9 and 0.02 on the test half; raise these with the rules."""
+    assert share(heard(half), "understood") >= understood
+    assert share(heard(half), "understood", "asked") >= asked
+    assert share(heard(half), "silent") <= silent
+
+
+@pytest.mark.parametrize(("half", "right"), [("development", 0.97), ("test", 0.94)])
+def test_talks_with_a_polite_partner_come_out_right(half: Half, right: float) -> None:
+    assert share_right(talks(half)) >= right

@@ -10,30 +10,22 @@ from hypothesis import strategies as st
 
 import environments.stss
 import tools.hearing
-from environments.stss.characters.driver import Context
 from environments.stss.characters.routine import chance, habits
-from environments.stss.characters.rule_driver import RuleDriver
-from environments.stss.dataset import SHIPPED, Data
 from environments.stss.hearing.read import read as read_slots
 from environments.stss.hearing.slots import InvitationSlots, Situation, SpokenLine
 from environments.stss.hearing.words import EMPTY
 from environments.stss.reply import Encounter, FormatError, Note, Utterance, limited, read
 from environments.stss.town.clock import DAY
 from environments.stss.town.schedule import Commitment
+from tests.unit.environments.stss.characters.talking import ADA, DRIVER, FINN, INVITED, TOWN, agreed, answers, context
 from tools.hearing.lessons import lessons
 
 STSS = Path(environments.stss.__file__).parent
 WEIGHTS = json.loads((STSS / "hearing" / "activities" / "weights.json").read_text(encoding="utf-8"))
-TOWN = Data(SHIPPED).town
-DRIVER = RuleDriver(TOWN, 1.0, "test")
-ADA, FINN = "Ada Birch", "Finn Larsen"
 
 
 def understand(text: str) -> InvitationSlots:
     return read_slots(text, Situation(TOWN.places, 600, "Clara Novak", FINN))
-
-
-INVITED = "I would like to invite you to a kite contest at Harbour Green tomorrow at 16:00."
 
 
 @pytest.mark.parametrize(
@@ -148,29 +140,6 @@ def test_other_replies_are_no_object(reply: str) -> None:
         read(reply, Utterance)
 
 
-def context(*lines: str, name: str = FINN, commitments: tuple[Commitment, ...] = ()) -> Context:
-    """A talk that Clara begins and in which both speak by turns."""
-    speakers = ("Clara Novak", name)
-    said = tuple(SpokenLine(speakers[index % 2], text) for index, text in enumerate(lines))
-    return Context(TOWN.personas[name], now=600, partner="Clara Novak", lines=said, commitments=commitments)
-
-
-async def answers(*said: str, name: str = FINN, commitments: tuple[Commitment, ...] = ()) -> list[str]:
-    """What the character says to each of these, in order."""
-    lines: list[str] = []
-    for text in said:
-        lines.append(text)
-        reply, _ = await DRIVER.reply(context(*lines, name=name, commitments=commitments))
-        lines.append(reply)
-    return lines[1::2]
-
-
-async def agreed(*said: str, name: str = FINN, commitments: tuple[Commitment, ...] = ()) -> tuple[Commitment, ...]:
-    replies = await answers(*said, name=name, commitments=commitments)
-    lines = [text for pair in zip(said, replies, strict=True) for text in pair]
-    return await DRIVER.after_conversation(context(*lines, name=name, commitments=commitments))
-
-
 async def test_a_complete_invitation_is_accepted_in_its_own_words() -> None:
     (promise,) = await agreed(INVITED)
     assert (promise.activity, promise.address) == ("kite contest", "Harbour Green")
@@ -179,8 +148,8 @@ async def test_a_complete_invitation_is_accepted_in_its_own_words() -> None:
 
 async def test_what_is_missing_is_asked_for_and_a_time_is_proposed_at_last() -> None:
     replies = await answers("Come to a kite contest!", "At Harbour Green.", "Soon.", "Fine.")
-    assert replies[0] == "Gladly, but where would that be?"
-    assert replies[1] == "Gladly, but when would that be?"
+    assert replies[0] == "Kite contest? Gladly, but where and when would that be?"
+    assert replies[1] == "Kite contest at Harbour Green? Gladly, but when would that be?"
     assert "How about 15:00" in replies[2]
     assert "I will be there" in replies[3]
 

@@ -1,0 +1,1 @@
+"""How well the characters understand the labelled utterances: what they answer, and what talks come to."""

@@ -1,0 +1,71 @@
+"""The rules of the characters on labelled utterances: what they hear in one, and what they answer to it."""
+
+from functools import cache
+from typing import NamedTuple
+
+from environments.stss.characters.driver import Context
+from environments.stss.characters.negotiation import Stance, negotiate
+from environments.stss.characters.read_back import day_meant, end_meant
+from environments.stss.characters.rule_driver import RuleDriver
+from environments.stss.dataset import SHIPPED, Data, Town, home_of
+from environments.stss.hearing.labelled import Labelled, Slots
+from environments.stss.hearing.read import read
+from environments.stss.hearing.slots import InvitationSlots, Situation, SpokenLine
+
+
+class PlayedReply(NamedTuple):
+    """A character's next move: its words, whether the talk ends with them, and its stance."""
+
+    text: str
+    end: bool
+    stance: Stance
+
+
+@cache
+def _town() -> Town:
+    return Data(SHIPPED).town
+
+
+def listen(said: Labelled) -> Slots:
+    """What the characters of the shipped town hear in an utterance alone."""
+    slots = read(said.text, Situation(_town().places, said.now, said.speaker, said.listener, said.before))
+    return _values(slots) | {"negated": slots.negated or None}
+
+
+def meant(stance: Stance, now: int) -> Slots:
+    """What a character takes to be meant by the talk so far, with the day and the length that it assumes."""
+    slots = stance.slots
+    if slots.start is not None:
+        slots = slots._replace(day=day_meant(slots, now), end=end_meant(slots, slots.start))
+    return _values(slots) | {"negated": stance.move in ("confirm_refusal", "called_off") or None}
+
+
+def _values(slots: InvitationSlots) -> dict[str, str | int | bool | frozenset[str] | None]:
+    place = slots.then_place or slots.place
+    errand = " and then ".join(filter(None, (slots.activity, slots.then_activity)))
+    return {
+        "activity": errand or None,
+        "place": place and place.partition(":")[0],
+        "day": slots.day,
+        "start": slots.start,
+        "end": slots.end,
+        "people": slots.people or None,
+    }
+
+
+async def next_move(said: Labelled, lines: tuple[SpokenLine, ...]) -> PlayedReply:
+    """What the character addressed by an utterance answers after these lines."""
+    context = _context(said, lines)
+    text, end = await RuleDriver(_town(), 0.0, said.id).reply(context)
+    return PlayedReply(text, end, stance_of(said, lines))
+
+
+def stance_of(said: Labelled, lines: tuple[SpokenLine, ...]) -> Stance:
+    """The stance of the character addressed by an utterance after these lines."""
+    context = _context(said, lines)
+    return negotiate(context, _town().places, _town().world.full(home_of(context.persona)))
+
+
+def _context(said: Labelled, lines: tuple[SpokenLine, ...]) -> Context:
+    persona = _town().personas[said.listener]
+    return Context(persona, said.now, partner=said.speaker, lines=lines, doing="at home")

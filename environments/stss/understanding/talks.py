@@ -1,0 +1,56 @@
+"""Talks of a character with a polite partner that begin with a labelled utterance, and what they come to."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from environments.stss.characters.driver import SIDE_LIMIT
+from environments.stss.characters.negotiation import Stance
+from environments.stss.hearing.labelled import SLOTS, Labelled, Slot, verdict
+from environments.stss.hearing.slots import SpokenLine
+from environments.stss.understanding.listener import listen, meant, next_move, stance_of
+from environments.stss.understanding.partner import PolitePartner
+
+
+class PlayedTalk(NamedTuple):
+    """The lines of a talk from the utterance on, and whether what it comes to is right."""
+
+    lines: tuple[SpokenLine, ...]
+    right: bool
+
+
+async def talked(said: Labelled) -> PlayedTalk:
+    """Plays the talk to its end, at most eight utterances of each side."""
+    partner = PolitePartner(said)
+    lines = (*said.before, SpokenLine(said.speaker, said.text))
+    for _ in range(SIDE_LIMIT):
+        reply = await next_move(said, lines)
+        lines = (*lines, SpokenLine(said.listener, reply.text))
+        if reply.end:
+            break
+        text, leaves = partner.answer(reply)
+        lines = (*lines, SpokenLine(said.speaker, text))
+        if leaves:
+            break
+    return PlayedTalk(lines[len(said.before) :], is_right(said, partner.wanted, stance_of(said, lines)))
+
+
+def is_right(said: Labelled, wanted: Mapping[str, Slot], final: Stance) -> bool:
+    """Whether a talk comes to what its utterance meant.
+
+    A refusal: it is taken for one. Small talk: nothing is agreed. All else: it is no refusal, every slot that was said
+    or chosen since is right, nothing that was never said was added, and there is a commitment or a clash of times.
+    """
+    agreed = final.move in ("accept", "settled")
+    if said.slots["negated"]:
+        return final.move in ("confirm_refusal", "called_off")
+    if said.meaning == "smalltalk":
+        return not agreed
+    heard, alone = meant(final, said.now), listen(said)
+    if heard["negated"]:
+        return False
+    if all(value is None for value in said.slots.values()):
+        return all(alone[name] is None for name in SLOTS) or not agreed
+    slots = [name for name in SLOTS if wanted[name] is not None or (alone[name] is not None and name != "day")]
+    return (agreed or final.move in ("propose", "decline")) and all(
+        verdict(name, wanted, heard) == "right" for name in slots
+    )
