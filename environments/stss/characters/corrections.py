@@ -37,9 +37,14 @@ def agrees(text: str) -> bool:
     return bool(_YES.search(text)) and not _NO.search(text)
 
 
+def begins_with_yes(text: str) -> bool:
+    """Whether a text begins as one that agrees."""
+    return _CONSENT.match(text) is not None
+
+
 def consents(text: str) -> bool:
     """Whether a text agrees or takes leave without a word of contrast."""
-    return _CONSENT.match(text) is not None and not contrasts(text)
+    return begins_with_yes(text) and not contrasts(text)
 
 
 def contrasts(text: str) -> bool:

@@ -7,6 +7,7 @@ from environments.stss.characters.corrections import (
     agrees,
     amended,
     as_answer,
+    begins_with_yes,
     corrected,
     denies,
     is_on_after_all,
@@ -94,7 +95,7 @@ def _after(before: Stance, turn: _Turn) -> Stance:
         return before._replace(move="confirm_refusal", slots=before.slots.merged(latest))
     if before.move == "propose" and _takes_up(text, latest, before):
         return before._replace(move="accept", slots=_proposed(before))
-    if before.move == "confirm_activity" and latest.activity is None and agrees(text):
+    if before.move == "confirm_activity" and latest.activity is None and begins_with_yes(text):
         return _next(before, _renamed(before.slots.merged(latest), before.guess), turn)
     settling = before.move in ("accept", "settled", "ask_what_is_wrong")
     slots = corrected(before.slots, latest, text, situation) if settling else amended(before.slots, latest, text)

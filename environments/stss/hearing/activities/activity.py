@@ -22,7 +22,7 @@ SURE = 0.6
 """The probability below which an activity is asked about."""
 GUESS = 0.3
 """The probability from which on the question names it: `You mean: a puppet theatre?`"""
-GUESS_IN_ANSWER = 0.15
+GUESS_IN_ANSWER = 0.1
 """As `GUESS`, where the activity was asked for or is being corrected."""
 
 _HEAD = re.compile(
