@@ -297,8 +297,9 @@ class Simulation:
         self._conclude(one, other, lines, now, promised)
 
     def _invited(self, person: Person) -> list[Commitment]:
-        """A character's commitments to the performer."""
-        return [promise for promise in person.commitments if promise.with_whom == self._self.name]
+        """A character's first commitment to the performer, with the second leg if it is an errand."""
+        promised = [promise for promise in person.commitments if promise.with_whom == self._self.name]
+        return promised[: 2 if len(promised) > 1 and promised[1].after_previous else 1]
 
     def _context(
         self, person: Person, now: int, lines: Sequence[SpokenLine] = (), partner: Person | None = None
