@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from environments.stss.hearing.days import OUT_OF_REACH
 from environments.stss.hearing.slots import SpokenLine
 from environments.stss.town.clock import DATES, read_stamp, read_time
 
@@ -59,13 +60,17 @@ def _labelled(line: dict[str, object]) -> Labelled:
         slots={
             "activity": slots["activity"],
             "place": slots["place"],
-            "day": None if slots["day"] is None else DATES.index(slots["day"]),
+            "day": None if slots["day"] is None else _day(str(slots["day"])),
             "start": _minute(slots["start"]),
             "end": _minute(slots["end"]),
             "people": frozenset(slots["people"]) or None,
             "negated": slots["negated"] or None,
         },
     )
+
+
+def _day(date: str) -> int:
+    return DATES.index(date) if date in DATES else OUT_OF_REACH
 
 
 def _minute(text: str | None) -> int | None:
