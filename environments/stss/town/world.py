@@ -4,8 +4,10 @@ import functools
 import json
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import networkx as nx
 
 from environments.stss.town.files import read_text
 
@@ -14,8 +16,6 @@ UNREACHABLE = 0xFFFF
 LAYERS = ("collision", "sector", "arena", "game_object")
 SIGHT = 8
 """Distance in tiles within which people in the same arena perceive each other."""
-
-Neighbours = dict[int, list[int]]
 
 
 class TownMap:
@@ -30,14 +30,15 @@ class TownMap:
         self.names = tuple(addresses)
         """Sector, arena and object of each tile, as far as it has them."""
         self._tiles: Mapping[str, list[int]] = _by_address(addresses)
-        self._neighbours = _component(_grid(width, height, walls), addresses)
+        self._graph = self._inner(_grid(width, height, walls))
+        self._neighbours = {tile: sorted(self._graph[tile]) for tile in self._graph}
         self._full: dict[str, str] = {}
         self._distances: dict[str, array[int]] = {}
 
-    @functools.cached_property
+    @property
     def reachable(self) -> frozenset[int]:
         """The tiles that people can walk on: the 4-connected component with the most tiles in an arena."""
-        return frozenset(self._neighbours)
+        return frozenset(self._graph)
 
     @functools.cached_property
     def objects(self) -> tuple[str, ...]:
@@ -100,7 +101,7 @@ class TownMap:
         """Steps from every tile to an address, cached."""
         if address not in self._distances:
             distances = array("H", [UNREACHABLE]) * (self.width * self.height)
-            for steps, layer in enumerate(_layers(self._neighbours, self._targets(address))):
+            for steps, layer in enumerate(nx.bfs_layers(self._graph, self._targets(address))):
                 for tile in layer:
                     distances[tile] = steps
             self._distances[address] = distances
@@ -108,8 +109,13 @@ class TownMap:
 
     def _targets(self, address: str) -> list[int]:
         """The reachable tiles of an address; if it has none, those of the arena or sector around it."""
-        found = [tile for tile in self._tiles[address] if tile in self._neighbours]
+        found = [tile for tile in self._tiles[address] if tile in self._graph]
         return found or self._targets(address.rpartition(":")[0])
+
+    def _inner(self, graph: "nx.Graph[int]") -> "nx.Graph[int]":
+        components = sorted(nx.connected_components(graph), key=min)
+        most = max(components, key=lambda component: sum(len(self.names[tile]) > 1 for tile in component))
+        return graph.subgraph(most).copy()
 
 
 def load(folder: Path) -> TownMap:
@@ -126,8 +132,7 @@ def load(folder: Path) -> TownMap:
     collision, *codes = (_layer(folder / "maze" / f"{layer}_maze.csv", width * height) for layer in LAYERS)
     blocks = [_blocks(folder / "special_blocks" / f"{layer}_blocks.csv") for layer in LAYERS[1:]]
     world = next(iter(_blocks(folder / "special_blocks" / "world_blocks.csv").values()))
-    named = {placed: _address(placed, blocks, folder) for placed in dict.fromkeys(zip(*codes, strict=True))}
-    names = [named[placed] for placed in zip(*codes, strict=True)]
+    names = [_address(tile, codes, blocks, folder) for tile in range(width * height)]
     if all(code == WALL for code in collision):
         raise ValueError(f"{folder}: maze: collision_maze.csv: every tile is a wall; write 0 for free tiles")
     built = TownMap(world, width, height, [code == WALL for code in collision], names)
@@ -137,9 +142,12 @@ def load(folder: Path) -> TownMap:
     return built
 
 
-def _address(codes: tuple[str, ...], blocks: Sequence[Mapping[str, str]], folder: Path) -> tuple[str, ...]:
+def _address(
+    tile: int, codes: Sequence[list[str]], blocks: Sequence[Mapping[str, str]], folder: Path
+) -> tuple[str, ...]:
     names: list[str] = []
-    for layer, code, known in zip(LAYERS[1:], codes, blocks, strict=True):
+    for layer, of_layer, known in zip(LAYERS[1:], codes, blocks, strict=True):
+        code = of_layer[tile]
         if code == "0":
             break
         if code not in known:
@@ -171,48 +179,11 @@ def _by_address(names: Sequence[tuple[str, ...]]) -> Mapping[str, list[int]]:
     return dict(tiles)
 
 
-def _grid(width: int, height: int, walls: Sequence[bool]) -> Neighbours:
-    """The free tiles around each free tile, in ascending order."""
-    tiles = width * height
-    free = [not wall for wall in walls]
-    around: Neighbours = {}
-    for tile in range(tiles):
-        if free[tile]:
-            column = tile % width
-            near = around[tile] = []
-            if tile >= width and free[tile - width]:
-                near.append(tile - width)
-            if column and free[tile - 1]:
-                near.append(tile - 1)
-            if column + 1 < width and free[tile + 1]:
-                near.append(tile + 1)
-            if tile + width < tiles and free[tile + width]:
-                near.append(tile + width)
-    return around
-
-
-def _layers(neighbours: Neighbours, start: Iterable[int]) -> Iterator[list[int]]:
-    """The tiles that are 0, 1, 2, ... steps away from the nearest of some tiles."""
-    layer = list(start)
-    seen = set(layer)
-    while layer:
-        yield layer
-        reached, layer = layer, []
-        for tile in reached:
-            for near in neighbours[tile]:
-                if near not in seen:
-                    seen.add(near)
-                    layer.append(near)
-
-
-def _component(neighbours: Neighbours, names: Sequence[tuple[str, ...]]) -> Neighbours:
-    """The part that is connected and has the most tiles in an arena; of several, the one with the lowest tile."""
-    best, most, left = set[int](), -1, set(neighbours)
-    for first in neighbours:
-        if first in left:
-            component = {tile for layer in _layers(neighbours, [first]) for tile in layer}
-            left -= component
-            inside = sum(len(names[tile]) > 1 for tile in component)
-            if inside > most:
-                best, most = component, inside
-    return {tile: near for tile, near in neighbours.items() if tile in best}
+def _grid(width: int, height: int, walls: Sequence[bool]) -> "nx.Graph[int]":
+    graph: nx.Graph[int] = nx.Graph()
+    free = [tile for tile in range(width * height) if not walls[tile]]
+    graph.add_nodes_from(free)
+    graph.add_edges_from((tile, tile + 1) for tile in free if (tile + 1) % width and not walls[tile + 1])
+    below = ((tile, tile + width) for tile in free if tile + width < width * height)
+    graph.add_edges_from(edge for edge in below if not walls[edge[1]])
+    return graph
