@@ -4,6 +4,7 @@ Source: AgentBench's `ontology` folder, which was made from Freebase: four files
 docs/reference/environments/kg.md.
 """
 
+import functools
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -56,14 +57,32 @@ class Ontology:
 
 
 def load_ontology(folder: Path) -> Ontology:
-    """The ontology of a folder. Corrupt lines are skipped and logged. Raises ValueError for an unreadable file."""
+    """The ontology of a folder, read once while its files stay the same. Corrupt lines are skipped and logged.
+
+    Raises ValueError for an unreadable file.
+    """
+    ontology = _read(folder, tuple(_state(folder / name) for name in FILES))
+    for line in ontology.skipped:
+        _log.warning("%s; this line is skipped", line)
+    return ontology
+
+
+def _state(path: Path) -> tuple[int, ...] | None:
+    """What changes when a file does; None for one that can't be looked at."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+@functools.lru_cache(maxsize=2)
+def _read(folder: Path, state: tuple[tuple[int, ...] | None, ...]) -> Ontology:
     vocabulary = _vocabulary(folder / "vocab.json")
     skipped: list[str] = []
     roles = list(_fields(folder / "fb_roles", 3, skipped))
     types = list(_fields(folder / "fb_types", 3, skipped))
     inverses = list(_fields(folder / "reverse_properties", 2, skipped))
-    for line in skipped:
-        _log.warning("%s; this line is skipped", line)
     parents: dict[str, set[str]] = {}
     for kind, _, parent in (line for line in types if line):
         parents.setdefault(kind, set()).add(parent)

@@ -30,6 +30,13 @@ def test_corrupt_lines_are_skipped_with_a_warning(folder: Path, caplog: pytest.L
     assert len(caplog.records) == 2
 
 
+def test_a_folder_is_read_once_until_a_file_of_it_changes(folder: Path) -> None:
+    known = ontology.load_ontology(folder)
+    assert ontology.load_ontology(folder) is known
+    (folder / "fb_types").write_text("a.ferry meta.subclassOf a.vehicle\n")
+    assert ontology.load_ontology(folder).is_a("a.ferry", "a.vehicle")
+
+
 def test_a_type_is_what_it_comes_under_at_any_depth(folder: Path) -> None:
     known = ontology.load_ontology(folder)
     assert known.is_a("a.ferry", "a.ferry")
