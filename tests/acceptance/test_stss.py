@@ -507,6 +507,7 @@ async def test_08_a_performer_out_of_calls_is_scored_and_silent_from_there_on() 
 def test_09_scenarios_of_our_own_runs_tell_the_policies_apart(
     played: dict[str, dict[str, Finish]], tmp_path: Path
 ) -> None:
+    days = dev()
     found = [
         scenario
         for name in ("ideal_inviter", "naive", "vague_inviter")
@@ -514,7 +515,7 @@ def test_09_scenarios_of_our_own_runs_tell_the_policies_apart(
         for scenario in scenarios.meetings(
             sample,
             str(finish.detail["performer"]),
-            dev().task(sample).task.target,
+            days.task(sample).task.target,
             unpack(str(finish.detail["evidence"])).event_log,
         )
     ]

@@ -9,6 +9,8 @@ from environments.stss.hearing.slots import SpokenLine
 from environments.stss.town.clock import END, stamp
 from environments.stss.town.schedule import Commitment, Kind, overlaps
 
+_json = json.JSONEncoder(ensure_ascii=False).encode
+
 
 class ActivityRecord(NamedTuple):
     """A person's activity from minute `t` until the person's next record."""
@@ -59,13 +61,13 @@ class EventLog(NamedTuple):
     def trajectory(self) -> Iterator[str]:
         """The lines of `trajectory.jsonl`."""
         for record in self.records:
-            yield json.dumps(record._asdict() | {"t": stamp(record.t)}, ensure_ascii=False)
+            yield _json(record._asdict() | {"t": stamp(record.t)})
 
     def conversations(self) -> Iterator[str]:
         """The lines of `conversations.jsonl`."""
         for talk in self.talks:
             lines = [line._asdict() for line in talk.lines]
-            yield json.dumps(talk._asdict() | {"t": stamp(talk.t), "lines": lines}, ensure_ascii=False)
+            yield _json(talk._asdict() | {"t": stamp(talk.t), "lines": lines})
 
     def of(self, who: str) -> list[ActivityRecord]:
         """The records of one person."""

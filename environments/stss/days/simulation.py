@@ -1,7 +1,7 @@
 """Simulates two days in the town: advances people by due time, and handles encounters and the performer's requests."""
 
 import asyncio
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -143,9 +143,10 @@ class Simulation:
 
     async def _encounters(self, moved: Sequence[Person], now: int) -> None:
         """Persons who moved at this minute may talk to those they perceive; pairs with the performer come first."""
-        crowds: defaultdict[tuple[str, str], list[Person]] = defaultdict(list)
+        crowds: dict[tuple[str, str], list[Person]] = {person.place: [] for person in moved}
         for person in self._people.values():
-            crowds[person.place].append(person)
+            if person.place in crowds:
+                crowds[person.place].append(person)
         pairs = {
             (min(one.name, other.name), max(one.name, other.name))
             for one in moved

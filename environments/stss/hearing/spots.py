@@ -169,8 +169,11 @@ def _homes(text: str, situation: Situation) -> Iterator[Mention]:
         if who in homes:
             yield from (Mention(*match.span(), homes[who].partition(":")[0]) for match in pattern.finditer(text))
     named: list[tuple[int, str]] = []
+    lower = text.lower()
     for name, home in homes.items():
         first = name.split()[0]
+        if first.lower() not in lower:
+            continue
         for match in re.finditer(rf"\b{first}\b", text):
             named.append((match.start(), home))
         at_home = (
