@@ -1,11 +1,16 @@
 """What tests share: where the public data lies, and which real parts this machine has."""
 
+import fcntl
 import gc
 import os
+import shutil
 import subprocess
 import warnings
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
 
 from eval_client.store.records import Trial
 from eval_client.store.store import Store
@@ -161,3 +166,19 @@ def unscored(store: Store) -> list[Trial]:
     """The trials without a score, in the run's order."""
     left = {row["id"] for row in store.trial_rows() if row["score"] is None}
     return [trial for trial in store.trials() if trial.id in left]
+
+
+def made_once(folders: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """A folder that `make` fills, once for all processes of the tests: they only read it."""
+    base = folders.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent
+    folder, whole = base / name, base / f"{name}.whole"
+    with (base / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not whole.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            make(folder)
+            whole.touch()
+    return folder

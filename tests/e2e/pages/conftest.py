@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog,
 
 from tests.browser import chromium
 from tests.e2e.proctor import begin, ended, proctor
+from tests.support import made_once
 
 ANSWERED = "Failed to load resource: the server responded with a status of"
 """What the console says of a page that our server answers with an error."""
@@ -83,7 +84,9 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run of `proctor demo`: one sample of each of the ten environments, by three agents."""
-    folder = tmp_path_factory.mktemp("demo")
-    played = proctor("demo", "--limit", "1", "-q", cwd=folder)
-    assert played.returncode == 0, played.stderr
-    return folder / "runs"
+
+    def play(folder: Path) -> None:
+        played = proctor("demo", "--limit", "1", "-q", cwd=folder)
+        assert played.returncode == 0, played.stderr
+
+    return made_once(tmp_path_factory, "demo", play) / "runs"

@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page
 
 from tests.browser import chromium
 from tests.e2e.proctor import Server, begin, ended, proctor, server
+from tests.support import made_once
 
 TASK = "{name: db-own, environment: db, parameters: {engine: sqlite}}"
 KEY = {"OPENAI_API_KEY": "token-of-the-tests"}
@@ -52,12 +53,14 @@ def run(tmp_path: Path, agents: Server) -> Iterator[Begin]:
 @pytest.fixture(scope="session")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A working directory with a finished run called `done`."""
-    folder = tmp_path_factory.mktemp("played")
-    entries = "agents: [{name: reference, builtin: reference}, {name: naive, builtin: naive}]"
-    (folder / "plan.yaml").write_text(f"{entries}\ntasks: [{TASK}]\n")
-    run = proctor("run", "plan.yaml", "--name", "done", "-q", cwd=folder)
-    assert run.returncode == 0, run.stderr
-    return folder
+
+    def play(folder: Path) -> None:
+        entries = "agents: [{name: reference, builtin: reference}, {name: naive, builtin: naive}]"
+        (folder / "plan.yaml").write_text(f"{entries}\ntasks: [{TASK}]\n")
+        run = proctor("run", "plan.yaml", "--name", "done", "-q", cwd=folder)
+        assert run.returncode == 0, run.stderr
+
+    return made_once(tmp_path_factory, "played", play)
 
 
 @contextlib.contextmanager

@@ -76,18 +76,24 @@ def test_keys_and_buttons_go_from_talk_to_talk(address: str, page: Page) -> None
     expect(page.locator("#moment-2")).to_have_attribute("aria-current", "step")
 
 
+@pytest.fixture(scope="module")
+def drawn(town: Path) -> Path:
+    """The file of the two days, with links to a viewer."""
+    done = proctor("stss", "draw", "days", "0", "-o", "two.html", "--viewer", "http://127.0.0.1:7400/", cwd=town)
+    assert (done.returncode, done.stdout.strip()) == (0, "two.html"), done.stderr
+    return town / "two.html"
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 1024, 390])
-def test_the_file_is_whole_accessible_and_fits(town: Path, browser: Browser, scheme: str, width: int) -> None:
-    drawn = proctor("stss", "draw", "days", "0", "-o", "two.html", "--viewer", "http://127.0.0.1:7400/", cwd=town)
-    assert (drawn.returncode, drawn.stdout.strip()) == (0, "two.html"), drawn.stderr
+def test_the_file_is_whole_accessible_and_fits(drawn: Path, browser: Browser, scheme: str, width: int) -> None:
     colours: Literal["light", "dark"] = "dark" if scheme == "dark" else "light"
     with browser.new_context(color_scheme=colours, viewport={"width": width, "height": 900}) as made:
         said: list[str] = []
         made.on("console", lambda message: said.append(message.text))
         made.on("weberror", lambda error: said.append(str(error.error)))
         page = made.new_page()
-        page.goto((town / "two.html").as_uri())
+        page.goto(drawn.as_uri())
         expect(page.locator("li.days-mine[aria-current]")).to_have_count(1)
         link = page.get_by_role("link", name="turn 4", exact=True).get_attribute("href")
         assert link == "http://127.0.0.1:7400/runs/days/trials/0?turn=4#turn-4"
