@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from scipy import stats as scipy_stats
+import scipy
 
 from proctor.environment import (
     POLICY_KINDS,
@@ -49,7 +49,7 @@ def test_the_summary_is_the_mean_score_with_its_standard_error() -> None:
     summary = summarize(Bare(), [*map(finish, scores), FAULT])
     assert summary.primary == "mean_score"
     assert summary.metrics == {"mean_score": 0.625, "not_understood": 0.0}
-    assert summary.standard_error == pytest.approx(float(scipy_stats.sem(scores)))
+    assert summary.standard_error == pytest.approx(float(scipy.stats.sem(scores)))
 
 
 def test_the_mean_over_nothing_is_absent() -> None:

@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats as scipy_stats
 
 from proctor.environment import Agent, Environment
 from proctor.summary import paired_difference, summarize
@@ -50,7 +50,7 @@ def finish(score: float) -> Finish:
 @given(SCORES)
 def test_the_jackknife_of_a_mean_is_its_standard_error(scores: list[float]) -> None:
     summary = summarize(Mean(), [finish(score) for score in scores])
-    assert summary.standard_error == pytest.approx(float(scipy_stats.sem(scores)), abs=1e-9)
+    assert summary.standard_error == pytest.approx(float(scipy.stats.sem(scores)), abs=1e-9)
 
 
 def test_the_jackknife_takes_clusters_as_its_unit_and_leaves_faults_out() -> None:
@@ -59,7 +59,7 @@ def test_the_jackknife_takes_clusters_as_its_unit_and_leaves_faults_out() -> Non
     clusters = [number for number in range(4) for _ in range(3)]
     faults = [Finish.fault(FinishReason.TASK_ERROR, "gone")] * 5
     summary = summarize(Mean(), finishes + faults, clusters + [9] * 5)
-    assert summary.standard_error == pytest.approx(float(scipy_stats.sem(scores)))
+    assert summary.standard_error == pytest.approx(float(scipy.stats.sem(scores)))
 
 
 def test_one_scored_cluster_has_no_error() -> None:
@@ -118,7 +118,7 @@ def test_the_paired_jackknife_of_three_clusters_by_hand() -> None:
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=60))
 def test_the_paired_jackknife_of_means_is_the_paired_standard_error(rows: list[tuple[float, float]]) -> None:
     a, b = ([(number, finish(row[side])) for number, row in enumerate(rows)] for side in (0, 1))
-    wanted = float(scipy_stats.sem([one - other for one, other in rows]))
+    wanted = float(scipy.stats.sem([one - other for one, other in rows]))
     assert paired_difference(Mean(), a, b).standard_error == pytest.approx(wanted, abs=1e-9)
 
 

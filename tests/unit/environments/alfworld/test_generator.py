@@ -18,7 +18,19 @@ from environments.alfworld.task_types import TASK_TYPES, task_type
 from environments.alfworld.texts import OwnGame
 from proctor.session.play import PolicyAgent, play_to_finish
 
-GAMES = tuple(generate(60, seed=5))
+GAMES = 60
+
+Games = tuple[OwnGame, ...]
+
+
+@pytest.fixture(scope="module")
+def games() -> Games:
+    return tuple(generate(GAMES, seed=5))
+
+
+@pytest.fixture(params=range(GAMES))
+def game(games: Games, request: pytest.FixtureRequest) -> OwnGame:
+    return games[int(request.param)]
 
 
 def facts(game: OwnGame, predicate: str) -> list[list[str]]:
@@ -26,12 +38,11 @@ def facts(game: OwnGame, predicate: str) -> list[list[str]]:
     return [found.split() for found in re.findall(rf"^\({predicate} (.*)\)$", start, re.MULTILINE)]
 
 
-def test_types_take_turns_and_formats_every_six() -> None:
-    assert [task_type(game.path) for game in GAMES] == list(TASK_TYPES) * 10
-    assert [game.format for game in GAMES[:24:6]] == ["put", "move", "put", "move"]
+def test_types_take_turns_and_formats_every_six(games: Games) -> None:
+    assert [task_type(game.path) for game in games] == list(TASK_TYPES) * 10
+    assert [game.format for game in games[:24:6]] == ["put", "move", "put", "move"]
 
 
-@pytest.mark.parametrize("game", GAMES, ids=lambda game: game.path.split("/")[0])
 def test_every_command_of_the_plan_is_on_offer_and_the_last_alone_wins(game: OwnGame) -> None:
     texts = game.texts()
     world = GameWorld(ReadyGame(texts.pddl_domain, texts.grammar, texts.pddl_problem))
@@ -43,7 +54,6 @@ def test_every_command_of_the_plan_is_on_offer_and_the_last_alone_wins(game: Own
     assert world.won
 
 
-@pytest.mark.parametrize("game", GAMES, ids=lambda game: game.path.split("/")[0])
 def test_rooms_are_furnished_as_promised(game: OwnGame) -> None:
     receptacles, objects = facts(game, "receptacleType"), facts(game, "objectType")
     assert 8 <= len(receptacles) <= 25
@@ -56,16 +66,16 @@ def test_rooms_are_furnished_as_promised(game: OwnGame) -> None:
     assert set(inside) <= allowed
 
 
-def test_some_receptacles_share_a_place_some_are_closed_and_some_objects_are_in_two() -> None:
-    places = [Counter(place for _, place in facts(game, "receptacleAtLocation")) for game in GAMES]
+def test_some_receptacles_share_a_place_some_are_closed_and_some_objects_are_in_two(games: Games) -> None:
+    places = [Counter(place for _, place in facts(game, "receptacleAtLocation")) for game in games]
     assert sum(max(each.values()) > 1 for each in places) > 30
-    assert all(facts(game, "openable") for game in GAMES)
-    assert any(max(Counter(item for item, _ in facts(game, "inReceptacle")).values()) > 1 for game in GAMES)
+    assert all(facts(game, "openable") for game in games)
+    assert any(max(Counter(item for item, _ in facts(game, "inReceptacle")).values()) > 1 for game in games)
 
 
-def test_equal_seeds_give_equal_games_and_others_others() -> None:
-    assert tuple(generate(6, seed=5)) == GAMES[:6]
-    assert tuple(generate(6, seed=6)) != GAMES[:6]
+def test_equal_seeds_give_equal_games_and_others_others(games: Games) -> None:
+    assert tuple(generate(6, seed=5)) == games[:6]
+    assert tuple(generate(6, seed=6)) != games[:6]
 
 
 def test_the_shipped_games_are_those_of_seed_0() -> None:

@@ -6,7 +6,7 @@ from statistics import variance
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy
 
 from eval_client.core.statistics import student
 from eval_client.core.statistics.binary import mcnemar_p, paired_interval, wilson_interval
@@ -22,8 +22,8 @@ def test_students_t() -> None:
     chance = random.Random(1)
     for _ in range(INPUTS):
         df, t, p = int(10 ** chance.uniform(0, 5)), chance.gauss(0, 4), chance.uniform(0.001, 0.999)
-        assert student.two_sided_p(t, df) == pytest.approx(2 * stats.t.sf(abs(t), df), rel=1e-9)
-        assert student.quantile(p, df) == pytest.approx(stats.t.ppf(p, df), rel=1e-8, abs=1e-12)
+        assert student.two_sided_p(t, df) == pytest.approx(2 * scipy.stats.t.sf(abs(t), df), rel=1e-9)
+        assert student.quantile(p, df) == pytest.approx(scipy.stats.t.ppf(p, df), rel=1e-8, abs=1e-12)
 
 
 @pytest.mark.parametrize(("t", "p"), [(0.0, 1.0), (1e-200, 1.0), (1e200, 0.0), (-1e200, 0.0)])
@@ -35,10 +35,10 @@ def test_passes_and_fails() -> None:
     chance = random.Random(2)
     for _ in range(INPUTS):
         b, c, ties = (int(10 ** chance.uniform(0, 2.3)) - 1 for _ in range(3))
-        wanted = stats.binomtest(b, b + c).pvalue if b + c else 1.0
+        wanted = scipy.stats.binomtest(b, b + c).pvalue if b + c else 1.0
         assert mcnemar_p(b, c) == pytest.approx(wanted, rel=1e-9)
         n, passed = b + c + ties + 1, b
-        wilson = stats.binomtest(passed, n).proportion_ci(0.9, method="wilson")
+        wilson = scipy.stats.binomtest(passed, n).proportion_ci(0.9, method="wilson")
         assert wilson_interval(passed, n, 0.1) == pytest.approx((wilson.low, wilson.high), abs=1e-12)
         low, high = paired_interval(n, b, c, 0.01)
         assert -1 <= low <= high <= 1
@@ -46,7 +46,7 @@ def test_passes_and_fails() -> None:
 
 
 def test_thousands_of_discordant_samples() -> None:
-    assert mcnemar_p(5_200, 4_800) == pytest.approx(stats.binomtest(5_200, 10_000).pvalue, rel=1e-9)
+    assert mcnemar_p(5_200, 4_800) == pytest.approx(scipy.stats.binomtest(5_200, 10_000).pvalue, rel=1e-9)
 
 
 def test_clustered_errors_are_those_of_a_regression_on_a_constant() -> None:
@@ -69,9 +69,9 @@ def test_clustered_errors_are_those_of_a_regression_on_a_constant() -> None:
         meat = sum(np.outer(each, each) for each in sums) * len(groups) / (len(groups) - 1)
         assert found.standard_error == pytest.approx(np.sqrt((bread @ meat @ bread)[0, 0]), abs=1e-12)
         if len(groups) == n:
-            assert found.standard_error == pytest.approx(stats.sem(values))
-            assert found.p() == pytest.approx(stats.ttest_1samp(values, 0).pvalue, abs=1e-12)
-            wanted = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+            assert found.standard_error == pytest.approx(scipy.stats.sem(values))
+            assert found.p() == pytest.approx(scipy.stats.ttest_1samp(values, 0).pvalue, abs=1e-12)
+            wanted = scipy.stats.ttest_1samp(values, 0).confidence_interval(0.95)
             assert found.interval(0.05) == pytest.approx((wanted.low, wanted.high))
 
 
@@ -86,7 +86,7 @@ def test_all_sign_flips() -> None:
         assert found.p == pytest.approx(np.mean(totals >= abs(sum(values)) - 1e-12))
         assert (found.exact, found.clusters) == (True, len(nonzero))
         if number % 100 == 0 and len(nonzero) > 2:
-            test = stats.permutation_test((nonzero,), np.sum, permutation_type="samples", n_resamples=np.inf)
+            test = scipy.stats.permutation_test((nonzero,), np.sum, permutation_type="samples", n_resamples=np.inf)
             assert found.p == pytest.approx(test.pvalue)
 
 
@@ -119,7 +119,7 @@ def test_power() -> None:
     chance = random.Random(7)
     for _ in range(INPUTS):
         error, alpha, power = chance.random(), chance.uniform(0.001, 0.2), chance.uniform(0.5, 0.99)
-        wanted = (stats.norm.ppf(1 - alpha / 2) + stats.norm.ppf(power)) * error
+        wanted = (scipy.stats.norm.ppf(1 - alpha / 2) + scipy.stats.norm.ppf(power)) * error
         assert detectable(error, alpha, power) == pytest.approx(wanted)
 
 
