@@ -26,7 +26,12 @@ def chromium() -> Iterator[Browser]:
 @functools.cache
 def _started() -> tuple[Browser, asyncio.AbstractEventLoop]:
     playwright = sync_playwright().start()
-    browser, loop = playwright.chromium.launch(executable_path=program(CHROMIUM)), asyncio.get_running_loop()
+    loop = asyncio.get_running_loop()
+    try:
+        browser = playwright.chromium.launch(executable_path=program(CHROMIUM))
+    except BaseException:
+        playwright.stop()
+        raise
 
     @atexit.register
     def stop() -> None:
