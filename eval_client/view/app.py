@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from urllib.parse import quote
 
@@ -86,17 +86,23 @@ def build_app(runs: ViewedRuns, access: ViewAccess, streams: EventStreams | None
     """The app that shows these runs to those that `access` admits; whoever ends `streams` gives them."""
     files = assets()
     viewer = Viewer(runs, access, Renderer(files))
-    routes = [Route(path, partial(page, viewer), methods=["GET"]) for path, page in (*PAGES, *API)]
-    routes += [Route(asset.address, partial(_asset, asset), methods=["GET"]) for asset in files.values()]
-    routes.append(Route("/events", partial(watch_events, viewer, streams or EventStreams()), methods=["GET"]))
-    routes.append(Route("/healthz", _health, methods=["GET"]))
-    if access.closed:
-        routes.append(Route("/login", partial(login_page, viewer), methods=["GET", "POST"]))
     answer = partial(_failed, viewer)
     kinds = (HTTPException, QueryError, CompareError, StoreError, sa.exc.SQLAlchemyError, *UNREADABLE, Exception)
-    app = Starlette(routes=routes, exception_handlers=dict.fromkeys(kinds, answer))
+    handlers = dict.fromkeys(kinds, answer)
+    app = Starlette(routes=routes(viewer, files, streams or EventStreams()), exception_handlers=handlers)
     app.router.redirect_slashes = False
     return SecurityHeaders(AccessGuard(app, access, partial(_refused, viewer)))
+
+
+def routes(viewer: Viewer, files: Mapping[str, Asset], streams: EventStreams) -> list[Route]:
+    """All routes; `/login` only if a token is needed."""
+    found = [Route(path, partial(page, viewer), methods=["GET"]) for path, page in (*PAGES, *API)]
+    found += [Route(asset.address, partial(_asset, asset), methods=["GET"]) for asset in files.values()]
+    found.append(Route("/events", partial(watch_events, viewer, streams), methods=["GET"]))
+    found.append(Route("/healthz", _health, methods=["GET"]))
+    if viewer.access.closed:
+        found.append(Route("/login", partial(login_page, viewer), methods=["GET", "POST"]))
+    return found
 
 
 def _asset(asset: Asset, _request: Request) -> Response:
@@ -105,6 +111,7 @@ def _asset(asset: Asset, _request: Request) -> Response:
 
 
 async def _health(_request: Request) -> Response:
+    """Whether the viewer runs; needs no token."""
     return JSONResponse({"status": "ok"})
 
 

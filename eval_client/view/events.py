@@ -165,7 +165,7 @@ class EventStream(Response):
 
 
 async def watch_events(viewer: Viewer, streams: EventStreams, request: Request) -> Response:
-    """The stream of the run that `run` names. Raises StoreError."""
+    """Server-sent events of the run that `run` names. Raises StoreError."""
     store = await run_in_threadpool(viewer.runs.open, request.query_params.get("run", ""))
     if request.method == "HEAD":
         return Response(media_type=EventStream.media_type)

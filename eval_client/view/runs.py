@@ -52,7 +52,7 @@ class ViewedRuns(ABC):
 
     @abstractmethod
     def entries(self) -> list[RunEntry]:
-        """All runs, the newest first; such as can't be read come last."""
+        """All runs, the newest first; unreadable ones are at the end."""
 
     @abstractmethod
     def open(self, run: str) -> Store:

@@ -35,18 +35,22 @@ class AgentBenchRoutes:
         self._gateway = gateway
 
     async def list_workers(self, _: Request) -> Response:
+        """The tasks, each as one worker."""
         return reply(wire.workers(await self._gateway.offers()))
 
     async def get_indices(self, request: Request) -> Response:
+        """The indices of a task's samples."""
         if "name" not in request.query_params:
             missing = {"loc": ["query", "name"], "msg": "field required", "type": "value_error.missing"}
             return refused(422, [missing])
         return reply(wire.indices(await self._offer(request.query_params["name"], unknown=400)))
 
     async def list_sessions(self, _: Request) -> Response:
+        """The live sessions."""
         return reply(wire.sessions(list(self._gateway.sessions())))
 
     async def start_sample(self, request: Request) -> Response:
+        """Start a session; the answer has its first observation."""
         asked = await body_of(request, wire.StartSample)
         await self._offer(asked.name, unknown=406)
         try:
@@ -59,6 +63,7 @@ class AgentBenchRoutes:
         return _stands(session)
 
     async def interact(self, request: Request) -> Response:
+        """Send the agent's reply; the answer has the next observation, or the result."""
         asked = await body_of(request, wire.Interact)
         session = self._gateway.find(asked.session_id)
         if asked.agent_response.status == "cancelled":
@@ -69,6 +74,7 @@ class AgentBenchRoutes:
         return _stands(session)
 
     async def cancel(self, request: Request) -> Response:
+        """End a session."""
         asked = await body_of(request, wire.SessionId)
         session = self._gateway.find(asked.session_id)
         over = not session.live
@@ -76,11 +82,13 @@ class AgentBenchRoutes:
         return refused(400, "Error: Session does not exist") if over else reply(asked)
 
     async def cancel_all(self, _: Request) -> Response:
+        """End all sessions."""
         for session in list(self._gateway.sessions()):
             await self._gateway.cancel(session)
         return reply(None)
 
     async def calculate_overall(self, request: Request) -> Response:
+        """The metrics over given results of a task."""
         asked = await body_of(request, wire.CalculateOverall, MAX_LARGE_BYTES)
         offer = await self._offer(asked.name, unknown=400)
         try:
@@ -101,6 +109,7 @@ class AgentBenchRoutes:
         return wire.overall(summary, len(scored), len(finishes))
 
     async def nothing(self, _: Request) -> Response:
+        """Accepted for clients that send it; does nothing."""
         return reply(None)
 
     async def _offer(self, task: str, *, unknown: int) -> Offer:

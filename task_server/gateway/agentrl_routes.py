@@ -36,12 +36,14 @@ class AgentRLRoutes:
         self._gateway, self._renews = gateway, renews
 
     async def get_indices(self, request: Request) -> Response:
+        """The indices of a task's samples."""
         try:
             return reply(indices(await self._gateway.offer(request.query_params.get("name", ""))))
         except NotOffered as error:
             return refused(400, f"Error: {error}")
 
     async def start_sample(self, request: Request) -> Response:
+        """Start a session; the answer has its first messages, functions and id."""
         asked = await body_of(request, wire.StartTask)
         if asked.custom_task is not None:
             return refused(400, "Error: custom_task: only the samples of get_indices can be started")
@@ -53,6 +55,7 @@ class AgentRLRoutes:
         return _stands(session)
 
     async def interact(self, request: Request) -> Response:
+        """Send the agent's messages; the answer has the next ones, or the result."""
         session = self._session(request)
         asked = await body_of(request, wire.AgentMessages)
         if self._renews and wire.keeps_alive(asked):
@@ -66,6 +69,7 @@ class AgentRLRoutes:
         return _stands(session)
 
     async def cancel(self, request: Request) -> Response:
+        """End a session."""
         session = self._session(request)
         await self._gateway.cancel(session)
         return reply({"session_id": session.id}, headers={"session_id": str(session.id)})

@@ -6,6 +6,7 @@ import secrets
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import wraps
 
 from pydantic import BaseModel, JsonValue, ValidationError
 from pydantic_core import to_json
@@ -81,6 +82,7 @@ class _Tasks:
     def _asked(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
         """A handler of a task's requests, with the errors that all have."""
 
+        @wraps(handler)
         async def answer(request: Request) -> Response:
             try:
                 return await handler(request, await self._gateway.offer(request.path_params["task"]))
@@ -130,6 +132,7 @@ class _Tasks:
         return reply(await client.rpc(asked))
 
     async def _play(self, socket: WebSocket) -> None:
+        """One episode, frame by frame."""
         await socket.accept()
         task, id_ = socket.path_params["task"], socket.query_params.get("session_id", "")
         try:
@@ -200,46 +203,56 @@ def _result(asked: Object, result: dict[str, object]) -> Response:
 
 
 async def _health(request: Request, offer: Offer) -> Response:
+    """Whether the task can be played."""
     return reply({"status": "healthy"})
 
 
 async def _metadata(request: Request, offer: Offer) -> Response:
+    """The task's name, description and version."""
     what = f"The task {offer.catalogue.task} of Proctor's environment {offer.catalogue.environment}."
     known = {"name": offer.catalogue.task, "description": what, "version": VERSION}
     return reply(known | dict.fromkeys(("readme_content", "author", "documentation_url")))
 
 
 async def _schema(request: Request, offer: Offer) -> Response:
+    """The JSON schemas of actions, observations and states."""
     return reply(openenv.schemas())
 
 
 async def _state(request: Request, offer: Offer) -> Response:
+    """The state of an environment that has no episode."""
     return reply(openenv.state(None, offer.catalogue.task, None))
 
 
 async def _step(request: Request, offer: Offer) -> Response:
+    """Refused with 409: episodes are played by WebSocket or MCP."""
     openenv.read_action((await body_of(request, _Action)).action, ())
     return reply({"detail": NO_STEPS, "code": "EXECUTION_ERROR"}, 409)
 
 
 async def _environments(request: Request, offer: Offer) -> Response:
+    """The task's name, as a list."""
     return reply([offer.catalogue.task])
 
 
 async def _splits(request: Request, offer: Offer) -> Response:
+    """The only split, which has the task's name."""
     return reply([{"name": offer.catalogue.task, "type": "test"}])
 
 
 async def _list(request: Request, offer: Offer) -> Response:
+    """All samples of a split."""
     tasks = _of_split(offer, await body_of(request, _Split))
     return reply({"tasks": tasks, "env_name": offer.catalogue.task})
 
 
 async def _count(request: Request, offer: Offer) -> Response:
+    """The number of samples of a split."""
     return reply({"num_tasks": len(_of_split(offer, await body_of(request, _Split)))})
 
 
 async def _one(request: Request, offer: Offer) -> Response:
+    """The sample with an index."""
     asked = await body_of(request, _Index)
     tasks = _of_split(offer, asked)
     if not 0 <= asked.index < len(tasks):
@@ -248,6 +261,7 @@ async def _one(request: Request, offer: Offer) -> Response:
 
 
 async def _some(request: Request, offer: Offer) -> Response:
+    """The samples in a range of indices."""
     asked = await body_of(request, _Range)
     return reply({"tasks": _of_split(offer, asked)[asked.start : asked.stop]})
 

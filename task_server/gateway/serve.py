@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Mount, Route, Router
+from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.types import ASGIApp
 
 from proctor import event_loop
@@ -73,13 +73,18 @@ class WireServer:
 
     def app(self, access: GatewayAccess, url: str) -> ASGIApp:
         """The app with the routes of all wires."""
-        routers = {wire.prefix: Router(wire.routes(self._gateways[wire.prefix])) for wire in self._wires}
-        own = [Route("/healthz", _health), Route("/readyz", _health), Route("/metrics", self._metrics)]
-        mounts = [Mount(prefix, router) for prefix, router in routers.items()]
-        app = Starlette(routes=[*own, *mounts], exception_handlers={HTTPException: _no_route})
-        for router in (app.router, *routers.values()):
-            router.redirect_slashes = False  # a redirection would lack the token that was in the path
+        app = Starlette(routes=self.routes(), exception_handlers={HTTPException: _no_route})
+        app.router.redirect_slashes = False  # a redirection would lack the token that was in the path
         return access.guard(app, urlsplit(url).hostname)
+
+    def routes(self) -> list[BaseRoute]:
+        """The routes of all wires, and those of the process."""
+        routers = {
+            wire.prefix: Router(wire.routes(self._gateways[wire.prefix]), redirect_slashes=False)
+            for wire in self._wires
+        }
+        own = [Route("/healthz", _health), Route("/readyz", _health), Route("/metrics", self._metrics)]
+        return [*own, *(Mount(prefix, router) for prefix, router in routers.items())]
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -96,6 +101,7 @@ class WireServer:
         await asyncio.gather(*(gateway.drain(grace_s) for gateway in self._gateways.values()))
 
     async def _metrics(self, _: Request) -> Response:
+        """Metrics for Prometheus."""
         live = {(prefix,): float(len(list(gateway.sessions()))) for prefix, gateway in self._gateways.items()}
         sessions = gauge("proctor_foreign_sessions_live", "Sessions of foreign clients under way.", ("wire",), live)
         return PlainTextResponse(expose([sessions, *self._process.collect()]), media_type="text/plain; version=0.0.4")
@@ -157,6 +163,7 @@ async def own_worker(tasks: Sequence[TaskDefinition]) -> AsyncIterator[tuple[str
 
 
 async def _health(_: Request) -> Response:
+    """Whether the gateway runs."""
     return JSONResponse({"status": "ok"})
 
 

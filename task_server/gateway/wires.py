@@ -3,6 +3,7 @@
 import importlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -86,6 +87,7 @@ def refused(status: int, detail: object) -> Response:
 def answering(handler: Handler) -> Handler:
     """A handler whose errors become answers, as AgentBench's servers send them."""
 
+    @wraps(handler)
     async def answer(request: Request) -> Response:
         try:
             return await handler(request)

@@ -3,20 +3,33 @@
 import asyncio
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import httpx
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
+from starlette.routing import BaseRoute, Route
 
 from agent_server.app import build_app
+from eval_client.view.access import ViewAccess
+from eval_client.view.app import routes
+from eval_client.view.events import EventStreams
+from eval_client.view.rendering import Renderer, assets
+from eval_client.view.runs import FolderRuns
+from eval_client.view.viewer import Viewer
 from proctor.config.described import describe
 from proctor.http.auth import Access
+from proctor.http.client import http_client
 from proctor.observability.process import ProcessMetrics
+from task_server.client.client import TaskClient
+from task_server.gateway.serve import WireServer
+from task_server.gateway.wires import WIRES, load
 from task_server.http.openapi import document
 from task_server.http.operations import CONTROLLER_OPERATIONS
 from task_server.wire.errors import ApiError
 from task_server.wire.messages import Problem
 from tools.docs.markdown import cell, markdown
+from tools.docs.routes import route_table
 from tools.docs.schema import Link, named, table
 
 Json = Mapping[str, Any]
@@ -27,16 +40,41 @@ def page() -> str:
     task_servers = document("Controllers and workers", CONTROLLER_OPERATIONS, token=True)
     parts = [
         "# HTTP API",
-        "Each server has this as an OpenAPI document at `/openapi.json`. [Task servers](../how-to/task-servers.md) has "
-        "what clients rely on, and every type of error; [Runs in a browser](../how-to/view.md#json) has the viewer's "
-        "JSON. A worker has no `/workers`.",
+        "Controllers, workers and agent servers also serve their part of this page as an OpenAPI document at "
+        "`/openapi.json`. [Task servers](../how-to/task-servers.md) describes what clients may rely on, and every type "
+        "of error. A worker has no `/workers`.",
         *_server(task_servers, _messages()),
         "### Errors",
         "Each error of a controller or worker is a [Problem](#problem) of one of these types.",
         _errors(),
         *_server(_with_named_schemas(asyncio.run(_agent_server())), []),
+        "## Gateways",
+        "`proctor serve` serves the protocols that its options name, each under a prefix of its own. "
+        "[AgentBench](../how-to/agentbench.md) and [OpenEnv](../how-to/openenv.md) describe how clients use them. "
+        "Under `/agentrl/renew/api` an empty message only keeps its session alive; otherwise the routes equal those "
+        "under `/agentrl/api`.",
+        route_table(asyncio.run(_gateway())),
+        "## The viewer",
+        "`proctor view` has these routes; the files of its pages are under `/assets/`. `/login` exists only if the "
+        "viewer has a token. [Runs in a browser](../how-to/view.md#json) describes the JSON.",
+        route_table(_viewer()),
+        "## MCP server",
+        "An agent of `kind: command` gets the URL of its episode, `/mcp/{task}/{episode}`, at a server in the client's "
+        "process. POST takes one JSON-RPC message of MCP. DELETE is accepted and does nothing; GET is refused, since "
+        "there are no event streams. See [Coding agents](../how-to/coding-agents.md).",
     ]
     return markdown(parts)
+
+
+async def _gateway() -> list[BaseRoute]:
+    async with http_client() as http:
+        return WireServer([load(name) for name in WIRES], TaskClient("http://localhost", http)).routes()
+
+
+def _viewer() -> list[Route]:
+    """The viewer's routes without those of assets."""
+    viewer = Viewer(FolderRuns(Path()), ViewAccess((SecretStr("a token"),)), Renderer(assets()))
+    return routes(viewer, {}, EventStreams())
 
 
 async def _agent_server() -> Json:

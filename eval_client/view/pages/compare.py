@@ -65,7 +65,7 @@ class ShownComparison(NamedTuple):
 
 
 def compare_page(viewer: Viewer, request: Request) -> Response:
-    """The form, and below it what it asks for, or in words why that can't be compared. Raises QueryError."""
+    """The form to compare two runs, and the comparison or the reason why there is none. Raises QueryError."""
     query = _query(request)
     found, refusal, status = None, "", 200
     if query.a or query.b:
@@ -90,7 +90,7 @@ def compare_page(viewer: Viewer, request: Request) -> Response:
 
 
 def compare_json(viewer: Viewer, request: Request) -> Response:
-    """What `proctor compare --json` prints. Raises CompareError, StoreError, QueryError."""
+    """A comparison as `proctor compare --json` prints it. Raises CompareError, StoreError, QueryError."""
     found = _compared(viewer, _query(request))
     return Response(found.model_dump_json(), media_type="application/json")
 

@@ -18,12 +18,12 @@ ROWS = 500
 
 
 def trials_csv(viewer: Viewer, request: Request) -> Response:
-    """The rows as CSV. Raises StoreError, QueryError."""
+    """The trials that the filter selects, as CSV. Raises StoreError, QueryError."""
     return _file(viewer, request, csv_lines, "trials.csv", "text/csv; charset=utf-8")
 
 
 def trials_jsonl(viewer: Viewer, request: Request) -> Response:
-    """The rows as JSON, one a line. Raises StoreError, QueryError."""
+    """The trials that the filter selects, as JSON, one a line. Raises StoreError, QueryError."""
     return _file(viewer, request, json_lines, "trials.jsonl", "application/x-ndjson")
 
 

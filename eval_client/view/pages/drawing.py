@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def drawing_page(viewer: Viewer, request: Request) -> Response:
-    """What the world of a trial shows of it. Raises StoreError; NotFound with what to do where it shows nothing."""
+    """The drawing of a trial. Raises StoreError; NotFound, with what to do, if it has none."""
     store = viewer.open(request)
     trial = found_trial(store, request.path_params["trial"], None)
     title, drawn = _drawn(viewer, store, trial)

@@ -42,7 +42,7 @@ class RunPage(NamedTuple):
 
 
 def runs_page(viewer: Viewer, request: Request) -> Response:
-    """The list of runs, or the way to the only one."""
+    """The list of runs; redirects to the run if there is only one."""
     if viewer.runs.only is not None:
         return RedirectResponse(link("runs", viewer.runs.only), 307)
     return viewer.page("runs.html", "Runs", runs=read_runs(viewer, request.query_params.get("after", "")))

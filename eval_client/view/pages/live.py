@@ -44,7 +44,7 @@ class LivePanel(NamedTuple):
 
 
 def live_page(viewer: Viewer, request: Request) -> Response:
-    """The panel alone: what a page that is open fetches again."""
+    """The live panel of a run, which an open page fetches again."""
     store = viewer.open(request)
     return viewer.page("live.html", store.run, live=live_panel(viewer, store))
 

@@ -17,7 +17,7 @@ FORM_S = 10.0
 
 
 async def login_page(viewer: Viewer, request: Request) -> Response:
-    """The form; or, where it was sent, the way to the page that was asked for."""
+    """The login form; a POST with the right token redirects to the page that was asked for."""
     if request.method != "POST":
         return _form(viewer, request.query_params.get("next", ""))
     fields = await _fields(request)

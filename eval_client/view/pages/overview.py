@@ -85,7 +85,10 @@ class OverviewFigures(NamedTuple):
 
 
 def overview_page(viewer: Viewer, request: Request) -> Response:
-    """The overview of a run. Its tables are rendered once for each report."""
+    """The overview of a run.
+
+    Its tables are rendered once for each report.
+    """
     store = viewer.open(request)
     live = live_panel(viewer, store)  # before the scores, which are then never older
     kept = viewer.kept_report(store)

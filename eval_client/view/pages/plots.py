@@ -38,14 +38,14 @@ class RunPlots(NamedTuple):
 
 
 def plots_page(viewer: Viewer, request: Request) -> Response:
-    """The plots of a run and of one of its tasks: the first, unless one is named. Raises NotFound, SQLAlchemyError."""
+    """The plots of a run and of one of its tasks, by default the first. Raises NotFound, SQLAlchemyError."""
     store = viewer.open(request)
     plots = _plots(viewer, store, request.query_params.get("task", ""))
     return viewer.page("run_plots.html", f"Plots of {store.run}", run=viewer.head(store), place="plots", plots=plots)
 
 
 def plot_svg(viewer: Viewer, request: Request) -> Response:
-    """One plot alone. Raises NotFound, QueryError, CompareError, SQLAlchemyError."""
+    """One plot as SVG. Raises NotFound, QueryError, CompareError, SQLAlchemyError."""
     name, run = request.path_params["name"], request.query_params.get("run", "")
     if name not in NAMES:
         raise NotFound(f"there is no plot {name!r}; the plots are: {', '.join(NAMES)}")

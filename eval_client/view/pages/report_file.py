@@ -11,7 +11,7 @@ from eval_client.view.viewer import Viewer
 
 
 def report_file(viewer: Viewer, request: Request) -> Response:
-    """The report; with `download` as a file. Raises StoreError, SQLAlchemyError.
+    """The report as one page; with `download`, as a file. Raises StoreError, SQLAlchemyError.
 
     The page takes its style from an address, since the viewer's policy allows no style in a page.
     """

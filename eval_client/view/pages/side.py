@@ -45,7 +45,10 @@ class SideTurn(NamedTuple):
 
 
 def side_page(viewer: Viewer, request: Request) -> Response:
-    """Two trials of a run. Without a turn the way to the first one that differs. Raises StoreError, QueryError."""
+    """Two trials of a run, side by side; without a turn it redirects to the first that differs.
+
+    Raises StoreError, QueryError.
+    """
     store, given = viewer.open(request), request.query_params
     left = found_trial(store, given.get("a", ""), None)
     right = found_trial(store, given.get("b") or str(_companion(store, left)), None)
