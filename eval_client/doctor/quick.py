@@ -37,7 +37,7 @@ async def quick_problems(plan: Plan, output: Path) -> list[Finding]:
 
 
 async def engine_problem(definition: TaskDefinition) -> Finding | None:
-    """Why this machine can't start a task's engine; None where nothing is in the way."""
+    """Why this machine can't start a task's engine; None if it can."""
     name = definition.name
     if tasks.lacks_mariadb(definition):
         return fail("mariadb-missing", f"task {name}: no program mariadbd on this machine")

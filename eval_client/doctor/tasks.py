@@ -143,5 +143,5 @@ def _not_up(task: str, error: BaseException | None) -> Finding:
 
 
 def _lean(environment: Environment) -> Environment:
-    """The environment without its pool of sandboxes made ahead: the check is only whether it starts."""
+    """The environment without its pool of sandboxes: the check is only whether it starts."""
     return environment.model_copy(update={"pool": 0}) if "pool" in type(environment).model_fields else environment

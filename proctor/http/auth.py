@@ -1,4 +1,4 @@
-"""Who may call a server: holders of a token; without tokens, whatever no web page of another site sent."""
+"""Who may call a server: holders of a token; without tokens, everyone except web pages of other sites."""
 
 import hmac
 from collections.abc import Callable, Iterable, Mapping
