@@ -3,10 +3,21 @@
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from environments.stss.characters.read_back import commitments_text
 from tests.unit.environments.stss.characters.talking import DRIVER, INVITED, agreed, answers, context
 
+SAID = (
+    "No.",
+    "Yes.",
+    "No, no, it's on!",
+    "It is cancelled.",
+    "At Gull Bakery, until six.",
+    "I mean darts.",
+    "Not Dev.",
+)
 READ_BACK = "kite contest at Harbour Green on 2023-02-14 16:00 to 17:00"
 
 
@@ -136,3 +147,10 @@ async def test_a_talk_leaves_room_for_a_correction_and_ends() -> None:
         lines.append(reply)
         ends.append(end)
     assert ends == [False, False, False, True]
+
+
+@given(st.lists(st.sampled_from([*SAID, INVITED]) | st.text(max_size=60), min_size=1, max_size=3))
+async def test_any_talk_is_answered(said: list[str]) -> None:
+    replies = await answers(*said)
+    assert all(replies)
+    assert len(await agreed(*said)) <= 2
