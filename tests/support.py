@@ -10,6 +10,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
+import psutil
 import pytest
 
 from eval_client.store.records import Trial
@@ -182,3 +183,15 @@ def made_once(folders: pytest.TempPathFactory, name: str, make: Callable[[Path],
             make(folder)
             whole.touch()
     return folder
+
+
+def working_in(folder: Path) -> list[psutil.Process]:
+    """The processes that are alive in a folder."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.status() != psutil.STATUS_ZOMBIE and process.cwd() == str(folder):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found

@@ -12,6 +12,7 @@ from tests.e2e.forks.forker import STARTED
 from tests.e2e.preloaded import Forked, _forks, preloaded
 from tests.e2e.proctor import COMMAND, begin, environment, proctor, server
 from tests.pace import until
+from tests.support import working_in
 from tests.tools_environment import NAME, write_distribution
 
 
@@ -84,6 +85,16 @@ def test_a_forked_command_is_signalled_and_waited_for_as_a_child(tmp_path: Path,
             ends.append((process.communicate()[0], process.returncode))
         assert not Path(f"/proc/{process.pid}").exists()
     assert ends[0] == ends[1]
+
+
+def test_a_forked_command_that_does_not_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "plan.yaml")
+    monkeypatch.setattr("tests.e2e.proctor.slowly", lambda _: 0.1)
+    with pytest.raises(subprocess.TimeoutExpired):
+        proctor("run", "plan.yaml", cwd=tmp_path)
+    assert working_in(tmp_path) == []
+    monkeypatch.undo()
+    assert proctor("ls", cwd=tmp_path).returncode == 0
 
 
 def test_a_forked_server_stops_when_its_standard_input_closes(tmp_path: Path) -> None:

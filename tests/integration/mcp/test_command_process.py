@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from eval_client.trial.command_process import CommandProcess
+from tests.support import working_in
 
 ELSEWHERE = "import subprocess; subprocess.Popen(['sleep', '98764'], start_new_session=True)\n"
 """Leaves a process behind in a session of its own."""
@@ -21,18 +22,6 @@ ELSEWHERE = "import subprocess; subprocess.Popen(['sleep', '98764'], start_new_s
 
 def started(script: str, folder: Path) -> CommandProcess:
     return CommandProcess([sys.executable, "-c", script], folder, dict(os.environ), folder / "log")
-
-
-def working_in(folder: Path) -> list[psutil.Process]:
-    """The processes that are alive in a folder."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.status() != psutil.STATUS_ZOMBIE and process.cwd() == str(folder):
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
 
 
 async def test_a_child_in_a_session_of_its_own_is_ended_too(tmp_path: Path) -> None:
