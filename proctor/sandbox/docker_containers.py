@@ -27,8 +27,9 @@ _MEGABYTE = 1 << 20
 # PID 1 reaps orphans, as bash does, and ends at the container's maximum age. It survives `kill -9 -1`, which ends all
 # other processes: so an agent can't turn its own sample into a fault.
 _INIT = "while ((SECONDS < $0)); do sleep $(($0 - SECONDS)) & wait; done"
-# Without a network, Docker is told to set up none at all, which halves the CPU of a container's life; the kernel gives
-# it a loopback interface. Docker then leaves /etc/hosts and /etc/resolv.conf empty, so PID 1 fills the first.
+_HOSTNAME = "sandbox"
+"""The same for all, so that a replayed session sees no difference."""
+# What Docker leaves empty where it sets up no network, PID 1 fills; newer engines leave out /etc/hostname too.
 _HOSTS = """127.0.0.1\tlocalhost
 ::1\tlocalhost ip6-localhost ip6-loopback
 fe00::0\tip6-localnet
@@ -36,7 +37,10 @@ ff00::0\tip6-mcastprefix
 ff02::1\tip6-allnodes
 ff02::2\tip6-allrouters
 """
-_FILL_HOSTS = f"{{ printf '{_HOSTS}' >/etc/hosts; chmod 644 /etc/hosts /etc/resolv.conf; }} 2>/dev/null; "
+_FILL_FILES = (
+    f"{{ printf '{_HOSTS}' >/etc/hosts; echo {_HOSTNAME} >/etc/hostname;"
+    " chmod 644 /etc/hosts /etc/hostname /etc/resolv.conf; } 2>/dev/null; "
+)
 _BEGIN = 'echo; exec /bin/bash -c "$0" "$1"'
 """Prints a line, for the engine to wait for, and becomes the loop."""
 
@@ -59,6 +63,8 @@ class Containers:
         self._disk, self._network = disk, network
         self._owner = Owner.current().label()
         self._home = ""
+        self._default_runtime = ""
+        """The engine's, once it was examined."""
         self._quota = False
         self._files: dict[str, bytes] = {}
 
@@ -68,6 +74,7 @@ class Containers:
         Raises EnvironmentFault where the image is missing, or a required disk quota is not possible.
         """
         self._require_image()
+        self._default_runtime = str(self.client.info().get("DefaultRuntime"))
         self._home = self._find_home()
         self._reap()
         if self._disk != "tmpfs":
@@ -83,13 +90,13 @@ class Containers:
     def _options(self) -> dict[str, Any]:
         memory = self._limits.memory_mb * _MEGABYTE
         file = self._limits.file_mb * _MEGABYTE
-        alone = self._network == "none"
-        begin = _FILL_HOSTS + _BEGIN if alone else _BEGIN
+        alone = self._needs_no_set_up()
+        begin = _FILL_FILES + _BEGIN if alone else _BEGIN
         return {
             "command": ["/bin/bash", "-c", begin, _INIT, str(self._limits.max_age_s)],
             "entrypoint": [],
             "user": "root",
-            "hostname": "sandbox",  # the same for all, so that a replayed session sees no difference
+            "hostname": _HOSTNAME,
             "network_mode": self._network,
             "network_disabled": alone,
             "cap_drop": ["ALL"],
@@ -110,6 +117,15 @@ class Containers:
             "runtime": self._runtime,
             **self._disk_options(),
         }
+
+    def _needs_no_set_up(self) -> bool:
+        """Whether Docker can be told to set up no network at all, which halves the CPU of a container's life.
+
+        runc brings the loopback interface up itself, which other runtimes may not do. A tmpfs on /etc hides the files
+        that Docker leaves there.
+        """
+        by_runc = (self._runtime or self._default_runtime) == "runc"
+        return self._network == "none" and by_runc and self._disk != "tmpfs"
 
     def _disk_options(self) -> dict[str, Any]:
         if self._disk == "tmpfs":

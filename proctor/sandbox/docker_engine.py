@@ -144,7 +144,8 @@ class DockerEngine(Engine):
             stream = await attach(api, f"containers/{container}/attach?stream=1&stdout=1")
             try:
                 await self.call(api.start, container)
-                await stream.read()
+                if not await stream.read():
+                    raise EnvironmentFault("Docker: the container's first process, /bin/bash, ended at once")
             finally:
                 stream.close()
 

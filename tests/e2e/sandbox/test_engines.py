@@ -432,7 +432,9 @@ async def test_containers_are_made_ahead_and_never_used_twice(client: docker.Doc
 async def test_a_container_is_hardened(client: docker.DockerClient) -> None:
     async with entered(make("docker")) as engine, engine.sandbox() as box:
         assert isinstance(box, DockerSandbox)
-        host = client.api.inspect_container(box.container)["HostConfig"]
+        found = client.api.inspect_container(box.container)
+    host, by_runc = found["HostConfig"], client.info()["DefaultRuntime"] == "runc"
+    assert bool(found["Config"].get("NetworkDisabled")) is by_runc
     assert (host["NetworkMode"], host["CapDrop"], host["SecurityOpt"]) == ("none", ["ALL"], ["no-new-privileges"])
     assert (host["Memory"], host["MemorySwap"], host["PidsLimit"]) == (256 << 20, 256 << 20, 64)
     assert (host["AutoRemove"], host["LogConfig"]["Type"], host["Binds"]) == (True, "none", None)
@@ -448,6 +450,18 @@ async def test_a_container_without_a_network_reaches_itself_by_name_and_knows_no
     async with entered(make("docker")) as engine, engine.sandbox() as box:
         assert await output(box, f'python3 -c "{connect}"') == "connected\n"
         assert await output(box, "stat -c %a /etc/hosts /etc/resolv.conf; cat /etc/resolv.conf") == "644\n644\n"
+        assert await output(box, "cat /etc/hostname; stat -c %a /etc/hostname") == "sandbox\n644\n"
+
+
+@pytest.mark.docker
+async def test_a_container_whose_first_process_ends_at_once_is_a_fault(
+    client: docker.DockerClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proctor.sandbox.docker_containers._BEGIN", "exit 3")
+    async with entered(make("docker")) as engine:
+        with pytest.raises(EnvironmentFault, match="first process, /bin/bash, ended at once"):
+            async with engine.sandbox():
+                pass
 
 
 @pytest.mark.docker

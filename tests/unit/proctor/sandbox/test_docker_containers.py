@@ -5,6 +5,7 @@ import pytest
 
 from proctor.sandbox import SandboxLimits
 from proctor.sandbox.docker_containers import Containers, Network
+from proctor.sandbox.docker_disk import Disk
 
 
 @pytest.mark.parametrize("network", ["none", "bridge"])
@@ -12,7 +13,26 @@ def test_the_network_is_the_one_that_is_asked_for(network: Network) -> None:
     client = docker.DockerClient(base_url="unix:///nowhere", version="1.41")
     assert Containers(client, "image", SandboxLimits())._options()["network_mode"] == "none"
     options = Containers(client, "image", SandboxLimits(), network=network)._options()
-    assert (options["network_mode"], options["network_disabled"]) == (network, network == "none")
+    assert options["network_mode"] == network
+    client.close()
+
+
+@pytest.mark.parametrize(
+    ("network", "runtime", "disk", "disabled"),
+    [
+        ("none", "runc", "auto", True),
+        ("bridge", "runc", "auto", False),
+        ("none", "runsc", "auto", False),
+        ("none", None, "auto", False),
+        ("none", "runc", "tmpfs", False),
+    ],
+)
+def test_docker_sets_up_no_network_only_where_runc_and_the_disk_need_none(
+    network: Network, runtime: str | None, disk: Disk, disabled: bool
+) -> None:
+    client = docker.DockerClient(base_url="unix:///nowhere", version="1.41")
+    made = Containers(client, "image", SandboxLimits(), runtime=runtime, disk=disk, network=network)
+    assert made._options()["network_disabled"] is disabled
     client.close()
 
 
