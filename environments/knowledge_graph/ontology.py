@@ -6,6 +6,7 @@ docs/reference/environments/kg.md.
 
 import functools
 import logging
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,10 +62,14 @@ def load_ontology(folder: Path) -> Ontology:
 
     Raises ValueError for an unreadable file.
     """
-    ontology = _read(folder, tuple(_state(folder / name) for name in FILES))
+    with _READING:  # tasks of a worker start at the same time
+        ontology = _read(folder, tuple(_state(folder / name) for name in FILES))
     for line in ontology.skipped:
         _log.warning("%s; this line is skipped", line)
     return ontology
+
+
+_READING = threading.Lock()
 
 
 def _state(path: Path) -> tuple[int, ...] | None:
