@@ -100,7 +100,7 @@ class _Play:
 
     def left(self, task: str) -> Iterator[Trial]:
         """The postponed trials of a task."""
-        return (trial for trial in self.postponed if trial.task == task)
+        return iter([trial for trial in self.postponed if trial.task == task])
 
     async def all(self, trials_of: Callable[[str], Iterator[Trial]], *, may_buy: bool = False) -> None:
         """Replay the trials of each task; the final row of each is durable, but for those postponed."""

@@ -174,8 +174,9 @@ class Results:
         with self.engine.connect() as connection:
             for row in connection.execution_options(stream_results=True).execute(query):
                 fields = dict(row._mapping)
-                if fields.get("finish") is not None:
-                    fields["finish"] = json.loads(fields["finish"])
+                if "finish" in fields:
+                    finish = fields.pop("finish")
+                    fields["finish"] = None if finish is None else json.loads(finish)
                 yield fields
 
     def turn_rows(self) -> Iterator[dict[str, JsonValue]]:

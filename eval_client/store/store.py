@@ -159,12 +159,12 @@ class Store(Results):
         ids = iter(sorted(trials))
         with self.engine.begin() as connection:
             shards.hold_live(connection, self.run, shard)
-            pending = trial_table.update().where(t.run == self.run, t.score.is_(None))
-            connection.execute(pending.values(holder=SETTLED))
+            free = trial_table.update().where(t.run == self.run, t.score.is_(None), t.holder == FREE)
+            connection.execute(free.values(holder=SETTLED))
             while batch := list(islice(ids, ROWS_AT_ONCE)):
                 chosen = sa.and_(t.run == self.run, t.id.in_(batch))
                 self._move_results_to_attempts(connection, chosen)
-                connection.execute(trial_table.update().where(chosen).values(holder=FREE))
+                connection.execute(trial_table.update().where(chosen, t.holder == SETTLED).values(holder=FREE))
 
     def _move_results_to_attempts(self, connection: sa.Connection, chosen: sa.ColumnElement[bool]) -> None:
         """The result of each chosen trial with a score becomes that of its last attempt; summaries of its pair go."""
