@@ -57,14 +57,30 @@ create_venv() {
     fi
 }
 
-# Installs packages into $VENV by the virtual environment $INSTALLER ($VENV itself by default): with its uv, from the index
-# that pip uses, in a third of pip's time; with its pip where uv can't. Bytecode is made at the first import.
+# Installs packages into $VENV by the virtual environment $INSTALLER ($VENV itself by default): with uv, in a third of pip's
+# time, from pip's index-url; with pip where uv can't or pip has no index. Bytecode is made at the first import.
 venv_install() {
     local by=${INSTALLER:-$VENV} index
-    [[ -x $by/bin/uv ]] || "$by/bin/python" -m pip install --quiet uv 2>/dev/null || true
-    index=${PIP_INDEX_URL:-$("$by/bin/python" -m pip config get global.index-url 2>/dev/null || true)}
-    if ${index:+env UV_DEFAULT_INDEX="$index"} "$by/bin/uv" pip install --quiet --python "$VENV/bin/python" "$@" 2>/dev/null; then return; fi
+    index=$(pip_setting "$by" index-url)
+    if [[ -z $(pip_setting "$by" no-index) ]] && ensure_uv "$by" &&
+        ${index:+env UV_DEFAULT_INDEX="$index"} "$UV" pip install --quiet --python "$VENV/bin/python" "$@" 2>/dev/null; then
+        return
+    fi
     "$by/bin/python" -m pip --python "$VENV/bin/python" install --quiet --no-compile "$@"
+}
+
+# pip_setting FOLDER NAME: a setting of the pip in a virtual environment, by variable or file; nothing where there is none.
+pip_setting() {
+    local variable=PIP_${2^^}
+    variable=${variable//-/_}
+    echo "${!variable:-$("$1/bin/python" -m pip config get "global.$2" 2>/dev/null || true)}"
+}
+
+# ensure_uv FOLDER: sets UV to this machine's uv, or to that of a virtual environment, which gets one where it has none.
+ensure_uv() {
+    [[ -x ${UV:-} ]] || UV=$(command -v uv || echo "$1/bin/uv")
+    [[ -x $UV ]] || "$1/bin/python" -m pip install --quiet --retries 0 --timeout 15 uv 2>/dev/null || true
+    [[ -x $UV ]]
 }
 
 # ensure_venv NAME,...: the locked packages of this checkout with these extras in $VENV.
