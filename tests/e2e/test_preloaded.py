@@ -54,6 +54,10 @@ def test_folders_of_modules_may_be_added_but_hide_none(tmp_path: Path) -> None:
     assert preloaded("run", added) is None
     (tmp_path / "click.py").rename(tmp_path / "sitecustomize.py")
     assert preloaded("run", added) is None
+    (tmp_path / "sitecustomize.py").unlink()
+    assert preloaded("run", added) is not None
+    (tmp_path / "proctor-0.0.1.dist-info").mkdir()
+    assert preloaded("run", added) is None
 
 
 def test_commands_that_play_take_turns_with_two_orders_of_sets() -> None:

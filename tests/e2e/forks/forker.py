@@ -6,6 +6,7 @@ for its run are asked for there.
 
 import contextlib
 import gc
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -86,12 +87,14 @@ def _own_folders(environment: Mapping[str, str]) -> list[str]:
 
 
 def _only_adds(folder: Path) -> bool:
-    """Whether none of a folder's modules is read at Python's start or hides another; ours are those imported here."""
+    """Whether nothing in a folder is read at Python's start or hides a module or package of ours."""
     if folder == Path(__file__).parents[3]:
         return True
     names = {path.stem for path in folder.glob("*") if path.suffix == ".py" or path.is_dir()} - {"__pycache__"}
-    found = (importlib.util.find_spec(name) for name in names if name.isidentifier())
-    return not names & {"sitecustomize", "usercustomize"} and not any(found)
+    modules = (importlib.util.find_spec(name) for name in names if name.isidentifier())
+    packages = {path.name.partition("-")[0] for path in folder.glob("*.dist-info")}
+    ours = {found.name for found in importlib.metadata.distributions()}
+    return not names & {"sitecustomize", "usercustomize"} and not packages & ours and not any(modules)
 
 
 def serve(connection: socket.socket, prepare: Callable[[], None]) -> None:
