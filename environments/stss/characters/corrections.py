@@ -1,10 +1,11 @@
-"""What a later text of a talk changes: corrections, plain consent, and what is on after all."""
+"""What a later text of a talk changes: corrections, consent, and what is on after all."""
 
 import re
 
+from environments.stss.characters.remarks import begins_with_yes, corrects
 from environments.stss.hearing.activities.activity import Phrase
 from environments.stss.hearing.activities.groups import content_words
-from environments.stss.hearing.people import people_named
+from environments.stss.hearing.people import people, people_named
 from environments.stss.hearing.read import named_in_answer
 from environments.stss.hearing.slots import InvitationSlots, Situation, SpokenLine
 from environments.stss.hearing.words import within
@@ -13,22 +14,16 @@ WHAT_FOR = "What would that be for?"
 _YES = re.compile(
     r"\b(?:yes|yeah|sure|ok|okay|fine|great|perfect|agreed?|deal|works|good|see you|of course|sounds)\b", re.IGNORECASE
 )
-_NO = re.compile(r"\b(?:no|not|can't|cannot|unfortunately|sorry|pity|too bad)\b", re.IGNORECASE)
-_CONSENT = re.compile(
-    r"\W*(?:(?:oh|ah|well|right|and)\W+)*(?:yes|yeah|yep|aye|sure|ok|okay|fine|great|perfect|wonderful|lovely|good|"
-    r"excellent|splendid|agreed|thank|thanks|exactly|of course|that's (?:right|it)|see you|bye|goodbye|right|"
-    r"no problem)\b",
+_NO = re.compile(
+    r"\b(?:no(?! problem)|(?<!why )not|\w+n't|cannot|unfortunately|sorry|pity|too \w+|busy|asleep|"
+    r"i have (?:an?|to)|i must)\b",
     re.IGNORECASE,
 )
-"""How a text begins that agrees or takes leave."""
-_CONTRAST = r"no(?! (?:problem|worr\w+|need|doubt))|not|\w+n't|but|rather|instead|actually|mean|meant|misunder\w+|wrong"
-_DENIES = re.compile(r"\W*(?:no\b(?! (?:problem|worr|need|doubt))|that's (?:not|wrong)|not\b)", re.IGNORECASE)
-_TOPIC = r"it's|it is|about|for"
-"""Words of a text that may be about another activity."""
 _ON = (
     r"(?:it|that|we|everything)(?:'s| is| are|'re)?(?: still| all| definitely)? (?:on|going ahead|goes ahead)|"
     r"(?:does|will|'ll|is going to) (?:still |certainly |of course )?(?:take place|happen|be there|come)|takes place|"
-    r"(?:i|we)(?:'m|'re| am| are)(?: still)? coming|(?:nothing|not|isn't|hasn't been) (?:is )?(?:called off|cancel\w*)"
+    r"(?:i|we)(?:'m|'re| am| are)(?: still)? coming|(?:nothing|not|isn't|hasn't been) (?:is )?(?:called off|cancel\w*)|"
+    r"(?:it|that) (?:does|will)(?= *(?:[.,!]|$))|misunder\w+"
 )
 
 
@@ -37,27 +32,9 @@ def agrees(text: str) -> bool:
     return bool(_YES.search(text)) and not _NO.search(text)
 
 
-def begins_with_yes(text: str) -> bool:
-    """Whether a text begins as one that agrees."""
-    return _CONSENT.match(text) is not None
-
-
-def consents(text: str) -> bool:
-    """Whether a text agrees or takes leave without a word of contrast."""
-    return begins_with_yes(text) and not contrasts(text)
-
-
-def contrasts(text: str) -> bool:
-    """Whether a text has a word that corrects."""
-    return within(_CONTRAST, text)
-
-
-def denies(text: str) -> bool:
-    """Whether a text begins with a no, as an answer to what was read back."""
-    return (
-        re.match(r"\W*(?:no\b(?! (?:problem|worr|need|doubt))|that's (?:not|wrong)|not\b)", text, re.IGNORECASE)
-        is not None
-    )
+def refuses_time(text: str) -> bool:
+    """Whether a text says no to a time that was proposed."""
+    return _NO.search(text) is not None
 
 
 def is_on_after_all(before: InvitationSlots, latest: InvitationSlots, text: str) -> bool:
@@ -66,25 +43,21 @@ def is_on_after_all(before: InvitationSlots, latest: InvitationSlots, text: str)
         return True
     named = (latest.place, latest.day, latest.start, latest.activity)
     asked_what = before.activity is None
-    return not (asked_what or latest.negated or consents(text)) and named != (None, None, None, None)
+    return not (asked_what or latest.negated or begins_with_yes(text)) and named != (None, None, None, None)
 
 
 def amended(before: InvitationSlots, latest: InvitationSlots, text: str) -> InvitationSlots:
     """The slots after an answer to a question: what it names is added, what it corrects is replaced."""
     slots = before.merged(latest)
-    return _renamed(slots, latest) if contrasts(text) else slots
+    return _renamed(slots, latest) if corrects(text) else slots
 
 
 def corrected(before: InvitationSlots, latest: InvitationSlots, text: str, situation: Situation) -> InvitationSlots:
-    """The slots after an answer to what was read back; unchanged if it agrees or names nothing new."""
-    if consents(text):
-        latest = latest._replace(place=None, activity=None, then_activity=None, then_place=None, online=False)
-    slots = before.merged(latest)
+    """The slots after the part of a text that counts after an agreement; unchanged if that names nothing new."""
+    slots = amended(before, latest, text)
     if latest.online and latest.place is None and not before.online:
         slots = slots._replace(place=None)
-    if contrasts(text):
-        slots = slots._replace(people=slots.people - (people_named(text, situation) - latest.people))
-    return _renamed(slots, latest) if _may_rename(text) else slots
+    return slots._replace(people=slots.people - not_coming(text, situation))
 
 
 def as_answer(situation: Situation) -> Situation:
@@ -92,16 +65,23 @@ def as_answer(situation: Situation) -> Situation:
     return situation._replace(before=[*situation.before[:-1], SpokenLine(situation.listener, WHAT_FOR)])
 
 
+def without_denied(text: str, guess: str) -> str:
+    """A text without the activity that it denies, as in `it's not a flu jab, it's a tea party`."""
+    denied = rf"(?:\bit(?:'s| is) )?\bnot (?:an? |the |my |our )?{re.escape(guess)}\b\W*"
+    return re.sub(denied, "", text, flags=re.IGNORECASE) if guess else text
+
+
 def other_activity(known: InvitationSlots, text: str, situation: Situation) -> Phrase | None:
-    """The other activity that a text may name which corrects."""
-    if not _may_rename(text):
-        return None
+    """The other activity that a text may name."""
     found = named_in_answer(text, as_answer(situation))
     return found if found and not _same(known, found.words) else None
 
 
-def _may_rename(text: str) -> bool:
-    return not consents(text) and (contrasts(text) or within(_TOPIC, text))
+def not_coming(text: str, situation: Situation) -> frozenset[str]:
+    """Those whom a text names as not taking part."""
+    return (
+        people_named(text, situation) - people(text, situation) if within(r"not|\w+n't|without", text) else frozenset()
+    )
 
 
 def _renamed(slots: InvitationSlots, latest: InvitationSlots) -> InvitationSlots:

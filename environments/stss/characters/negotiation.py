@@ -1,29 +1,32 @@
 """How a rule-driven character negotiates an invitation: a function of the talk so far, without state."""
 
-from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from environments.stss.characters.corrections import (
     agrees,
     amended,
     as_answer,
-    begins_with_yes,
     corrected,
-    denies,
     is_on_after_all,
+    not_coming,
     other_activity,
+    refuses_time,
+    without_denied,
 )
 from environments.stss.characters.driver import Context
-from environments.stss.characters.read_back import HOUR, LEG, day_meant, end_meant, is_errand
+from environments.stss.characters.obstacles import nearest_free, obstacle, wanted_commitments
+from environments.stss.characters.read_back import HOUR
+from environments.stss.characters.remarks import begins_with_yes, confirms, corrects, halts, what_counts
 from environments.stss.characters.routine import Habits, habits
 from environments.stss.hearing.activities.activity import SURE
-from environments.stss.hearing.people import people_named
+from environments.stss.hearing.people import people, people_named
 from environments.stss.hearing.read import likely_activity, named_in_answer, read
-from environments.stss.hearing.refusals import declines
+from environments.stss.hearing.refusals import calls_off, declines
 from environments.stss.hearing.slots import InvitationSlots, Situation
-from environments.stss.town.clock import DAY, END, time_text
+from environments.stss.hearing.words import within
+from environments.stss.town.clock import DAY
 from environments.stss.town.places import Places
-from environments.stss.town.schedule import Commitment, overlaps
+from environments.stss.town.schedule import Commitment
 
 Move = Literal[
     "chat",
@@ -39,8 +42,6 @@ Move = Literal[
 ]
 USUAL = 15 * HOUR
 """The time of day to propose if the partner names none."""
-STEP = 30
-"""Minutes between alternative times to propose."""
 PATIENCE = 3
 """Number of texts of the partner that tell nothing new, after which a character ends a talk without an agreement."""
 
@@ -87,24 +88,61 @@ def negotiate(context: Context, places: Places, home: str) -> Stance:
 
 def _after(before: Stance, turn: _Turn) -> Stance:
     """The stance after one more text of the partner, without the question about people."""
-    text, situation = turn.text, turn.situation
+    if before.move in ("accept", "settled"):
+        return _after_agreement(before, turn)
+    text, situation = without_denied(turn.text, before.guess), turn.situation
     latest = read(text, as_answer(situation) if _asked_what(before) else situation)
-    if before.move == "confirm_refusal" and not is_on_after_all(before.slots, latest, text):
-        return before._replace(move="called_off", slots=before.slots.merged(latest))
-    if before.move != "confirm_refusal" and (latest.negated or _declines(before, latest, text)):
-        return before._replace(move="confirm_refusal", slots=before.slots.merged(latest))
+    if before.move == "confirm_refusal":
+        return _after_refusal(before, latest, turn)
+    if latest.negated or _declines(before, latest, text):
+        return _refused(before, latest)
     if before.move == "propose" and _takes_up(text, latest, before):
-        return before._replace(move="accept", slots=_proposed(before))
-    if before.move == "confirm_activity" and latest.activity is None and begins_with_yes(text):
-        return _next(before, _renamed(before.slots.merged(latest), before.guess), turn)
-    settling = before.move in ("accept", "settled", "ask_what_is_wrong")
-    slots = corrected(before.slots, latest, text, situation) if settling else amended(before.slots, latest, text)
-    other = other_activity(slots, text, situation) if before.slots.activity is not None else None
+        return _taken_up(before, turn)
+    if before.move == "confirm_activity" and latest.activity is None and confirms(turn.text):
+        return _next(before, _with_activity(before.slots.merged(latest), before.guess), turn)
+    if before.move == "confirm_activity" and before.commitments and begins_with_yes(text):
+        return before._replace(move="settled")
+    if before.move == "ask_what_is_wrong":
+        return _changed(before, corrected(before.slots, latest, text, situation), turn, text)
+    return _changed(before, amended(before.slots, latest, text), turn, text)
+
+
+def _after_agreement(before: Stance, turn: _Turn) -> Stance:
+    """The stance after a text to what was agreed: only what corrects it, calls it off or asks changes something."""
+    answers = "?" in turn.situation.question and not before.asks_about_people
+    text = turn.text if answers else what_counts(turn.text, before.slots, turn.situation)
+    if calls_off(text) or (declines(turn.text) and not begins_with_yes(turn.text)):
+        return _refused(before, InvitationSlots(people=people(turn.text, turn.situation)))
+    latest = read(text, turn.situation)._replace(people=people(turn.text, turn.situation), negated=False)
+    slots = corrected(before.slots, latest, text, turn.situation)
+    return _changed(before, slots, turn, text, may_rename=answers and within("what", turn.situation.question))
+
+
+def _after_refusal(before: Stance, latest: InvitationSlots, turn: _Turn) -> Stance:
+    """The stance after the answer to whether something won't take place."""
+    if is_on_after_all(before.slots, latest, turn.text):
+        return _changed(before, amended(before.slots, latest, turn.text), turn, turn.text)
+    return _refused(before, latest)._replace(move="called_off")
+
+
+def _refused(before: Stance, latest: InvitationSlots) -> Stance:
+    """The question whether what was talked of, or what was named just now, won't take place."""
+    known = before.slots._replace(people=before.slots.people | latest.people)
+    return before._replace(move="confirm_refusal", slots=known if known.activity else known.merged(latest))
+
+
+def _changed(before: Stance, slots: InvitationSlots, turn: _Turn, text: str, *, may_rename: bool = False) -> Stance:
+    """The stance to what a text changed, of which the part `text` counts; a correction may name another activity."""
+    agreed = before.move in ("accept", "settled", "ask_what_is_wrong")
+    may_rename = before.slots.activity is not None and (may_rename or corrects(text))
+    other = other_activity(slots, text, turn.situation) if may_rename else None
     if other and other.likelihood >= SURE:
-        return _next(before, _renamed(slots, other.words), turn)
+        return _next(before, _with_activity(slots, other.words), turn)
     if other and other.words != before.guess:
-        return before._replace(move="confirm_activity", slots=slots, guess=other.words, missing=_missing(slots))
-    return _unchanged(before, text) if settling and slots == before.slots else _next(before, slots, turn)
+        kept = before.commitments if agreed else ()
+        asks = before._replace(move="confirm_activity", slots=slots, guess=other.words, missing=_missing(slots))
+        return asks._replace(commitments=kept)
+    return _unchanged(before, turn.text) if agreed and slots == before.slots else _next(before, slots, turn)
 
 
 def _asked_what(stance: Stance) -> bool:
@@ -113,19 +151,28 @@ def _asked_what(stance: Stance) -> bool:
 
 
 def _declines(before: Stance, latest: InvitationSlots, text: str) -> bool:
-    """Whether the partner declines after all what the character has agreed to or asked about."""
+    """Whether the partner declines after all what the character has asked about or proposed."""
+    if before.move == "propose":
+        same = latest.start in (None, before.commitments[0].start % DAY)
+        return same and (latest.place, latest.day, latest.end) == (None, None, None) and refuses_time(text)
     named = (latest.place, latest.start, latest.end)
-    return before.move in ("ask", "accept", "settled", "decline") and named == (None, None, None) and declines(text)
+    asked = before.move in ("ask", "decline") and named == (None, None, None)
+    return asked and declines(text) and not begins_with_yes(text)
 
 
-def _renamed(slots: InvitationSlots, activity: str) -> InvitationSlots:
+def _with_activity(slots: InvitationSlots, activity: str) -> InvitationSlots:
     return slots._replace(activity=activity, then_activity=None, then_place=None)
 
 
 def _unchanged(before: Stance, text: str) -> Stance:
-    """The stance to a text that changes nothing of what was read back: settled, unless it denies."""
-    if denies(text) and not before.asks_about_people:
-        return before._replace(move="ask_what_is_wrong", in_vain=before.in_vain + 1)
+    """The stance to a text that changes nothing of what was read back: settled, unless it denies or asks."""
+    in_vain = before.in_vain + 1
+    if before.move == "ask_what_is_wrong" and not (begins_with_yes(text) or text.startswith("Nothing")):
+        return before._replace(in_vain=in_vain)
+    if halts(text) and not before.asks_about_people:
+        return before._replace(move="ask_what_is_wrong", in_vain=in_vain)
+    if text.rstrip().endswith("?"):
+        return before._replace(move="accept", in_vain=in_vain)
     return before._replace(move="settled")
 
 
@@ -161,7 +208,8 @@ def _missing(slots: InvitationSlots) -> tuple[str, ...]:
 def _with_people(before: Stance, after: Stance, turn: _Turn) -> Stance:
     """The stance with the question whether those who were named take part, once for each of them."""
     if before.asks_about_people and agrees(turn.text):
-        after = after._replace(slots=after.slots._replace(people=after.slots.people | before.named))
+        come = before.named - not_coming(turn.text, turn.situation)
+        after = after._replace(slots=after.slots._replace(people=after.slots.people | come))
     named = after.named | (people_named(turn.text, turn.situation) - after.slots.people)
     asks = named != before.named and after.move in ("ask", "confirm_activity", "accept")
     return after._replace(named=named, asks_about_people=asks)
@@ -169,89 +217,40 @@ def _with_people(before: Stance, after: Stance, turn: _Turn) -> Stance:
 
 def _takes_up(text: str, latest: InvitationSlots, proposed: Stance) -> bool:
     """Whether an utterance accepts a proposal: with a yes, or by naming its time."""
-    start = proposed.commitments[0].start % DAY
-    return latest.start == start if latest.start is not None else agrees(text)
+    if latest.start is not None:
+        return latest.start == proposed.commitments[0].start % DAY and not refuses_time(text)
+    return agrees(text)
 
 
-def _proposed(stance: Stance) -> InvitationSlots:
-    """The slots with the time that was proposed."""
-    first, last = stance.commitments[0], stance.commitments[-1]
-    return stance.slots._replace(day=first.start // DAY, start=first.start % DAY, end=last.end % DAY)
+def _taken_up(proposed: Stance, turn: _Turn) -> Stance:
+    """The stance after a yes to a proposal, which may change something else."""
+    first, last = proposed.commitments[0], proposed.commitments[-1]
+    end = None if proposed.slots.end is None else last.end % DAY
+    slots = proposed.slots._replace(day=first.start // DAY, start=first.start % DAY, end=end)
+    text = what_counts(turn.text, slots, turn.situation)
+    latest = read(text, turn.situation)._replace(people=people(turn.text, turn.situation))
+    return _next(proposed, amended(slots, latest, text), turn)
 
 
 def _weigh(base: Stance, context: Context, own: Habits, home: str) -> Stance:
-    wanted = _commitments(base.slots, context, home)
+    wanted = wanted_commitments(base.slots, context, home)
     if wanted is None:
         return base._replace(move="decline", why="that is not a day I can plan for")
-    obstacle = _obstacle(wanted, context, own, early=base.slots.early)
-    if obstacle is None:
+    why = obstacle(wanted, context, own, early=base.slots.early)
+    if why is None:
         return base._replace(move="accept", commitments=wanted)
-    return _propose(base, wanted, context, own, obstacle)
+    return _propose(base, wanted, context, own, why)
 
 
 def _suggest(base: Stance, context: Context, own: Habits, home: str) -> Stance:
     """Proposes a time of its own, after the partner named none when asked."""
-    wanted = _commitments(base.slots._replace(start=USUAL, end=None), context, home)
+    wanted = wanted_commitments(base.slots._replace(start=USUAL, end=None), context, home)
     if wanted is None:
         return base._replace(move="decline", why="that is not a day I can plan for")
     return _propose(base, wanted, context, own, "I need a time")
 
 
-def _propose(base: Stance, wanted: tuple[Commitment, ...], context: Context, own: Habits, obstacle: str) -> Stance:
+def _propose(base: Stance, wanted: tuple[Commitment, ...], context: Context, own: Habits, why: str) -> Stance:
     """Proposes the nearest free time of the same day, or declines if there is none."""
-    day = wanted[0].start // DAY
-    length = wanted[-1].end - wanted[0].start
-    starts = sorted(range(day * DAY, (day + 1) * DAY, STEP), key=lambda start: (abs(start - wanted[0].start), start))
-    for start in starts:
-        moved = tuple(_moved(promise, start - wanted[0].start) for promise in wanted)
-        if start + length <= END and _obstacle(moved, context, own, early=False) is None:
-            return base._replace(move="propose", commitments=moved, why=obstacle)
-    return base._replace(move="decline", why=obstacle)
-
-
-def _moved(promise: Commitment, minutes: int) -> Commitment:
-    return promise.model_copy(update={"start": promise.start + minutes, "end": promise.end + minutes})
-
-
-def _commitments(slots: InvitationSlots, context: Context, home: str) -> tuple[Commitment, ...] | None:
-    """The requested commitments; None if they are after the two days. Without a named day, day 2 is meant."""
-    if slots.activity is None or slots.start is None:
-        raise ValueError("an invitation is weighed once it is complete")
-    day = day_meant(slots, context.now)
-    if day > 1:
-        return None
-    start, place = day * DAY + slots.start, slots.place or home
-    end = day * DAY + end_meant(slots, slots.start)
-    end = end if end > start else end + DAY
-    first = Commitment(activity=slots.activity, address=place, start=start, end=end, with_whom=context.partner)
-    if not is_errand(slots):
-        return (first,)
-    then = {"activity": slots.then_activity, "address": slots.then_place, "start": start + LEG, "after_previous": True}
-    second = first.model_copy(update={**then, "end": max(end, start + 2 * LEG)})
-    return first.model_copy(update={"end": start + LEG}), second
-
-
-def _obstacle(wanted: Sequence[Commitment], context: Context, own: Habits, *, early: bool) -> str | None:
-    """The first obstacle to commitments, as an utterance; None if there is none."""
-    start, end = wanted[0].start, wanted[-1].end
-    clock, day = start % DAY, start // DAY
-    if start <= context.now:
-        return "that time is over"
-    if start >= END:
-        return "that is too late at night"
-    awake = own.wake <= clock < own.bed or clock + DAY < own.bed
-    if not awake and not (early and 5 * HOUR <= clock < own.wake):
-        return "I am asleep then"
-    if own.duty is not None:
-        opens, closes, work = (day * DAY + own.duty[0], day * DAY + own.duty[1], own.duty[2])
-        elsewhere = not all(_within(promise.address, work) for promise in wanted)
-        if elsewhere and overlaps(start, min(end, start + HOUR // 2), opens, closes):
-            return f"I have to work until {time_text(closes)}"
-    for promise in context.commitments:
-        if overlaps(start, end, promise.start, promise.end):
-            return f"I have promised somebody: {promise.activity}, {time_text(promise.start)}"
-    return None
-
-
-def _within(address: str, work: str) -> bool:
-    return address.partition(":")[0] == work.partition(":")[0]
+    free = nearest_free(wanted, context, own)
+    return base._replace(move="propose" if free else "decline", commitments=free, why=why)

@@ -48,7 +48,7 @@ class RuleDriver(Driver):
 
     async def after_conversation(self, context: Context) -> tuple[Commitment, ...]:
         stance = self._stance(context)
-        return stance.commitments if stance.move in ("accept", "settled") else ()
+        return stance.commitments if stance.move in ("accept", "settled", "confirm_activity") else ()
 
     async def summary(self, context: Context) -> str:
         stance, partner = self._stance(context), context.partner

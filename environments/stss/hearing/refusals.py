@@ -48,6 +48,22 @@ _YES = (
     r"|do (?:bring|come)|looking forward"
     r"|i'd (?:be (?:glad|happy|delighted|honoured)|love to(?!.* but))|(?:i|we) can(?! not)|it is,? then|you bet"
 )
+_WITHDRAWN = (
+    r"(?:withdraw|ignore|disregard|forget|cancel) (?:\w+ ){0,2}invitation|take (?:\w+ ){1,2}back"
+    r"|let's (?:drop|not meet|not do)"
+    r"|changed (?:my|our) mind|don't want you to (?:come|be)|(?:i|we)(?:'m| am|'re| are) not (?:coming|going|able)"
+    r"|(?:i|we) (?:can't|cannot|won't|will not|can no longer) (?:come|make it|be there|attend|join|take part)"
+)
+"""Words that take back what was agreed."""
+_KIND = re.compile(
+    r"\b(?:can't|cannot|can hardly|won't|will not) (?:\w+ )?"
+    r"(?:wait|stay|sleep|thank|be late|keep|disturb|miss|forget|hold)\b"
+    r"|\bdon't (?:bother (?:to|with|bringing)|worry|forget|be late)|\b(?:next|another) time\b"
+    r"|\bunfortunately,? (?:i|we) (?:have to|must|need to|should) (?:go|leave|run|hurry)\b"
+    r"|\bno (?:no|worr\w+|problem|need|rush|hurry)\b|^\W*(?:\w+\W+){0,2}(?:tell|remind|ask|warn)\b.*",
+    re.IGNORECASE,
+)
+"""Words of joy, leave and care for others, which refuse nothing."""
 _OFFER = (
     r"could we|can we|shall we|how about|what about|make (?:it|that)|let's|let us|instead|might i|would (?:it|that) be"
     r"|i could do|we could|can we say|rather (?:have|do)|then let us|would \w+ (?:in|at|do|work|suit)|better (?:at|in)"
@@ -73,9 +89,16 @@ def invited(situation: Situation) -> bool:
     return bool(question) and not mine and bool(ahead) and not within(_DOUBTS, question)
 
 
+def calls_off(text: str) -> bool:
+    """Whether a text takes back, in words beyond doubt, what was agreed."""
+    told = _KIND.sub(" ", text)
+    return within(f"{_CALLED_OFF}|{_WITHDRAWN}", told) or _NO_EVENT.search(told) is not None
+
+
 def declines(text: str) -> bool:
     """Whether a text has words that decline, and proposes nothing else."""
-    return within(_DECLINES, text) and not within(_OFFER, text)
+    told = _KIND.sub(" ", text)
+    return within(_DECLINES, told) and not within(_OFFER, told)
 
 
 def refuses(text: str, situation: Situation, *, changes: bool) -> bool:

@@ -1,0 +1,154 @@
+"""What a text after an agreement or a proposal does: remarks change nothing, corrections and refusals do."""
+
+import pytest
+
+from environments.stss.characters.read_back import commitments_text
+from tests.unit.environments.stss.characters.talking import ADA, INVITED, agreed, answers
+
+AGREED = "kite contest at Harbour Green on 2023-02-14 16:00 to 17:00"
+CHESS = "I invite you to a chess match at Harbour Green tomorrow at 10:00."
+"""Ada has to work then, and proposes 13:00."""
+MOVED = "chess match at Harbour Green on 2023-02-14 13:00 to 14:00"
+CLOSINGS = (
+    "Great! Don't forget to bring a kite.",
+    "Great, but bring an umbrella!",
+    "Cool, it's a date then!",
+    "Lovely. I actually have to go and help Dev with the nets now. Bye!",
+    "It's going to be wonderful. Bye!",
+    "Super, I'll tell the others about it.",
+    "I can't wait!",
+    "Great. Unfortunately I have to go now. See you tomorrow!",
+    "Excellent! I won't be late.",
+    "Thank you! I won't keep you any longer. Goodbye!",
+    "Wonderful! Next time we can play chess.",
+    "Perfect, see you tomorrow. Don't bother bringing food!",
+    "Great! And tell Dev that his lesson is cancelled.",
+    "Great! I also have a chess match at Gull Bakery today at 18:00.",
+    "I also invite you to a chess match at Gull Bakery tomorrow at 18:00.",
+    "I'm on my way to the bakery now. Bye!",
+    "I'm going to Gull Bakery now, see you tomorrow.",
+    "Wonderful, I'll go and tell them at the bakery.",
+    "Fantastic, it's so nice at Gull Bakery today!",
+    "Gull Bakery closes at noon today, so I must hurry. See you!",
+    "You are a star. Have a lovely day!",
+    "That makes me very happy, thank you. See you there!",
+    "No worries, take your time. Until tomorrow!",
+    "I'm so glad. Don't worry about the rain.",
+    "Splendid! Shall I bring some cake?",
+    "Good, then I won't disturb you any more.",
+)
+
+
+@pytest.mark.parametrize("closing", CLOSINGS)
+async def test_a_friendly_closing_keeps_what_was_agreed(closing: str) -> None:
+    assert commitments_text(await agreed(INVITED, closing)) == AGREED
+    assert commitments_text(await agreed(INVITED, closing, "Bye!")) == AGREED
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "13:00 is too late for me.",
+        "13:00 won't be possible.",
+        "At 13:00 I have a class.",
+        "That isn't good.",
+        "I can't do that, unfortunately.",
+    ],
+)
+async def test_a_refused_proposal_is_no_agreement(refusal: str) -> None:
+    assert "won't take place?" in (await answers(CHESS, refusal, name=ADA))[1]
+    assert await agreed(CHESS, refusal, name=ADA) == ()
+
+
+@pytest.mark.parametrize(
+    ("yes", "agreement"),
+    [
+        ("Yes.", MOVED),
+        ("13:00 is fine.", MOVED),
+        ("Yes, why not!", MOVED),
+        ("Great, I'll come over from the bakery.", MOVED),
+        ("Yes, but at Gull Bakery.", MOVED.replace("Harbour Green", "Gull Bakery")),
+        ("Yes, today at 13:00.", MOVED.replace("14 ", "13 ")),
+        ("Okay, until 16:00.", MOVED.replace("14:00", "16:00")),
+        ("Fine. Dev is coming too.", MOVED),
+    ],
+)
+async def test_a_yes_to_a_proposal_may_change_something(yes: str, agreement: str) -> None:
+    assert commitments_text(await agreed(CHESS, yes, name=ADA)) == agreement
+    if "Dev" in yes:
+        assert "with Dev Anand" in (await answers(CHESS, yes, name=ADA))[1]
+
+
+@pytest.mark.parametrize(
+    "announced", ["Wait, I made a mistake.", "Hold on.", "Hm, actually no.", "No, that's wrong.", "No no, wait."]
+)
+async def test_a_correction_that_is_only_announced_is_asked_for(announced: str) -> None:
+    replies = await answers(INVITED, announced, "The time.", "At 17:00.")
+    assert replies[1] == replies[2] == "I am sorry, what did I get wrong?"
+    assert "17:00 to 18:00" in replies[3]
+    assert (await answers(INVITED, announced, "Nothing, see you."))[2] == "See you then!"
+
+
+@pytest.mark.parametrize("question", ["What?", "Is it at 4 or at 5?", "Did you get all of that?"])
+async def test_a_question_after_an_agreement_is_answered_with_what_was_heard(question: str) -> None:
+    assert (await answers(INVITED, question))[1] == f"Yes, gladly: {AGREED}. I will be there."
+
+
+@pytest.mark.parametrize("answer", ["It does.", "Yes, it does.", "No no, you misunderstood me.", "Yes, it will."])
+async def test_what_was_wrongly_taken_for_a_refusal_is_on_again(answer: str) -> None:
+    assert commitments_text(await agreed(INVITED, "It is cancelled.", answer)) == AGREED
+
+
+@pytest.mark.parametrize(
+    "off",
+    [
+        "I must withdraw my invitation.",
+        "I have to take my invitation back.",
+        "Please ignore my invitation.",
+        "I don't want you to come.",
+        "Let's drop it.",
+        "I changed my mind.",
+        "Yes, but I am not coming.",
+        "I'm not coming after all.",
+        "Great! Unfortunately I can't come.",
+        "Sorry, I can't.",
+    ],
+)
+async def test_what_is_called_off_in_other_words_is_kept_by_nobody(off: str) -> None:
+    assert "won't take place?" in (await answers(INVITED, off))[1]
+    assert await agreed(INVITED, off) == ()
+
+
+@pytest.mark.parametrize(
+    ("first", "correction", "agreement"),
+    [
+        (INVITED, "Make it five o'clock, please.", AGREED.replace("16:00 to 17:00", "17:00 to 18:00")),
+        (INVITED, "Actually, the contest starts at 17:00.", AGREED.replace("16:00 to 17:00", "17:00 to 18:00")),
+        (INVITED, "Great, but at Gull Bakery.", AGREED.replace("Harbour Green", "Gull Bakery")),
+        (INVITED, "No, I mean a chess match.", AGREED.replace("kite contest", "chess match")),
+    ],
+)
+async def test_an_explicit_correction_changes_just_that(first: str, correction: str, agreement: str) -> None:
+    assert commitments_text(await agreed(first, correction)) == agreement
+
+
+async def test_a_time_after_a_proposal_keeps_no_end_that_nobody_named() -> None:
+    promised = await agreed(CHESS, "Yes.", "Actually at 13:30.", name=ADA)
+    assert commitments_text(promised) == MOVED.replace("13:00 to 14:00", "13:30 to 14:30")
+
+
+async def test_a_no_to_the_activity_is_no_yes_whatever_stands_before_it() -> None:
+    replies = await answers("Flu jab. When?", "Sure. It's not a flu jab, it's a tea party.")
+    assert replies[1].startswith(("Tea party?", "You mean: tea party?"))
+
+
+@pytest.mark.parametrize("leave", ["Goodbye!", "Thank you, bye!", "See you!"])
+async def test_who_leaves_a_question_about_the_activity_open_keeps_what_was_agreed(leave: str) -> None:
+    assert commitments_text(await agreed(INVITED, "It's about the calendar.")) == AGREED
+    assert commitments_text(await agreed(INVITED, "It's about the calendar.", leave)) == AGREED
+
+
+async def test_who_is_said_not_to_come_does_not_take_part() -> None:
+    replies = await answers(f"{INVITED} Ask Dev about it.", "Yes, tomorrow at 16:00, but Dev isn't coming.")
+    assert "Does Dev Anand take part too?" in replies[0]
+    assert "with Dev" not in replies[1]
