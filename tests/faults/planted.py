@@ -346,7 +346,7 @@ BUGS = (
     Bug(
         "each sandbox has a name of its own",
         "proctor/sandbox/docker_containers.py",
-        '            "hostname": "sandbox",',
+        '            "hostname": _HOSTNAME,',
         "           ",
         "e2e/sandbox/test_engines.py::same_name",
     ),

@@ -43,7 +43,7 @@ def wanted_commitments(slots: InvitationSlots, context: Context, home: str) -> t
     if not is_errand(slots):
         return (first,)
     then = {"activity": slots.then_activity, "address": slots.then_place, "start": start + LEG, "after_previous": True}
-    second = first.model_copy(update={**then, "end": max(end, start + 2 * LEG)})
+    second = first.model_copy(update={**then, "end": end})
     return first.model_copy(update={"end": start + LEG}), second
 
 

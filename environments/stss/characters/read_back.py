@@ -10,6 +10,8 @@ from environments.stss.town.schedule import Commitment
 HOUR = 60
 LEG = 10
 """Minutes for each leg of an errand."""
+NIGHT = 6 * HOUR
+"""Minutes that something may last past midnight."""
 
 
 def heard_text(slots: InvitationSlots, now: int) -> str:
@@ -44,10 +46,11 @@ def day_meant(slots: InvitationSlots, now: int) -> int:
 
 
 def end_meant(slots: InvitationSlots, start: int) -> int:
-    """The end named; where none was, an hour after the start, for an errand the time of its legs."""
-    if slots.end is not None:
-        return slots.end
-    return start + (2 * LEG if is_errand(slots) else HOUR)
+    """The end named; where none fits the start, an hour after it, for an errand at least the time of its legs."""
+    legs = start + 2 * LEG
+    if slots.end is None or (slots.end <= start and slots.end + DAY - start > NIGHT):
+        return legs if is_errand(slots) else start + HOUR
+    return legs if is_errand(slots) and start < slots.end < legs else slots.end
 
 
 def _where(slots: InvitationSlots) -> str:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from environments.stss.characters.read_back import commitments_text
+from environments.stss.characters.read_back import HOUR, commitments_text, end_meant
+from environments.stss.hearing.slots import InvitationSlots
 from tests.unit.environments.stss.characters.talking import ADA, INVITED, agreed, answers
 
 AGREED = "kite contest at Harbour Green on 2023-02-14 16:00 to 17:00"
@@ -152,3 +153,15 @@ async def test_who_is_said_not_to_come_does_not_take_part() -> None:
     replies = await answers(f"{INVITED} Ask Dev about it.", "Yes, tomorrow at 16:00, but Dev isn't coming.")
     assert "Does Dev Anand take part too?" in replies[0]
     assert "with Dev" not in replies[1]
+
+
+async def test_an_end_before_the_start_is_no_end() -> None:
+    assert commitments_text(await agreed(INVITED, "No, it ends at 15:00.")) == AGREED
+    assert end_meant(InvitationSlots(end=2 * HOUR), 22 * HOUR) == 2 * HOUR, "past midnight"
+
+
+async def test_an_errand_takes_the_time_of_its_legs_as_it_is_read_back() -> None:
+    errand = "Could you buy rope at Tidewater Store tomorrow from 10:00 to 10:05 and then deliver it to Ben's house?"
+    text = commitments_text(await agreed(errand))
+    assert "10:00 to 10:20" in text
+    assert text in (await answers(errand))[0]
