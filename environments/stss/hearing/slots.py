@@ -7,8 +7,6 @@ from environments.stss.town.places import Places
 
 MAX_CHARS = 4_000
 """Limit of characters read of an utterance."""
-MAX_WORDS = 12
-"""Limit of words kept of an activity."""
 
 
 class SpokenLine(NamedTuple):
