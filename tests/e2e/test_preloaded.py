@@ -86,7 +86,7 @@ def test_a_forked_command_is_signalled_and_waited_for_as_a_child(tmp_path: Path,
         with (tmp_path / "plan.yaml").open("w"):  # it has begun, and reads
             assert process.poll() is None
             os.kill(process.pid, end)
-            ends.append((process.communicate()[0], process.returncode))
+        ends.append((process.communicate()[0], process.returncode))  # a read that began after the signal ends by now
         assert not Path(f"/proc/{process.pid}").exists()
     assert ends[0] == ends[1]
 
