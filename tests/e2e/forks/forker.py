@@ -90,7 +90,7 @@ def _only_adds(folder: Path) -> bool:
     """Whether nothing in a folder is read at Python's start or hides a module or package of ours."""
     if folder == Path(__file__).parents[3]:
         return True
-    names = {path.stem for path in folder.glob("*") if path.suffix == ".py" or path.is_dir()} - {"__pycache__"}
+    names = {path.stem for path in folder.glob("*") if path.suffix == ".py" or (path / "__init__.py").is_file()}
     modules = (importlib.util.find_spec(name) for name in names if name.isidentifier())
     packages = {path.name.partition("-")[0] for path in folder.glob("*.dist-info")}
     ours = {found.name for found in importlib.metadata.distributions()}
