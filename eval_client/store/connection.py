@@ -185,5 +185,6 @@ def runs(engine: sa.Engine) -> list[tuple[str, str, str]]:
     if not sa.inspect(engine).has_table(run_table.name):
         return []
     with engine.connect() as connection:
-        query = sa.select(run_table.c.id, run_table.c.created_at, run_table.c.state).order_by(run_table.c.created_at)
+        columns = run_table.c.id, run_table.c.created_at, run_table.c.state
+        query = sa.select(*columns).order_by(run_table.c.created_at, run_table.c.id)
         return [(row.id, row.created_at, row.state) for row in connection.execute(query)]

@@ -156,9 +156,9 @@ class PairTotals(Value):
         return Tokens(self.prompt_tokens, self.completion_tokens, self.cached_tokens or 0, self.reasoning_tokens or 0)
 
 
-def now_text() -> str:
-    """The wall clock in UTC as ISO 8601 text, for records; no decision depends on it."""
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+def now_text(*, timespec: str = "seconds") -> str:
+    """The wall clock in UTC as ISO 8601 text, for records; runs are listed by it, no other decision depends on it."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec=timespec)
 
 
 def storable(text: str, length: int) -> str:

@@ -52,7 +52,9 @@ class Store(Results):
         Raises RunExists, StoreError, SQLAlchemyError.
         """
         migrate(self.engine)
-        row = {"id": self.run, "schema_version": SCHEMA_VERSION, "created_at": now_text(), "fence": 0, "state": "new"}
+        # With its fraction: two runs of one second are listed in the order in which they began.
+        created_at = now_text(timespec="microseconds")
+        row = {"id": self.run, "schema_version": SCHEMA_VERSION, "created_at": created_at, "fence": 0, "state": "new"}
         rows = ({"run": self.run, **trial.model_dump()} for trial in trials)
         try:
             with self.engine.begin() as connection:
@@ -125,7 +127,7 @@ class Store(Results):
             connection.execute(mine.values(manifest=manifest.model_dump_json()))
 
     def created_at(self) -> str:
-        """When the run was created, in UTC, as ISO 8601 text."""
+        """When the run was created, in UTC, as ISO 8601 text (with microseconds since version 0.2)."""
         with self.engine.connect() as connection:
             return str(
                 connection.execute(sa.select(run_table.c.created_at).where(run_table.c.id == self.run)).scalar_one()

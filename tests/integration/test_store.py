@@ -95,6 +95,15 @@ def store(url: str) -> Iterator[Store]:
     made.engine.dispose()
 
 
+def test_runs_of_the_same_second_are_listed_in_the_order_in_which_they_began(url: str) -> None:
+    stores = [new_store(url) for _ in range(6)]
+    mine = [store.run for store in stores]
+    listed = [name for name, _, _ in runs(stores[0].engine)]
+    for store in stores:
+        store.engine.dispose()
+    assert [name for name in listed if name in mine] == mine
+
+
 def test_other_agents_trials_are_copied_in_the_database(url: str) -> None:
     agents = [{"name": name, "builtin": "naive"} for name in "abc"]
     assignments = [{"agents": ["a", "b"], "tasks": ["t", "u"]}, {"agents": ["c"], "tasks": ["u"]}]

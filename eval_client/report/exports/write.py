@@ -88,8 +88,8 @@ def _folder_name(conversation: str) -> str:
 
 
 def _log_name(pair: ExportedPair) -> str:
-    """The name as Inspect gives it: time, task, id; equal only for the same pair of the same run."""
-    time, task = pair.created_at.replace(":", "-"), re.sub(r"[^\w.-]|_", "-", pair.result.task)
+    """The name as Inspect gives it: time in seconds, task, id; equal only for the same pair of the same run."""
+    time, task = re.sub(r"\.\d+", "", pair.created_at).replace(":", "-"), re.sub(r"[^\w.-]|_", "-", pair.result.task)
     digest = digest_of([pair.run, pair.result.agent, pair.result.task])[:12]
     agent = re.sub(r"[^\w.-]|_", "-", pair.result.agent)
     return f"{time}_{task}_{agent}-{digest}.eval"
