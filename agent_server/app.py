@@ -18,7 +18,7 @@ from proctor.environment import AgentUnavailable, ContextLimitExceeded, ToolsRef
 from proctor.http.auth import Access, AccessGuard
 from proctor.http.body import BodyError, read_body
 from proctor.observability import tracing
-from proctor.observability.metrics import expose
+from proctor.observability.metrics import EXPOSITION, expose
 from proctor.observability.process import ProcessMetrics
 
 log = logging.getLogger(__name__)
@@ -111,9 +111,7 @@ def _add_state(app: FastAPI, counters: AgentMetrics, process: ProcessMetrics) ->
 
     @app.get("/metrics", summary="Metrics in the Prometheus text format", response_class=PlainTextResponse)
     async def metrics() -> PlainTextResponse:
-        return PlainTextResponse(
-            expose([*counters.collect(), *process.collect()]), media_type="text/plain; version=0.0.4"
-        )
+        return PlainTextResponse(expose([*counters.collect(), *process.collect()]), media_type=EXPOSITION)
 
 
 async def _answer(agents: Mapping[str, ServedAgent], request: Request, max_bytes: int) -> tuple[str, Response]:

@@ -14,10 +14,8 @@ from eval_client.servers.metrics_address import metrics_access
 from proctor.http.auth import METRICS, Access, AccessGuard
 from proctor.http.server import uvicorn_config
 from proctor.http.serving import EmbeddedServer
-from proctor.observability.metrics import expose
+from proctor.observability.metrics import EXPOSITION, expose
 from proctor.observability.process import ProcessMetrics
-
-TEXT = "text/plain; version=0.0.4"
 
 
 @contextlib.contextmanager
@@ -60,4 +58,4 @@ def _without_access(_scope: Scope, status: int, cause: str) -> Response:
 
 
 def _answer(status: int, text: str) -> Response:
-    return Response(text, status, media_type=TEXT)
+    return Response(text, status, media_type=EXPOSITION)

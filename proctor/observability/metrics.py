@@ -13,6 +13,9 @@ from typing import TypeVar
 from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
+"""The content type of what `expose` gives."""
+
 Labelled = TypeVar("Labelled", bound=tuple[str, ...])
 """One value for each label of a metric, in the order of its labels."""
 

@@ -22,7 +22,7 @@ from proctor.config.task import TaskDefinition
 from proctor.http.client import HttpClient, http_client
 from proctor.http.server import ConfigError, listen, url_of, uvicorn_config
 from proctor.http.serving import embedded
-from proctor.observability.metrics import expose, gauge
+from proctor.observability.metrics import EXPOSITION, expose, gauge
 from proctor.observability.process import ProcessMetrics
 from task_server.client.client import TaskClient
 from task_server.gateway.access import GatewayAccess
@@ -104,7 +104,7 @@ class WireServer:
         """Metrics for Prometheus."""
         live = {(prefix,): float(len(list(gateway.sessions()))) for prefix, gateway in self._gateways.items()}
         sessions = gauge("proctor_foreign_sessions_live", "Sessions of foreign clients under way.", ("wire",), live)
-        return PlainTextResponse(expose([sessions, *self._process.collect()]), media_type="text/plain; version=0.0.4")
+        return PlainTextResponse(expose([sessions, *self._process.collect()]), media_type=EXPOSITION)
 
 
 def serve_gateway(config: GatewayConfig, on_ready: OnReady = lambda url: None) -> None:

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from proctor.http.auth import Access, AccessGuard
 from proctor.http.body import BodyError, read_body
 from proctor.observability import tracing
+from proctor.observability.metrics import EXPOSITION
 from proctor.types import Value
 from task_server.http.service import TaskService
 from task_server.wire.errors import (
@@ -146,7 +147,7 @@ async def _answer(send: Send, reply: Value | str | None) -> None:
     if reply is None:
         await _send(send, 204, b"", [])
     elif isinstance(reply, str):
-        await _send(send, 200, reply.encode(), [(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")])
+        await _send(send, 200, reply.encode(), [(b"content-type", EXPOSITION.encode())])
     else:
         body = reply.body if isinstance(reply, TaskList) else reply.model_dump_json().encode()
         await _send(send, 200, body, [(b"content-type", b"application/json")])
