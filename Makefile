@@ -2,7 +2,7 @@
 # VENV=folder puts the virtual environment elsewhere, PYTHON=program chooses the interpreter (3.11 or newer), and
 # JOBS=n runs tests in n processes (two per core by default: tests wait for half of their time).
 
-.PHONY: demo test docs quick faults fuzz simulation deployments containers check bench bench-rivals lock pythons interop size size-of-code dist clean
+.PHONY: demo test docs quick faults fuzz simulation deployments containers check bench bench-rivals lock pythons interop size size-of-code dist images clean
 
 demo:   ; @scripts/demo.sh   # a small evaluation, no key and no Docker needed
 test:   ; @scripts/test.sh   # the tests, ruff, mypy and import contracts; as root on Debian also installs what they need
@@ -22,4 +22,5 @@ interop: ; @scripts/interop.sh  # against Inspect, AgentRL, OpenEnv and Harbor, 
 size:   ; @scripts/size.sh   # what a plain installation weighs
 size-of-code: ; @$${PYTHON:-python3} -m benchmarks.size_of_code  # lines of the spine, the worlds and the rooms added since, against their budgets
 dist:   ; @scripts/dist.sh   # the sdist and the wheel of this version, in dist/
+images: ; @scripts/images.sh # the images of docker/compose.yaml, tagged with this version
 clean:  ; @scripts/clean.sh  # all that the others made

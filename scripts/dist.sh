@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The sdist and the wheel of this checkout, in dist/. Images of the same version are built by docker/README.md.
+# The sdist and the wheel of this checkout, in dist/. `make images` builds the images of the same version.
 . "$(dirname "$0")/lib.sh"
 ensure_venv "${EXTRAS:-dev}"
 rm -rf dist

@@ -1,8 +1,11 @@
 """The images of docker/Dockerfile, built for real: small, closed, reproducible, and good at ending."""
 
 import contextlib
+import itertools
+import subprocess
 import time
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +14,9 @@ import pytest
 from docker.models.containers import Container
 
 from tests.deployments.docker_images import EXTRAS, build, image
-from tests.e2e.proctor import proctor
+from tests.e2e.proctor import environment, proctor
 from tests.pace import slowly, until
+from tests.support import BASE_IMAGE, ROOT
 
 pytestmark = pytest.mark.images
 
@@ -105,6 +109,17 @@ def test_two_builds_from_the_same_inputs_hold_the_same_files(engine: docker.Dock
     ]
     engine.images.remove("proctor-controller:again")
     assert digests[0] == digests[1]
+
+
+def test_make_images_tags_every_role_with_the_version(engine: docker.DockerClient) -> None:
+    built = {target: engine.images.get(image(target)).id for target in MEGABYTES}
+    settings = {"BASE": BASE_IMAGE, "BUILD_NETWORK": "host", "DOCKER_BUILDKIT": "0"}
+    subprocess.run(["make", "images"], cwd=ROOT, env=environment(**settings), check=True, capture_output=True)
+    tags = {target: [f"proctor-{target}:{tag}" for tag in (version("proctor"), "latest")] for target in MEGABYTES}
+    tagged = {target: {engine.images.get(name).id for name in names} for target, names in tags.items()}
+    for name in itertools.chain.from_iterable(tags.values()):
+        engine.images.remove(name)
+    assert tagged == {target: {found} for target, found in built.items()}
 
 
 def test_an_image_has_the_extras_that_its_build_names(engine: docker.DockerClient) -> None:
