@@ -1,4 +1,4 @@
-"""Agents that answer with function calls, for tests of environments in protocol `tools`."""
+"""Agents that answer with function calls, for tests of environments in protocol `tools`; what a valid history is."""
 
 import hashlib
 import itertools
@@ -16,7 +16,7 @@ from proctor.environment import (
     Policy,
     policy_of,
 )
-from proctor.llm.tool_calls import invalid_history, normalised
+from proctor.llm.tool_calls import normalised
 from proctor.session.play import play_to_finish
 from proctor.session.transcript import Transcript
 from proctor.types import Action, Message, Observation, ToolCall
@@ -119,3 +119,29 @@ async def sessions_in_text(environment: Environment, samples: Sequence[str], *sc
 def _again_and_again(script: Sequence[str]) -> Policy:
     texts = itertools.cycle(script)
     return lambda _conversation, _history: Action(content=next(texts))
+
+
+def invalid_history(messages: Sequence[Message]) -> str | None:
+    """Why an endpoint may refuse a history; None where none should.
+
+    Each call of an assistant message is answered by exactly one tool message, before any other message; no tool message
+    stands without its call; ids are unique.
+    """
+    seen: set[str] = set()
+    waiting: set[str] = set()
+    for number, message in enumerate(messages):
+        if message.role == "tool":
+            if message.tool_call_id not in waiting:
+                return f"messages.{number}: it answers no call: {message.tool_call_id!r}"
+            waiting.remove(message.tool_call_id)
+            continue
+        if waiting:
+            return f"messages.{number}: calls before it have no answer: {', '.join(sorted(waiting))}"
+        ids = [call.id for call in message.tool_calls]
+        if "" in ids:
+            return f"messages.{number}: a call has no id"
+        if again := next((id_ for n, id_ in enumerate(ids) if id_ in seen or id_ in ids[:n]), None):
+            return f"messages.{number}: the id of a call stands twice: {again!r}"
+        seen.update(ids)
+        waiting.update(ids)
+    return f"the last calls have no answer: {', '.join(sorted(waiting))}" if waiting else None

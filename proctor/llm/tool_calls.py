@@ -50,29 +50,3 @@ def sendable_arguments(arguments: str) -> str:
     if is_object(arguments):
         return arguments
     return json.dumps({MALFORMED: arguments[:MALFORMED_CHARS]}, ensure_ascii=False)
-
-
-def invalid_history(messages: Sequence[Message]) -> str | None:
-    """Why an endpoint may refuse a history; None where none should.
-
-    Each call of an assistant message is answered by exactly one tool message, before any other message; no tool message
-    stands without its call; ids are unique.
-    """
-    seen: set[str] = set()
-    waiting: set[str] = set()
-    for number, message in enumerate(messages):
-        if message.role == "tool":
-            if message.tool_call_id not in waiting:
-                return f"messages.{number}: it answers no call: {message.tool_call_id!r}"
-            waiting.remove(message.tool_call_id)
-            continue
-        if waiting:
-            return f"messages.{number}: calls before it have no answer: {', '.join(sorted(waiting))}"
-        ids = [call.id for call in message.tool_calls]
-        if "" in ids:
-            return f"messages.{number}: a call has no id"
-        if again := next((id_ for n, id_ in enumerate(ids) if id_ in seen or id_ in ids[:n]), None):
-            return f"messages.{number}: the id of a call stands twice: {again!r}"
-        seen.update(ids)
-        waiting.update(ids)
-    return f"the last calls have no answer: {', '.join(sorted(waiting))}" if waiting else None

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from proctor.llm.tool_calls import invalid_history
 from tests.e2e.proctor import proctor
 from tests.e2e.scripted import listening
 from tests.e2e.tools_endpoint import CANARY, TokensEndpoint, importable
@@ -20,6 +19,7 @@ from tests.exported_run import RUN, SECRET, THOUGHT, write_run
 from tests.interop.counterparts import interpreter, run
 from tests.pace import slowly
 from tests.support import ROOT
+from tests.tool_calls import invalid_history
 from tests.unit.eval_client.report.test_exports import messages, rows, texts
 
 KEY = "canary-of-the-key-0123456789"

@@ -13,12 +13,11 @@ from environments.knowledge_graph.prompt import ROUNDS, before_calls
 from environments.knowledge_graph.reply import FinalAnswer, NoAction, read
 from environments.knowledge_graph.tools import Profile
 from proctor.environment import Agent, ContextLimitExceeded
-from proctor.llm.tool_calls import invalid_history
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.tools import OWN_FUNCTIONS
 from proctor.types import Action, Finish, FinishReason
 from tests.random_calls import fuzz
-from tests.tool_calls import CallingAgent, Reply, calls, replying, sessions_in_text
+from tests.tool_calls import CallingAgent, Reply, calls, invalid_history, replying, sessions_in_text
 
 PROFILES: Sequence[Profile] = ("compat", "strict")
 RELATIONS = ("get_relations", {"variable": "Fenholm"})

@@ -8,8 +8,8 @@ from eval_client.doctor.models import ProbeReply, judge_completion
 from eval_client.doctor.tool_calls import MADE_UP, OPENING, judge_call, judge_history, players
 from eval_client.plan.plan import Plan
 from proctor.llm.refusals import MAX_TOKENS_FIX
-from proctor.llm.tool_calls import invalid_history
 from proctor.types import Message
+from tests.tool_calls import invalid_history
 
 ASKED = ProbeReply("a", "gpt", "http://e/v1", "KEY", True)
 CALL = {"id": "c", "function": {"name": "report_ready", "arguments": "{}"}, "extra_content": {"signature": "s"}}

@@ -21,9 +21,9 @@ from eval_client.report.exports.write import write_atif, write_inspect, write_sf
 from eval_client.report.trajectory import BATCH, read_trajectories
 from eval_client.store.connection import StoreError
 from eval_client.store.store import Store
-from proctor.llm.tool_calls import invalid_history
 from proctor.types import FinishReason, Message, ToolCall
 from tests.exported_run import ECHO, FINISHES, SECRET, THOUGHT, write_run
+from tests.tool_calls import invalid_history
 
 OVER = [sample for sample, finish in FINISHES.items() if finish is not None]
 SCORED = [sample for sample, finish in FINISHES.items() if finish is not None and finish.score is not None]

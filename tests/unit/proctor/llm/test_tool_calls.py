@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from proctor.json_objects import is_object
 from proctor.llm.request import request_body
-from proctor.llm.tool_calls import invalid_history, normalised, sendable_arguments
+from proctor.llm.tool_calls import normalised, sendable_arguments
 from proctor.llm.wire import MOST_ARGUMENTS, MOST_CALLS, MOST_ECHO_BYTES, ChatReply
 from proctor.types import Action, Message, Observation, Tool, ToolCall
 from tests.support import SHARED_DATA
+from tests.tool_calls import invalid_history
 
 TOOL = Tool(name="f")
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.llm.tool_calls import invalid_history
 from proctor.tools import (
     CallReader,
     Function,
@@ -21,6 +20,7 @@ from proctor.tools import (
 )
 from proctor.tools.readers import NOT_EXECUTED
 from proctor.types import Action, FinishReason, Message, ToolCall
+from tests.tool_calls import invalid_history
 
 
 class Run(NamedTuple):
