@@ -59,6 +59,9 @@ def _of_any(history: "History") -> Replaced:
     def token_hex(length: int) -> str:
         return history.rng.randbytes(length).hex()
 
+    def now_text(**_: str) -> str:
+        return str(history.wall())
+
     return [
         (time, "monotonic", history.monotonic),
         (secrets, "token_hex", token_hex),
@@ -69,8 +72,8 @@ def _of_any(history: "History") -> Replaced:
         (preflight, "version", lambda name: "simulated"),
         (context, "Journal", partial(DiskJournal, history.disk)),
         (endpoints, "ChatModel", partial(ChatModel, clock=history.monotonic, wall_clock=history.wall)),
-        (journal, "now_text", lambda: str(history.wall())),
-        (store, "now_text", lambda: str(history.wall())),
+        (journal, "now_text", now_text),
+        (store, "now_text", now_text),
     ]
 
 
