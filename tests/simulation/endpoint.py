@@ -5,10 +5,8 @@ import json
 import random
 from enum import Enum
 
-import httpx
-
 from tests.simulation.game import COMPLETION_TOKENS, LONG, PROMPT_TOKENS, answered
-from tests.simulation.network import Reply
+from tests.simulation.network import Reply, Request
 
 
 class Mood(Enum):
@@ -29,7 +27,7 @@ class Endpoint:
         self._rng = rng
         self._longest_thought_s = longest_thought_s
 
-    async def __call__(self, request: httpx.Request) -> Reply:
+    async def __call__(self, request: Request) -> Reply:
         if self.mood is not Mood.WELL and self._rng.random() < 0.8:
             return await self._misbehave()
         if request.method == "GET":  # the list of models, by which a client looks whether an endpoint is back

@@ -6,13 +6,12 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-import httpx
 from pydantic_core import from_json
 
 from eval_client.store.journal import _ATTEMPT, _FINAL, _TURN, Operation
 from tests.simulation.game import DRIFT, SALTS
 from tests.simulation.loop import Process, State
-from tests.simulation.network import Reply
+from tests.simulation.network import Reply, Request
 from tests.simulation.setting import Setting
 
 Key = tuple[str, str, str, str, str]
@@ -122,7 +121,7 @@ class Ledger:
         return self._rng.uniform(15, 45) if draw < self._slow_step else 0.05 * draw
 
     @contextlib.contextmanager
-    def asking(self, client: Process, request: httpx.Request) -> Iterator[None]:
+    def asking(self, client: Process, request: Request) -> Iterator[None]:
         if not request.url.path.endswith("/chat/completions"):
             yield
             return
@@ -163,7 +162,7 @@ class Ledger:
         """Whether others may do what this client does: it is dead, on its way out, or taken over."""
         return client.state is State.DEAD or client in self.leaving or self.is_fenced(client)
 
-    def received(self, client: Process, request: httpx.Request, reply: Reply) -> None:
+    def received(self, client: Process, request: Request, reply: Reply) -> None:
         """A client holds a model's whole answer: from now on it is paid for."""
         if not request.url.path.endswith("/chat/completions") or reply.status != 200:
             return

@@ -6,12 +6,30 @@ import random
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
+from urllib.parse import unquote, urlsplit
 
-import httpx
 from starlette.types import ASGIApp, Message
 
+from proctor.http.client import ConnectionFailed, HttpClient, HttpFailure, HttpReply, Unreachable, _Request
 from proctor.http.wreq_client import CONNECT_S
 from tests.simulation.loop import NOBODY, Process, State, VirtualLoop, current
+
+
+class Address(NamedTuple):
+    """Whom a request asks, and for what."""
+
+    host: str
+    path: str
+    query: bytes
+
+
+class Request(NamedTuple):
+    """What a process asks."""
+
+    method: str
+    url: Address
+    headers: list[tuple[bytes, bytes]]
+    content: bytes
 
 
 class Reply(NamedTuple):
@@ -22,7 +40,7 @@ class Reply(NamedTuple):
     headers: tuple[tuple[str, str], ...] = ()
 
 
-Server = Callable[[httpx.Request], Awaitable[Reply]]
+Server = Callable[[Request], Awaitable[Reply]]
 
 
 class Weather(NamedTuple):
@@ -79,23 +97,23 @@ class Network:
         self._servers = {host: held for host, held in self._servers.items() if held[0] is not process}
         for exchange, server in list(self._open.items()):
             if server is process:
-                self._later(exchange.fail, httpx.ReadError("the connection was reset"))
+                self._later(exchange.fail, ConnectionFailed("the connection was reset"))
 
-    async def ask(self, request: httpx.Request) -> Reply:
-        """One request from the process that runs now. Raises httpx.TransportError; the caller holds the deadline."""
+    async def ask(self, request: Request) -> Reply:
+        """One request from the process that runs now. Raises HttpFailure; the caller holds the deadline."""
         if self.closed:
-            raise httpx.ConnectError("the history is over")
+            raise Unreachable("the history is over")
         exchange = Exchange(current(), self._loop.create_future())
         host = request.url.host
         process, _ = self._servers.get(host, (None, None))
         self._trace(f"{exchange.asker.name} -> {host} {request.method} {request.url.path}")
         if process is None:
-            refused = httpx.ConnectError("connection refused")
+            refused = Unreachable("connection refused")
             refused.__cause__ = ConnectionRefusedError()
             self._later(exchange.fail, refused)
         elif self._cut(exchange.asker.name, process.name):
             if self._rng.random() < 0.5:  # a new connection; else one kept alive, which says nothing
-                self._at(CONNECT_S, exchange.fail, httpx.ConnectTimeout("no answer to the connection"))
+                self._at(CONNECT_S, exchange.fail, ConnectionFailed("no answer to the connection"))
         else:
             self._send(exchange, process, request)
         try:
@@ -103,7 +121,7 @@ class Network:
         finally:
             self._open.pop(exchange, None)
 
-    def _send(self, exchange: Exchange, process: Process, request: httpx.Request) -> None:
+    def _send(self, exchange: Exchange, process: Process, request: Request) -> None:
         weather, draw = self.weather, self._rng.random
         self._open[exchange] = process
         if draw() < weather.lost:
@@ -116,9 +134,9 @@ class Network:
     def _break(self, exchange: Exchange) -> None:
         """A message is lost: mostly the connection breaks at that, sometimes nothing is ever heard."""
         if self._rng.random() < 0.8:
-            self._later(exchange.fail, httpx.ReadError("the connection broke"))
+            self._later(exchange.fail, ConnectionFailed("the connection broke"))
 
-    def _arrive(self, exchange: Exchange, process: Process, request: httpx.Request, first: bool) -> None:
+    def _arrive(self, exchange: Exchange, process: Process, request: Request, first: bool) -> None:
         host = request.url.host
         holder, server = self._servers.get(host, (None, None))
         if holder is not process or server is None or process.state is State.DEAD:
@@ -126,9 +144,7 @@ class Network:
         handling = self._serve(exchange, process, server, request, first)
         self._loop.create_task(handling, name=f"{request.method} {request.url.path}", context=process.context)
 
-    async def _serve(
-        self, exchange: Exchange, process: Process, server: Server, request: httpx.Request, first: bool
-    ) -> None:
+    async def _serve(self, exchange: Exchange, process: Process, server: Server, request: Request, first: bool) -> None:
         reply = await server(request)
         if not first or self.closed:
             return
@@ -155,40 +171,55 @@ class Network:
 
 
 @functools.lru_cache(1024)
-def _parsed(url: str) -> httpx.URL:
-    return httpx.URL(url)
+def _address(url: str) -> Address:
+    parts = urlsplit(url)
+    return Address(parts.hostname or "", unquote(parts.path), parts.query.encode())
+
+
+@functools.lru_cache(1024)
+def _header(name: str, value: str) -> tuple[bytes, bytes]:
+    return name.lower().encode(), value.encode()
 
 
 class Onlooker(Protocol):
     """Whoever is told what a process asks, and what it hears."""
 
-    def asking(self, process: Process, request: httpx.Request) -> AbstractContextManager[None]:
+    def asking(self, process: Process, request: Request) -> AbstractContextManager[None]:
         """A process asks, and while inside waits for the answer."""
 
-    def received(self, process: Process, request: httpx.Request, reply: Reply) -> None:
+    def received(self, process: Process, request: Request, reply: Reply) -> None:
         """A process holds a whole answer."""
 
 
-class Client(httpx.AsyncClient):
+class Client(HttpClient):
     """What our code sends its requests with."""
 
     def __init__(self, network: Network, onlooker: Onlooker) -> None:
         self._network, self._onlooker = network, onlooker
 
-    def build_request(self, method: str, url: Any, **options: Any) -> httpx.Request:
-        return httpx.Request(method, _parsed(str(url)), content=options["content"], headers=options["headers"])
+    async def exchange(self, request: _Request, max_bytes: int) -> HttpReply:
+        asked, process = _asked(request), current()
+        try:
+            with self._onlooker.asking(process, asked):
+                reply = await self._network.ask(asked)
+        except HttpFailure as error:
+            raise type(error)(f"{request.where()}: {error}") from error
+        self._onlooker.received(process, asked, reply)
+        return HttpReply(reply.status, dict(reply.headers), reply.body)
 
-    async def send(self, request: httpx.Request, **_: Any) -> httpx.Response:
-        with self._onlooker.asking(current(), request):
-            reply = await self._network.ask(request)
-        self._onlooker.received(current(), request, reply)
-        return httpx.Response(reply.status, headers=reply.headers, content=reply.body)
+
+def _asked(request: _Request) -> Request:
+    url, content = _address(request.url), request.body or b""
+    headers = [_header("host", url.host), *(_header(*pair) for pair in request.headers.items())]
+    if content:
+        headers.append(_header("content-length", str(len(content))))
+    return Request(request.method, url, headers, content)
 
 
 def serving(app: ASGIApp) -> Server:
     """An ASGI app as a server."""
 
-    async def serve(request: httpx.Request) -> Reply:
+    async def serve(request: Request) -> Reply:
         said: list[Message] = []
 
         async def receive() -> Message:
@@ -204,17 +235,16 @@ def serving(app: ASGIApp) -> Server:
     return serve
 
 
-def _scope(request: httpx.Request) -> dict[str, Any]:
+def _scope(request: Request) -> dict[str, Any]:
     return {
         "type": "http",
         "http_version": "1.1",
         "method": request.method,
         "scheme": "http",
         "path": request.url.path,
-        "raw_path": request.url.raw_path,
         "root_path": "",
         "query_string": request.url.query,
-        "headers": request.headers.raw,
+        "headers": request.headers,
         "server": (request.url.host, 80),
         "client": ("simulated", 1),
     }

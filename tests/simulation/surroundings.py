@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 from unittest import mock
 
-import httpx
 import sqlalchemy as sa
 
 from eval_client import execute, preflight, run_request
@@ -19,6 +18,7 @@ from eval_client.run import context
 from eval_client.servers.local import LocalServers
 from eval_client.store import journal, lock, member, shards, store
 from proctor import registry
+from proctor.http.client import HttpClient
 from proctor.llm.model import ChatModel
 from tests.simulation.database import LoopMember
 from tests.simulation.disk import DiskJournal
@@ -49,7 +49,7 @@ def surroundings(history: "History") -> Iterator[None]:
 
 def _of_any(history: "History") -> Replaced:
     @contextlib.asynccontextmanager
-    async def http_client(**_: object) -> AsyncIterator[httpx.AsyncClient]:
+    async def http_client(**_: object) -> AsyncIterator[HttpClient]:
         yield history.client()
 
     @contextlib.asynccontextmanager
