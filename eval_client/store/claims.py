@@ -14,8 +14,24 @@ _COLUMNS = [trial_table.c[name] for name in Trial.model_fields]
 GIVEN_UP_BATCH = 2000
 
 
-def _pending(run: str, *holder: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+def _pending(run: str | sa.BindParameter[str], *holder: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
     return sa.and_(trial_table.c.run == run, trial_table.c.score.is_(None), *holder)
+
+
+_OF_RUN: sa.BindParameter[str] = sa.bindparam("b_run")
+_OF_SHARD: sa.BindParameter[int] = sa.bindparam("b_shard")
+_PAIR = (trial_table.c.agent, trial_table.c.task)
+# What every client executes every few seconds is built once: building a statement costs more than executing it.
+_FREE = sa.select(*_PAIR, sa.func.count()).where(_pending(_OF_RUN, trial_table.c.holder == FREE)).group_by(*_PAIR)
+_PAIRS_PENDING = sa.select(*_PAIR).where(_pending(_OF_RUN, trial_table.c.holder != SETTLED)).distinct()
+_HELD = sa.select(*_COLUMNS).where(_pending(_OF_RUN, trial_table.c.holder == _OF_SHARD))
+_UNSCORED = sa.and_(trial_table.c.score.is_(None), trial_table.c.holder == SETTLED)
+_COUNTS = (sa.func.count(trial_table.c.score), sa.func.sum(trial_table.c.score))
+_PAIR_COUNTS = (
+    sa.select(*_PAIR, *_COUNTS, sa.func.sum(sa.case((_UNSCORED, 1), else_=0)))
+    .where(trial_table.c.run == _OF_RUN)
+    .group_by(*_PAIR)
+)
 
 
 def batch(room: int, free: int, shards: int) -> int:
@@ -28,38 +44,30 @@ def batch(room: int, free: int, shards: int) -> int:
 
 def free(engine: sa.Engine, run: str) -> dict[Pair, int]:
     """(agent, task) -> number of unclaimed trials; pairs without any are left out."""
-    t = trial_table.c
-    query = sa.select(t.agent, t.task, sa.func.count()).where(_pending(run, t.holder == FREE)).group_by(t.agent, t.task)
     with engine.connect() as connection:
-        return {(agent, task): int(count) for agent, task, count in connection.execute(query)}
+        return {(agent, task): int(count) for agent, task, count in connection.execute(_FREE, {"b_run": run})}
 
 
 def pairs_pending(engine: sa.Engine, run: str) -> set[tuple[str, str]]:
     """The pairs with trials still to be played since the run's last start or resume: free, or held by any shard."""
-    pair = sa.select(trial_table.c.agent, trial_table.c.task)
-    query = pair.where(_pending(run, trial_table.c.holder != SETTLED)).distinct()
     with engine.connect() as connection:
-        return {(agent, task) for agent, task in connection.execute(query)}
+        return {(agent, task) for agent, task in connection.execute(_PAIRS_PENDING, {"b_run": run})}
 
 
 def held(engine: sa.Engine, run: str, shard: int) -> list[Trial]:
     """The trials without a final row that a shard holds, in the run's order. Raises Fenced."""
     with engine.begin() as connection:
         hold_live(connection, run, shard)
-        rows = connection.execute(sa.select(*_COLUMNS).where(_pending(run, trial_table.c.holder == shard)))
+        rows = connection.execute(_HELD, {"b_run": run, "b_shard": shard})
         return sorted((Trial.model_construct(**row._mapping) for row in rows), key=lambda trial: trial.id)
 
 
 def pair_counts(engine: sa.Engine, run: str) -> dict[Pair, tuple[int, float, int]]:
     """(agent, task) -> (scored trials, sum of their scores, trials left unscored since the last start or resume)."""
-    t = trial_table.c
-    unscored = sa.func.sum(sa.case((sa.and_(t.score.is_(None), t.holder == SETTLED), 1), else_=0))
-    columns = (t.agent, t.task, sa.func.count(t.score), sa.func.sum(t.score), unscored)
-    query = sa.select(*columns).where(t.run == run).group_by(t.agent, t.task)
     with engine.connect() as connection:
         return {
             (a, b): (int(scored), float(total or 0), int(left))
-            for a, b, scored, total, left in connection.execute(query)
+            for a, b, scored, total, left in connection.execute(_PAIR_COUNTS, {"b_run": run})
         }
 
 

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from eval_client.metrics import JournalMetrics
 from eval_client.store.connection import StoreError, damaged, is_damage, is_transient, reason
 from eval_client.store.records import Trial, Turn, now_text, reply_row
-from eval_client.store.shards import Fenced, hold_live, holding_live
+from eval_client.store.shards import Fenced, hold_live
 from eval_client.store.store import Store
 from eval_client.store.tables import SETTLED, attempt_table, live_table, reply_table, trial_table, turn_table
 from proctor.llm.kept_replies import KeptReply
@@ -280,8 +280,7 @@ class Journal:
             for statement, row in write.operations:
                 rows_of[statement].append(row)
         with self._store.engine.begin() as connection:
-            if connection.execute(holding_live(self._store.run, self._shard)).rowcount != 1:
-                hold_live(connection, self._store.run, self._shard)
+            hold_live(connection, self._store.run, self._shard)
             for statement in _ORDER:
                 rows = rows_of[statement]
                 if again:

@@ -5,7 +5,7 @@ No query about scores reads transcripts.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -37,24 +37,10 @@ class Results:
         """agent -> tokens paid so far, unfinished trials included."""
         spent: dict[str, Tokens] = {}
         with self.engine.connect() as connection:
-            for query in (self._spent_on_final(), self._spent_on_open()):
-                for row in connection.execute(query).mappings():
+            for query in (_spent_on_final(), _spent_on_open()):
+                for row in connection.execute(query, {"b_run": self.run}).mappings():
                     spent[row["agent"]] = spent.get(row["agent"], NO_TOKENS).plus(tokens_of(row))
         return spent
-
-    def _spent_on_final(self) -> sa.Select[Any]:
-        sums = token_sums(trial_table)
-        mine = sa.and_(trial_table.c.run == self.run, trial_table.c.reason.is_not(None))
-        return sa.select(trial_table.c.agent, *sums).where(mine).group_by(trial_table.c.agent)
-
-    def _spent_on_open(self) -> sa.Select[Any]:
-        """One row per trial, by subqueries: for a join SQLite would scan every turn of the run."""
-        t, same = trial_table.c, sa.and_(turn_table.c.run == trial_table.c.run, turn_table.c.trial == trial_table.c.id)
-        sums = [
-            sa.select(total.element).where(same).correlate(trial_table).scalar_subquery().label(total.name)
-            for total in token_sums(turn_table)
-        ]
-        return sa.select(t.agent, *sums).where(t.run == self.run, t.reason.is_(None), t.attempts > 0)
 
     def helper_costs(self) -> list[HelperCost]:
         """Costs of models on the environment's side, by pair and model, in no order; empty for an older store."""
@@ -80,23 +66,13 @@ class Results:
 
     def pair_totals(self) -> list[PairTotals]:
         """The progress of every pair, in the order of the run's plan."""
-        t = trial_table.c
-        there = (column for column in existing_columns(self.engine, trial_table) if column.name in _SUMMED)
-        sums = (sa.func.sum(column * 1.0).label(column.name) for column in there)
-        counts = (sa.func.count().label("planned"), sa.func.count(t.score).label("scored"))
-        columns = (t.agent, t.task, t.reason, sa.func.min(t.id).label("first"), *counts, self._told_cuts(), *sums)
-        query = sa.select(*columns).where(t.run == self.run).group_by(t.agent, t.task, t.reason)
+        query = _totals(tuple(column.name for column in existing_columns(self.engine, trial_table)))
         groups: dict[tuple[str, str], list[sa.RowMapping]] = {}
         with self.engine.connect() as connection:
-            for row in sorted(connection.execute(query).mappings(), key=lambda row: int(row["first"])):
+            rows = connection.execute(query, {"b_run": self.run}).mappings()
+            for row in sorted(rows, key=lambda row: int(row["first"])):
                 groups.setdefault((row["agent"], row["task"]), []).append(row)
         return [_pair_totals(agent, task, rows) for (agent, task), rows in groups.items()]
-
-    def _told_cuts(self) -> sa.ColumnElement[int]:
-        """`told_cuts`: how many rows say how many of their answers were cut."""
-        there = {column.name for column in existing_columns(self.engine, trial_table)}
-        told = sa.func.count(trial_table.c.cut_answers) if "cut_answers" in there else sa.literal(0)
-        return told.label("told_cuts")
 
     def finishes(self, agent: str, task: str) -> Iterator[tuple[str, int, Finish]]:
         """(sample, epoch, finish) of the pair's final rows, faults included, in the run's order."""
@@ -216,6 +192,35 @@ class Results:
         with self.engine.connect() as connection:
             for row in connection.execution_options(stream_results=True).execute(query):
                 yield {**row._mapping, "text": json.loads(row.text)}
+
+
+@cache
+def _spent_on_final() -> sa.Select[Any]:
+    t = trial_table.c
+    mine = sa.and_(t.run == sa.bindparam("b_run"), t.reason.is_not(None))
+    return sa.select(t.agent, *token_sums(trial_table)).where(mine).group_by(t.agent)
+
+
+@cache
+def _spent_on_open() -> sa.Select[Any]:
+    """One row per trial, by subqueries: for a join SQLite would scan every turn of the run."""
+    t, same = trial_table.c, sa.and_(turn_table.c.run == trial_table.c.run, turn_table.c.trial == trial_table.c.id)
+    sums = [
+        sa.select(total.element).where(same).correlate(trial_table).scalar_subquery().label(total.name)
+        for total in token_sums(turn_table)
+    ]
+    return sa.select(t.agent, *sums).where(t.run == sa.bindparam("b_run"), t.reason.is_(None), t.attempts > 0)
+
+
+@cache
+def _totals(there: tuple[str, ...]) -> sa.Select[Any]:
+    """One row per pair and reason, of the columns that a store has; `told_cuts` counts trials that tell their cuts."""
+    t = trial_table.c
+    sums = (sa.func.sum(t[name] * 1.0).label(name) for name in there if name in _SUMMED)
+    counts = (sa.func.count().label("planned"), sa.func.count(t.score).label("scored"))
+    told_cuts = (sa.func.count(t.cut_answers) if "cut_answers" in there else sa.literal(0)).label("told_cuts")
+    columns = (t.agent, t.task, t.reason, sa.func.min(t.id).label("first"), *counts, told_cuts, *sums)
+    return sa.select(*columns).where(t.run == sa.bindparam("b_run")).group_by(t.agent, t.task, t.reason)
 
 
 def cluster_column(engine: sa.Engine) -> sa.ColumnElement[Any]:

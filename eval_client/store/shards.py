@@ -7,7 +7,6 @@ trials go to others.
 
 import time
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -23,6 +22,18 @@ ONLY_POSTGRESQL = "only PostgreSQL supports several clients of one run; start it
 OVER = ("finished", "incomplete")
 """States of a run that is over."""
 LIVE, LOST, LEFT = "live", "lost", "left"
+
+_OF_RUN = shard_table.c.run == sa.bindparam("b_run")
+_LIVE_OF_RUN = sa.and_(_OF_RUN, shard_table.c.state == LIVE)
+_LIVE_ONE = sa.and_(_LIVE_OF_RUN, shard_table.c.shard == sa.bindparam("b_shard"))
+# What every client executes every few seconds is built once: building a statement costs more than executing it.
+_HOLD = shard_table.update().where(_LIVE_ONE).values(state=LIVE)
+_BEAT = shard_table.update().where(_LIVE_ONE).values(beats=shard_table.c.beats + 1)
+_BEATS = sa.select(shard_table.c.shard, shard_table.c.beats).where(_LIVE_OF_RUN)
+_TOUCH = run_table.update().where(run_table.c.id == sa.bindparam("b_run")).values(fence=run_table.c.fence)
+_LEVELS = sa.select(run_table.c.levels).where(run_table.c.id == sa.bindparam("b_run")).with_for_update()
+_STANDINGS = sa.select(shard_table.c.shard, shard_table.c.state, shard_table.c.standing).where(_OF_RUN)
+_PUBLISH = shard_table.update().where(_LIVE_ONE).values(standing=sa.bindparam("b_standing"))
 
 
 class Fenced(Exception):
@@ -55,15 +66,9 @@ def _is(run: str, shard: int) -> sa.ColumnElement[bool]:
     return sa.and_(shard_table.c.run == run, shard_table.c.shard == shard)
 
 
-@lru_cache(maxsize=64)
-def holding_live(run: str, shard: int) -> sa.Update:
-    """The statement that keeps a shard live until its transaction ends. It matches no row once the shard was ended."""
-    return shard_table.update().where(_is(run, shard), shard_table.c.state == LIVE).values(state=LIVE)
-
-
 def hold_live(connection: sa.Connection, run: str, shard: int) -> None:
     """Keep the shard live until this transaction ends. Raises Fenced where it has been ended."""
-    if connection.execute(holding_live(run, shard)).rowcount != 1:
+    if connection.execute(_HOLD, {"b_run": run, "b_shard": shard}).rowcount != 1:
         if connection.execute(sa.select(run_table.c.id).where(run_table.c.id == run)).first() is None:
             raise StoreError(f"run {run!r} is no longer in its store, which was replaced; restore it, then resume")
         raise Fenced("another client has taken this run over, or has declared this one lost after missing heartbeats")
@@ -111,23 +116,20 @@ def _add(connection: sa.Connection, run: str, shard: int) -> None:
 
 def send_heartbeat(connection: sa.Connection, run: str, shard: int) -> None:
     """Increment this shard's heartbeat counter. Raises Fenced."""
-    mine = shard_table.update().where(_is(run, shard), shard_table.c.state == LIVE)
-    if connection.execute(mine.values(beats=shard_table.c.beats + 1)).rowcount != 1:
+    if connection.execute(_BEAT, {"b_run": run, "b_shard": shard}).rowcount != 1:
         hold_live(connection, run, shard)
 
 
 def heartbeats(engine: sa.Engine, run: str) -> dict[int, int]:
     """live shard -> its heartbeat counter"""
     with engine.connect() as connection:
-        live = sa.and_(shard_table.c.run == run, shard_table.c.state == LIVE)
-        rows = connection.execute(sa.select(shard_table.c.shard, shard_table.c.beats).where(live))
-        return {int(row.shard): int(row.beats) for row in rows}
+        return {int(shard): int(beats) for shard, beats in connection.execute(_BEATS, {"b_run": run})}
 
 
 def observed_heartbeats(engine: sa.Engine, run: str) -> dict[int, int]:
     """Heartbeat counters for an observer that sends none. Raises OperationalError if the database is read-only."""
     with engine.begin() as connection:
-        connection.execute(run_table.update().where(run_table.c.id == run).values(fence=run_table.c.fence))
+        connection.execute(_TOUCH, {"b_run": run})
     return heartbeats(engine, run)
 
 
@@ -175,9 +177,8 @@ def exchange(
     `settle` gets a snapshot of all shards and returns the new levels and this shard's new state.
     """
     with engine.begin() as connection:
-        mine = sa.select(run_table.c.levels).where(run_table.c.id == run).with_for_update()
-        levels = Levels.model_validate_json(connection.execute(mine).scalar_one())
-        rows = connection.execute(sa.select(shard_table).where(shard_table.c.run == run)).all()
+        levels = Levels.model_validate_json(connection.execute(_LEVELS, {"b_run": run}).scalar_one())
+        rows = connection.execute(_STANDINGS, {"b_run": run}).all()
         states = {int(row.shard): ShardState.model_validate_json(row.standing) for row in rows}
         live = {int(row.shard) for row in rows if row.state == LIVE}
         snapshot = ShardSnapshot(
@@ -189,8 +190,8 @@ def exchange(
         if shard not in live:
             hold_live(connection, run, shard)
         changed, state = settle(snapshot)
-        written = shard_table.update().where(_is(run, shard), shard_table.c.state == LIVE)
-        if connection.execute(written.values(standing=state.model_dump_json())).rowcount != 1:
+        row = {"b_run": run, "b_shard": shard, "b_standing": state.model_dump_json()}
+        if connection.execute(_PUBLISH, row).rowcount != 1:
             hold_live(connection, run, shard)
         if changed != levels:
             connection.execute(run_table.update().where(run_table.c.id == run).values(levels=changed.model_dump_json()))

@@ -1,6 +1,7 @@
 """Metrics of every Proctor process: its version, memory, CPU, open files, and the lag of its event loop."""
 
 import asyncio
+import functools
 import time
 from collections.abc import Callable
 from importlib.metadata import version
@@ -8,6 +9,7 @@ from importlib.metadata import version
 from prometheus_client import CollectorRegistry, Gauge, Histogram, ProcessCollector
 
 LAG_SECONDS = (0.005, 0.02, 0.1, 0.5, 2.0)
+_version = functools.cache(version)
 
 
 class ProcessMetrics(CollectorRegistry):
@@ -19,7 +21,7 @@ class ProcessMetrics(CollectorRegistry):
         build = Gauge(
             "proctor_build_info", "The version of this process, and its role.", ["role", "version"], registry=self
         )
-        build.labels(role, version("proctor")).set(1)
+        build.labels(role, _version("proctor")).set(1)
         ProcessCollector(registry=self)
         self._lag = Histogram(
             "proctor_event_loop_lag_seconds",

@@ -360,8 +360,8 @@ BUGS = (
     Bug(
         "a client that was taken for lost goes on writing",
         "eval_client/store/shards.py",
-        "    if connection.execute(holding_live(run, shard)).rowcount != 1:",
-        "    if connection.execute(holding_live(run, shard)).rowcount > 1:",
+        '    if connection.execute(_HOLD, {"b_run": run, "b_shard": shard}).rowcount != 1:',
+        '    if connection.execute(_HOLD, {"b_run": run, "b_shard": shard}).rowcount > 1:',
         "faults/test_shards.py::taken_for_lost",
     ),
     Bug(
