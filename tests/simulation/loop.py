@@ -89,7 +89,9 @@ class VirtualLoop(asyncio.AbstractEventLoop):
                 raise NothingLeft
             self._now = max(self._now, timers[0][0])
         while timers and timers[0][0] <= self._now:
-            self._ready.append(heapq.heappop(timers)[2])
+            handle = heapq.heappop(timers)[2]
+            if not handle.cancelled():
+                self._ready.append(handle)
         for _ in range(len(self._ready)):
             self._execute(self._ready.popleft())
 

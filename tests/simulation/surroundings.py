@@ -74,6 +74,7 @@ def _of_any(history: "History") -> Replaced:
         (endpoints, "ChatModel", partial(ChatModel, clock=history.monotonic, wall_clock=history.wall)),
         (journal, "now_text", now_text),
         (store, "now_text", now_text),
+        (store, "migrate", lambda engine: None),  # the tables are there, and of this version
     ]
 
 
