@@ -41,6 +41,8 @@ class Mutant(NamedTuple):
     """Faults that it has to do with, where others only seldom bring it out."""
     shared: bool = False
     """Whether it takes several clients to bring it out."""
+    first: int = 0
+    """The seed to begin with, where others before it do not show the bug, or take long to; all others follow."""
 
 
 NEVER_FREE = ("I3", "no progress")
@@ -112,18 +114,28 @@ def _forget_only(self: Sessions, session_id: str) -> None:
 
 MUTANTS = (
     Mutant("a finish is written twice", AttemptLog, "settle", _settle_twice, "I1"),
-    Mutant("a session's lease never ends", Lease, "expired", lambda self, now: False, NEVER_FREE, ["kill client"]),
-    Mutant("a replay is taken whatever it observes", Observation, "digest", lambda *of: "0", "I6", ["kill worker"]),
+    Mutant(
+        "a session's lease never ends", Lease, "expired", lambda self, now: False, NEVER_FREE, ["kill client"], first=31
+    ),
+    Mutant(
+        "a replay is taken whatever it observes",
+        Observation,
+        "digest",
+        lambda *of: "0",
+        "I6",
+        ["kill worker"],
+        first=18,
+    ),
     Mutant("an answer is sent on before it is durable", journal.Journal, "turn", _write_meanwhile, "I5"),
     Mutant("a repeated turn is applied again", Turns, "replied", _apply_again, "I5"),
-    Mutant("placement forgets who holds a session", Placement, "_holder", lambda self, session: None, "I5"),
+    Mutant("placement forgets who holds a session", Placement, "_holder", lambda self, session: None, "I5", first=11),
     Mutant(
         "attempts have no bound", schedule, "RetryPolicy", lambda max_tries, base_s: RetryPolicy(base_s=base_s), "I4"
     ),
     Mutant("a fault is scored as zero", attempt, "_fault", _score_zero, "I6"),
     Mutant("a resumed run forgets its journal", Store, "journal", lambda self, trial: (0, [], (0, 0)), "I2"),
     Mutant("an ended session plays on", Sessions, "_drop", _forget_only, ("I3", "I5")),
-    Mutant("a fence isn't checked", journal, "hold_live", lambda *of: None, "FENCE", SILENCE, shared=True),
+    Mutant("a fence isn't checked", journal, "hold_live", lambda *of: None, "FENCE", SILENCE, shared=True, first=76),
     Mutant(
         "a client asks before it knows that it lives",
         ShardMember,
@@ -132,6 +144,7 @@ MUTANTS = (
         "FENCE",
         SILENCE,
         shared=True,
+        first=710,
     ),
     Mutant(
         "a trial that one client holds is claimed by another",
@@ -149,6 +162,7 @@ MUTANTS = (
         "no progress",
         ["kill client"],
         shared=True,
+        first=268,
     ),
     Mutant(
         "an outage of the store counts as silence",
@@ -158,6 +172,7 @@ MUTANTS = (
         "LOST",
         ["trouble with the disk"],
         shared=True,
+        first=59,
     ),
     Mutant(
         "what a lost client held stays its own",
@@ -167,6 +182,7 @@ MUTANTS = (
         "no progress",
         ["kill client"],
         shared=True,
+        first=231,
     ),
     Mutant(
         "a lost client's slices are not given back",
@@ -178,7 +194,13 @@ MUTANTS = (
         shared=True,
     ),
     Mutant(
-        "a slice is granted that another holds", limit_exchange, "granted", _grant_what_is_fair, "LIMIT", shared=True
+        "a slice is granted that another holds",
+        limit_exchange,
+        "granted",
+        _grant_what_is_fair,
+        "LIMIT",
+        shared=True,
+        first=42,
     ),
     Mutant(
         "every client has the whole of each limit",
@@ -187,6 +209,7 @@ MUTANTS = (
         lambda self, name, whole: whole,
         "LIMIT",
         shared=True,
+        first=42,
     ),
     Mutant(
         "what others spent is not counted",
@@ -196,6 +219,7 @@ MUTANTS = (
         "BUDGET",
         ["another client"],
         shared=True,
+        first=304,
     ),
     Mutant(
         "the end comes while others still play",
