@@ -7,7 +7,7 @@ import functools
 import importlib.metadata
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import EntryPoints
 
 import click
@@ -61,15 +61,16 @@ OpenRun = Callable[[str], RecordedRun]
 
 
 def entry_points(group: str, name: str | None = None) -> EntryPoints:
-    """The entry points of a group; those of one name, if given. A process reads the packages' metadata once a group."""
-    found = _read(group, tuple(sys.path))
+    """The entry points of a group; those of one name, if given. A process reads the packages' metadata once."""
+    found = _by_group(tuple(sys.path)).get(group, EntryPoints())
     return found if name is None else found.select(name=name)
 
 
 @functools.lru_cache
-def _read(group: str, _path: tuple[str, ...]) -> EntryPoints:
-    """The entry points of a group that this import path leads to."""
-    return importlib.metadata.entry_points(group=group)
+def _by_group(_path: tuple[str, ...]) -> Mapping[str, EntryPoints]:
+    """The entry points of our groups that this import path leads to."""
+    found = importlib.metadata.entry_points()
+    return {group: found.select(group=group) for group in found.groups if group.startswith("proctor.")}
 
 
 def names() -> list[str]:
