@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from pydantic import BaseModel
+
 from eval_client.cli.main import COMMANDS, SERVERS, main
 
 PLAYING = frozenset({"join", "rescore", "resume", "retry", "run"})
@@ -155,8 +157,16 @@ def _import(kind: str) -> None:
         importlib.import_module(f"eval_client.cli.{COMMANDS[name][0]}")
     for module in IMPORTED_LATE[kind]:
         importlib.import_module(module)
+    _complete_models(BaseModel)
     assert threading.active_count() == 1, "a fork has only the thread that forked"
     gc.freeze()
+
+
+def _complete_models(base: type[BaseModel]) -> None:
+    """Build the validators that each command would build when it first uses them."""
+    for model in base.__subclasses__():
+        model.model_rebuild(raise_errors=False)
+        _complete_models(model)
 
 
 if __name__ == "__main__":
