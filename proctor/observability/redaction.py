@@ -5,6 +5,7 @@ form in which an error may repeat it.
 """
 
 import base64
+import functools
 import json
 import re
 from urllib.parse import quote, quote_plus
@@ -30,8 +31,8 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2
 
 _forms: dict[str, None] = {}
 """Every registered secret in every form, the longest first."""
-_escaped: dict[str, re.Pattern[str]] = {}
-"""For every registered secret, a pattern that also matches its characters as JSON escapes, however often escaped."""
+_secrets: dict[str, None] = {}
+"""Every registered secret as it was read."""
 
 
 def remember(secret: str) -> None:
@@ -45,7 +46,7 @@ def remember(secret: str) -> None:
     known = sorted({*_forms, *(form for form in forms if len(form) >= SHORTEST)}, key=len, reverse=True)
     _forms.clear()
     _forms.update(dict.fromkeys(known))
-    _escaped[secret] = re.compile("".join(map(_any_spelling, secret)))
+    _secrets[secret] = None
 
 
 def without(secret: str, text: str) -> str:
@@ -68,8 +69,8 @@ def redacted(text: str) -> str:
         if form in text:
             text = text.replace(form, HIDDEN)
     if _is_escaped(text):
-        for pattern in _escaped.values():
-            text = pattern.sub(HIDDEN, text)
+        for secret in _secrets:
+            text = _pattern(secret).sub(HIDDEN, text)
     text = _QUERY_KEY.sub(r"\1" + HIDDEN, _KEY_LIKE.sub(HIDDEN, _USERINFO.sub(HIDDEN + "@", text)))
     return visible(text)
 
@@ -84,8 +85,10 @@ def _is_escaped(text: str) -> bool:
     return "\\u00" in text or "\\/" in text
 
 
+@functools.cache
 def _pattern(secret: str) -> re.Pattern[str]:
-    return _escaped.get(secret) or re.compile("".join(map(_any_spelling, secret)))
+    """Also matches its characters as JSON escapes, however often escaped."""
+    return re.compile("".join(map(_any_spelling, secret)))
 
 
 def _any_spelling(character: str) -> str:
