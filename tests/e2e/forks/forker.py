@@ -23,14 +23,17 @@ from pydantic import BaseModel
 from eval_client.cli.main import COMMANDS, SERVERS, main
 
 PLAYING = frozenset({"join", "rescore", "resume", "retry", "run"})
-CLIENTS = frozenset({"copy", "export", "ls", "prune", "report", "rm", "show", "status", "stop"}) | PLAYING
+CLIENTS = PLAYING | {"copy", "export", "init", "ls", "prune", "report", "rm", "show", "status", "stop", "view"}
 IMPORTED_LATE = {
     "clients": (
+        "anyio._backends._asyncio",
         "environments.database.environment",
         "eval_client.report.tables.matrix",
+        "proctor.http.bounded_protocol",
         "rich._emoji_codes",
         "sqlalchemy.dialects.sqlite",
         "tests.e2e.forks.forked_servers",
+        "uvicorn.lifespan.off",
         "uvloop",
         "wreq",
     ),
