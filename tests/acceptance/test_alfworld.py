@@ -11,7 +11,8 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -364,8 +365,21 @@ async def test_10_the_shipped_pack_has_six_games_of_each_type_and_all_are_won_by
 # 11. The real engine.
 
 
+@pytest.fixture
+def textworld_translating_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each text once: TextWorld translates a game anew at each reset, and a rule's words at each use."""
+    for owner, name in (
+        (import_module("fast_downward"), "pddl2sas"),
+        (import_module("textworld.envs.pddl.logic")._PARSER, "parse"),
+        (import_module("textworld.envs.pddl.textgen")._PARSER, "parse"),
+        (import_module("textworld.logic")._PARSER, "parse"),
+    ):
+        monkeypatch.setattr(owner, name, cache(getattr(owner, name)))
+
+
 @pytest.mark.shared
 @pytest.mark.textworld
+@pytest.mark.usefixtures("textworld_translating_once")
 def test_11_the_cross_check_reports_no_difference_on_five_shipped_and_five_dev_games(tmp_path: Path) -> None:
     listed = [str(entry.file) for entry in dataset.load(DATA, SPLIT, None).entries[::4]]
     for paths in ([], listed):
