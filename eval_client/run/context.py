@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eval_client.core.capacity import CapacityLimits
@@ -16,6 +16,7 @@ from eval_client.plan.plan import Plan
 from eval_client.run.runner import Runner
 from eval_client.store.journal import Journal
 from eval_client.store.member import Member
+from eval_client.store.records import PairTotals
 from eval_client.store.shards import Fenced
 from eval_client.store.store import Store
 from eval_client.trial.command import CommandAgents
@@ -74,8 +75,9 @@ async def run_context(
     `on_stop` is called with False when the run drains, and with True when it is abandoned. At `error_limit` it drains.
     """
     store = member.store
-    progress = _progress(store)
-    spend = Spend(plan.limits.run, plan.all_prices()) if member.joined else spent_so_far(plan, store)
+    totals = store.pair_totals()
+    progress = _progress(totals)
+    spend = Spend(plan.limits.run, plan.all_prices()) if member.joined else spent_so_far(plan, store, totals)
 
     def trouble(what: str | None) -> None:
         progress.trouble = what
@@ -157,20 +159,20 @@ async def _end(member: Member, client: TaskClient, url: str, session: str) -> No
         await client.end(session, url or None)
 
 
-def spent_so_far(plan: Plan, store: Store) -> Spend:
-    """What a run has spent by its rows, against the plan's limits."""
+def spent_so_far(plan: Plan, store: Store, totals: Sequence[PairTotals]) -> Spend:
+    """What a run has spent by its rows, against the plan's limits; `totals` are those of all its pairs."""
     spend = Spend(plan.limits.run, plan.all_prices())
-    for agent, tokens in store.spent().items():
+    for agent, tokens in store.spent(totals).items():
         spend.add(agent, tokens)
     for cost in store.helper_costs():
         spend.add_helper(cost.model, Tokens(cost.prompt_tokens, cost.completion_tokens))
     return spend
 
 
-def _progress(store: Store) -> Progress:
-    totals = {(pair.agent, pair.task): pair for pair in store.pair_totals()}
+def _progress(totals: Sequence[PairTotals]) -> Progress:
+    pairs = {(pair.agent, pair.task): pair for pair in totals}
     return Progress(
-        planned={key: pair.planned for key, pair in totals.items()},
-        scored={key: pair.scored for key, pair in totals.items()},
-        score_sum={key: (pair.mean or 0.0) * pair.scored for key, pair in totals.items()},
+        planned={key: pair.planned for key, pair in pairs.items()},
+        scored={key: pair.scored for key, pair in pairs.items()},
+        score_sum={key: (pair.mean or 0.0) * pair.scored for key, pair in pairs.items()},
     )

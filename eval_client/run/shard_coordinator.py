@@ -72,9 +72,9 @@ class ShardCoordinator:
             self._schedule.progress.others = self._supply.shards - 1
             await self._count_free()
             await self._exchange()
-            await self._update_progress()
         if await self._supply.refill():
             self._wake.set()
+        await self._update_progress()
         if self._schedule.quiet and not self._supply.left() and time.monotonic() >= self._end_at:
             self._end_at = time.monotonic() + END_S
             await self._check_end()

@@ -4,7 +4,7 @@ No query about scores reads transcripts.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -33,13 +33,15 @@ class Results:
         self.engine = engine
         self.run = run
 
-    def spent(self) -> dict[str, Tokens]:
-        """agent -> tokens paid so far, unfinished trials included."""
-        spent: dict[str, Tokens] = {}
+    def spent(self, totals: Iterable[PairTotals]) -> dict[str, Tokens]:
+        """agent -> tokens paid so far: by final rows, as in the `totals` of all pairs, and by unfinished trials."""
+        paid = [(pair.agent, pair.tokens()) for pair in totals if pair.reasons]
         with self.engine.connect() as connection:
-            for query in (_spent_on_final(), _spent_on_open()):
-                for row in connection.execute(query, {"b_run": self.run}).mappings():
-                    spent[row["agent"]] = spent.get(row["agent"], NO_TOKENS).plus(tokens_of(row))
+            rows = connection.execute(_spent_on_open(), {"b_run": self.run}).mappings()
+            paid += [(row["agent"], tokens_of(row)) for row in rows]
+        spent: dict[str, Tokens] = {}
+        for agent, tokens in paid:
+            spent[agent] = spent.get(agent, NO_TOKENS).plus(tokens)
         return spent
 
     def helper_costs(self) -> list[HelperCost]:
@@ -192,13 +194,6 @@ class Results:
         with self.engine.connect() as connection:
             for row in connection.execution_options(stream_results=True).execute(query):
                 yield {**row._mapping, "text": json.loads(row.text)}
-
-
-@cache
-def _spent_on_final() -> sa.Select[Any]:
-    t = trial_table.c
-    mine = sa.and_(t.run == sa.bindparam("b_run"), t.reason.is_not(None))
-    return sa.select(t.agent, *token_sums(trial_table)).where(mine).group_by(t.agent)
 
 
 @cache

@@ -83,7 +83,9 @@ def take_over(engine: sa.Engine, run: str) -> int:
         )
         connection.execute(shard_table.delete().where(shard_table.c.run == run))
         connection.execute(live_table.delete().where(live_table.c.run == run))
-        held = sa.and_(trial_table.c.run == run, trial_table.c.score.is_(None), trial_table.c.holder != FREE)
+        t = trial_table.c
+        # As ranges, since no index finds what differs from a value.
+        held = sa.and_(t.run == run, t.score.is_(None), sa.or_(t.holder < FREE, t.holder > FREE))
         connection.execute(trial_table.update().where(held).values(holder=FREE))
         _add(connection, run, shard)
         return shard

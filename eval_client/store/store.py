@@ -5,7 +5,7 @@ resume plays the trial again.
 """
 
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
 import sqlalchemy as sa
@@ -55,12 +55,12 @@ class Store(Results):
         # With its fraction: two runs of one second are listed in the order in which they began.
         created_at = now_text(timespec="microseconds")
         row = {"id": self.run, "schema_version": SCHEMA_VERSION, "created_at": created_at, "fence": 0, "state": "new"}
-        rows = ({"run": self.run, **trial.model_dump()} for trial in trials)
+        planned = iter(trials)
         try:
             with self.engine.begin() as connection:
                 connection.execute(run_table.insert(), {**row, "manifest": manifest.model_dump_json()})
-                while batch := list(islice(rows, ROWS_AT_ONCE)):
-                    connection.execute(trial_table.insert(), batch)
+                while batch := list(islice(planned, ROWS_AT_ONCE)):
+                    _insert(connection, self.run, batch)
                 for copy in copies:
                     connection.execute(_copied(self.run, copy))
         except sa.exc.IntegrityError as error:
@@ -234,6 +234,22 @@ class Store(Results):
             connection.execute(summary_table.delete().where(s.run == self.run, s.agent == agent, s.task == task))
             row = {"run": self.run, "agent": agent, "task": task, "scored": scored}
             connection.execute(summary_table.insert(), {**row, "summary": summary.model_dump_json()})
+
+
+def _insert(connection: sa.Connection, run: str, trials: Sequence[Trial]) -> None:
+    """Insert trials; in PostgreSQL from one JSON text, since its driver would send and execute every row by itself."""
+    if connection.dialect.name == "postgresql":
+        text = f"[{','.join(trial.model_dump_json() for trial in trials)}]"
+        connection.execute(_from_json(run), {"trials": text})
+    else:
+        connection.execute(trial_table.insert(), [{"run": run, **trial.model_dump()} for trial in trials])
+
+
+def _from_json(run: str) -> sa.Executable:
+    columns = [sa.column(name, trial_table.c[name].type) for name in Trial.model_fields]
+    text = sa.cast(sa.bindparam("trials", type_=sa.Text), sa.JSON)
+    rows = sa.func.json_to_recordset(text).table_valued(*columns).render_derived(with_types=True)
+    return trial_table.insert().from_select(["run", *Trial.model_fields], sa.select(sa.literal(run), *rows.c))
 
 
 def _copied(run: str, copy: PairCopy) -> sa.Executable:

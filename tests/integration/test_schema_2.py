@@ -239,7 +239,7 @@ async def test_a_resume_adds_the_columns_under_the_lock_and_plays_on(store: Stor
         number, turns, paid = store.journal(PENDING)
         assert (number, [turn.reply for turn in turns], paid) == (0, [REPLY], Tokens())
         assert (turns[0].prompt_tokens, turns[0].completion_tokens) == (1_000_000, 100_000)
-        assert store.spent() == {"a": Tokens(2_000_000, 200_000)}
+        assert store.spent(store.pair_totals()) == {"a": Tokens(2_000_000, 200_000)}
 
         journal = Journal(store, member.shard)
         await journal.turn(trial, 0, later(2))

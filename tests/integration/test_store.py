@@ -120,6 +120,21 @@ def test_other_agents_trials_are_copied_in_the_database(url: str) -> None:
     store.engine.dispose()
 
 
+def test_trials_are_written_by_the_batch_whatever_their_names_are(url: str) -> None:
+    store = Store(connect(url), f"run-{secrets.token_hex(4)}")
+    names = ("it's", 'a "b"', "back\\slash", "\\u0041", "Größe 漢字 🙂", "%s %(x)s :y $1", "[{", "null", " ")
+    planned = [
+        Trial(id=number, agent=name, task=name[::-1], sample=name, epoch=number, attempts=2, cluster=cluster)
+        for number, (name, cluster) in enumerate((name, cluster) for name in names for cluster in (None, name))
+    ]
+    row_by_row = []
+    sa.event.listen(store.engine, "before_cursor_execute", lambda *told: row_by_row.append(told[-1]))
+    store.create(Manifest(version="1", plan_path="p", plan={}, identity={}), planned)
+    assert list(store.trials()) == planned
+    assert store.engine.dialect.name != "postgresql" or not any(row_by_row), "its driver sends each row by itself"
+    store.engine.dispose()
+
+
 def test_a_client_alone_reads_every_free_trial_once_and_those_with_attempts_first(url: str) -> None:
     store = Store(connect(url), f"run-{secrets.token_hex(4)}")
     planned = [trial.model_copy(update={"attempts": int(trial.id in (5, 9, 14))}) for trial in trials(20)]
@@ -240,7 +255,7 @@ async def test_a_journal_begun_anew_counts_what_the_old_one_paid(store: Store, j
     await journal.begin(trial, 2, 1, "1" * 32)
     await journal.turn(trial, 1, turn(1))
     assert store.journal(trial.id) == (1, [turn(1)], Tokens(20, 2))
-    assert store.spent() == {trial.agent: Tokens(30, 3)}
+    assert store.spent(store.pair_totals()) == {trial.agent: Tokens(30, 3)}
 
 
 async def test_a_diverged_attempt_that_was_the_last_leaves_a_new_journal_to_resume_with(
@@ -284,7 +299,10 @@ async def test_counts_of_any_size_are_stored_and_added_up(store: Store, journal:
         await journal.turn(trial, 0, turn(number, 2**53))
     await journal.begin(other, 1, 0, "1" * 32)
     await journal.turn(other, 0, turn(1, 3 * 10**9))
-    assert store.spent() == {trial.agent: Tokens(1025 * 2**53, 1025), other.agent: Tokens(3 * 10**9, 1)}
+    assert store.spent(store.pair_totals()) == {
+        trial.agent: Tokens(1025 * 2**53, 1025),
+        other.agent: Tokens(3 * 10**9, 1),
+    }
     await journal.finish(trial, 1, "w", scored(1.0), Cost(1025, 1025 * 2**53, 1025, 1.0))
     assert next(pair for pair in store.pair_totals() if pair.agent == trial.agent).prompt_tokens == 2**63
 
@@ -299,7 +317,10 @@ async def test_what_was_cached_and_thought_is_added_up_over_journals_and_trials(
     await journal.turn(diverged, 1, told)
     await journal.finish(over, 1, "w", scored(1.0), Cost(1, 100, 10, 1.0, 60, 7))
     assert store.journal(diverged.id) == (1, [told], Tokens(10, 1, 6, 1))
-    assert store.spent() == {diverged.agent: Tokens(20, 2, 12, 2), over.agent: Tokens(100, 10, 60, 7)}
+    assert store.spent(store.pair_totals()) == {
+        diverged.agent: Tokens(20, 2, 12, 2),
+        over.agent: Tokens(100, 10, 60, 7),
+    }
     pair = next(pair for pair in store.pair_totals() if pair.agent == over.agent)
     assert pair.tokens() == Tokens(100, 10, 60, 7)
 

@@ -110,7 +110,7 @@ def test_a_report_needs_as_many_statements_for_many_trials_as_for_few(tmp_path: 
     def statements(trials: int) -> int:
         store, seen = stored(tmp_path, trials), list[str]()
         sa.event.listen(store.engine, "before_cursor_execute", lambda *told: seen.append(told[2]))
-        spent_so_far(plan(), store)
+        spent_so_far(plan(), store, store.pair_totals())
         report(store)
         return len(seen)
 
