@@ -16,16 +16,17 @@ import pytest
 from tests.e2e.installed.readme import EXPORT_KEY, INSTALL
 from tests.e2e.scripted import ScriptedEndpoint, listening
 from tests.pace import slowly
-from tests.support import ROOT
+from tests.support import ROOT, made_once
 
 NOT_LINKED = ("proctor-", "_editable_impl_proctor", "__editable__", "proctor.", "__pycache__")
 
 
 @dataclass(frozen=True)
 class Installed:
-    """A virtual environment with Proctor."""
+    """A virtual environment with Proctor, and the folder of the sdist and the wheel; not to be written to."""
 
     venv: Path
+    dist: Path
 
     def environment(self, **extra: str) -> dict[str, str]:
         """The variables of a user's shell; the checkout is in none of them."""
@@ -49,32 +50,38 @@ class Installed:
         )
 
 
-def build(source: Path, dist: Path) -> None:
+def build(source: Path, dist: Path, *options: str) -> None:
     """The sdist and the wheel of a source tree, as `make dist` makes them."""
-    command = [sys.executable, "-m", "hatchling", "build", "--directory", str(dist)]
+    command = [sys.executable, "-m", "hatchling", "build", "--directory", str(dist), *options]
     subprocess.run(command, cwd=source, check=True, capture_output=True, timeout=slowly(180))
 
 
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     """Proctor, installed by the README's line from a wheel of this checkout; nothing is fetched."""
-    folder = tmp_path_factory.mktemp("installed")
-    venv, packages = folder / "venv", folder / "packages"
-    build(ROOT, folder / "dist")
+    return at(made_once(tmp_path_factory, "installed", install))
+
+
+def at(folder: Path) -> Installed:
+    return Installed(folder / "venv", folder / "dist")
+
+
+def install(folder: Path) -> None:
+    """Build and install into a folder."""
+    made, packages = at(folder), folder / "packages"
+    build(ROOT, made.dist)
     packages.mkdir()
     for path in Path(sysconfig.get_path("purelib")).iterdir():
         if not path.name.startswith(NOT_LINKED):
             (packages / path.name).symlink_to(path)
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True, timeout=slowly(60))
-    (site,) = venv.glob("lib/python*/site-packages")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(made.venv)], check=True, timeout=slowly(60))
+    (site,) = made.venv.glob("lib/python*/site-packages")
     (site / "packages.pth").write_text(f"{packages}\n")
-    pip = venv / "bin" / "pip"
-    pip.write_text(f'#!/bin/sh\nexec {venv}/bin/python -m pip "$@"\n')
+    pip = made.venv / "bin" / "pip"
+    pip.write_text(f'#!/bin/sh\nexec {made.venv}/bin/python -m pip "$@"\n')
     pip.chmod(0o755)
-    made = Installed(venv)
-    done = made.shell(INSTALL, folder, PIP_NO_INDEX="1", PIP_FIND_LINKS=str(folder / "dist"))
+    done = made.shell(INSTALL, folder, PIP_NO_INDEX="1", PIP_FIND_LINKS=str(made.dist))
     assert done.returncode == 0, done.stderr
-    return made
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import tomllib
 import zipfile
 from pathlib import Path
 
-from tests.e2e.installed.conftest import User, build
+from tests.e2e.installed.conftest import Installed, User, build
 from tests.support import ROOT
 
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
@@ -15,13 +15,12 @@ def test_the_installed_command_has_the_version_that_the_checkout_declares(user: 
     assert user.types("proctor --version") == f"proctor {VERSION}\n"
 
 
-def test_the_sdist_builds_the_wheel(tmp_path: Path) -> None:
-    build(ROOT, tmp_path / "ours")
-    with tarfile.open(tmp_path / "ours" / f"proctor-{VERSION}.tar.gz") as sdist:
+def test_the_sdist_builds_the_wheel(installed: Installed, tmp_path: Path) -> None:
+    with tarfile.open(installed.dist / f"proctor-{VERSION}.tar.gz") as sdist:
         sdist.extractall(tmp_path, filter="data")
-    build(tmp_path / f"proctor-{VERSION}", tmp_path / "again")
+    build(tmp_path / f"proctor-{VERSION}", tmp_path / "again", "--target", "wheel")
     name = f"proctor-{VERSION}-py3-none-any.whl"
-    ours, again = (contents(tmp_path / folder / name) for folder in ("ours", "again"))
+    ours, again = (contents(folder / name) for folder in (installed.dist, tmp_path / "again"))
     assert ours == again
     assert "eval_client/prices.yaml" in ours
 
