@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import functools
 import json
 import os
 import shutil
@@ -68,11 +69,24 @@ asyncio.run(write(Path(sys.argv[1])))
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a file system needs root")
 
 
-def write(folder: Path, how: str) -> Path:
-    """A run with 45 turns and nine results in `runs/r`, whose client was `killed` or `closed`; its store."""
-    command = [sys.executable, "-c", WRITE, str(folder / "runs" / "r"), how]
-    subprocess.run(command, check=how == "closed", env=environment(), timeout=slowly(60))
-    return folder / "runs" / "r" / "run.sqlite"
+Write = Callable[[Path, str], Path]
+
+
+@pytest.fixture(scope="module")
+def write(tmp_path_factory: pytest.TempPathFactory) -> Write:
+    """Copies a run with 45 turns and nine results to `runs/r` of a folder; its client was `killed` or `closed`."""
+
+    @functools.cache
+    def written(how: str) -> Path:
+        run = tmp_path_factory.mktemp(how) / "r"
+        command = [sys.executable, "-c", WRITE, str(run), how]
+        subprocess.run(command, check=how == "closed", env=environment(), timeout=slowly(60))
+        return run
+
+    def copied(folder: Path, how: str) -> Path:
+        return shutil.copytree(written(how), folder / "runs" / "r") / "run.sqlite"
+
+    return copied
 
 
 @contextlib.contextmanager
@@ -88,7 +102,7 @@ def read_only(folder: Path) -> Iterator[None]:
 
 @as_root
 @pytest.mark.parametrize("how", ["closed", "killed"])
-def test_a_run_on_a_read_only_file_system_can_be_read(how: str, tmp_path: Path) -> None:
+def test_a_run_on_a_read_only_file_system_can_be_read(how: str, tmp_path: Path, write: Write) -> None:
     store = write(tmp_path, how)
     (tmp_path / "runs" / "r" / "run.sqlite.r.lock").touch()
     assert Path(f"{store}-wal").exists() == (how == "killed")
@@ -107,7 +121,9 @@ def test_a_run_on_a_read_only_file_system_can_be_read(how: str, tmp_path: Path) 
 
 
 @as_root
-def test_a_log_that_cannot_be_read_on_a_read_only_file_system_is_told_with_what_to_do(tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_read_on_a_read_only_file_system_is_told_with_what_to_do(
+    tmp_path: Path, write: Write
+) -> None:
     store = write(tmp_path, "killed")
     Path(f"{store}-shm").unlink()
     with read_only(tmp_path / "runs"):
@@ -139,7 +155,7 @@ BREAKERS: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("what", BREAKERS)
-def test_a_damaged_log_is_told_before_anything_is_paid_again(what: str, tmp_path: Path) -> None:
+def test_a_damaged_log_is_told_before_anything_is_paid_again(what: str, tmp_path: Path, write: Write) -> None:
     store = write(tmp_path, "killed")
     BREAKERS[what](Path(f"{store}-wal"))
     proctor("status", "r", cwd=tmp_path)  # SQLite reads what it can and deletes the log
@@ -150,14 +166,16 @@ def test_a_damaged_log_is_told_before_anything_is_paid_again(what: str, tmp_path
     assert "are lost" in resumed.stderr
 
 
-def test_an_undamaged_log_of_a_killed_client_is_no_damage(tmp_path: Path) -> None:
+def test_an_undamaged_log_of_a_killed_client_is_no_damage(tmp_path: Path, write: Write) -> None:
     write(tmp_path, "killed")
     found = json.loads(proctor("doctor", "--run", "r", "--json", cwd=tmp_path).stdout)["findings"]
     assert [each["what"] for each in found if each["id"] == "run"] == ["run r: its store is whole"]
     assert "damaged" not in proctor("resume", "r", cwd=tmp_path).stderr
 
 
-def test_turns_that_a_results_row_counts_and_that_are_gone_are_told_before_a_resume(tmp_path: Path) -> None:
+def test_turns_that_a_results_row_counts_and_that_are_gone_are_told_before_a_resume(
+    tmp_path: Path, write: Write
+) -> None:
     store = write(tmp_path, "killed")
     with contextlib.closing(sqlite3.connect(store, isolation_level=None)) as connection:
         connection.execute("DELETE FROM proctor_turn WHERE trial = 3 AND turn > 2")
@@ -166,7 +184,7 @@ def test_turns_that_a_results_row_counts_and_that_are_gone_are_told_before_a_res
     assert "trial 3 (a, t, sample s3): 2 of 5 turns" in resumed.stderr
 
 
-def test_replies_of_a_judge_that_are_gone_are_told_before_a_resume(tmp_path: Path) -> None:
+def test_replies_of_a_judge_that_are_gone_are_told_before_a_resume(tmp_path: Path, write: Write) -> None:
     store = write(tmp_path, "killed")
     with contextlib.closing(sqlite3.connect(store, isolation_level=None)) as connection:
         connection.execute("DELETE FROM proctor_reply WHERE trial = 3 AND number = 1")
@@ -179,7 +197,7 @@ def test_replies_of_a_judge_that_are_gone_are_told_before_a_resume(tmp_path: Pat
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
-def test_what_judges_said_can_be_exported(form: str, tmp_path: Path) -> None:
+def test_what_judges_said_can_be_exported(form: str, tmp_path: Path, write: Write) -> None:
     write(tmp_path, "closed")
     export = proctor("export", "r", "--what", "replies", "--format", form, "--to", "replies", cwd=tmp_path)
     assert "27 replies" in export.stdout, export.stderr
@@ -190,7 +208,7 @@ def test_what_judges_said_can_be_exported(form: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("state", ["interrupted", "running"])
-def test_an_index_that_differs_from_its_table_is_told_before_a_resume(state: str, tmp_path: Path) -> None:
+def test_an_index_that_differs_from_its_table_is_told_before_a_resume(state: str, tmp_path: Path, write: Write) -> None:
     store = write(tmp_path, "closed")
     with contextlib.closing(sqlite3.connect(store)) as database, database:
         database.execute("UPDATE proctor_run SET state = ?", (state,))
@@ -209,7 +227,7 @@ def test_an_index_that_differs_from_its_table_is_told_before_a_resume(state: str
     assert "restore it from a copy" in told.stderr
 
 
-def test_a_damaged_page_is_told_before_a_resume(tmp_path: Path) -> None:
+def test_a_damaged_page_is_told_before_a_resume(tmp_path: Path, write: Write) -> None:
     store = write(tmp_path, "closed")
     overwrite(store, 0.4)
     resumed = proctor("resume", "r", cwd=tmp_path)
