@@ -1,6 +1,7 @@
 """The trials that a client takes in batches: a shard claims and gives back, a client that plays alone reads."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -99,7 +100,6 @@ class Unread:
     def __init__(self, engine: sa.Engine, run: str) -> None:
         self._engine, self._run = engine, run
         self._parts: dict[Pair, list[_Part]] = {}
-        self._statements = {begun: self._reading(begun) for begun in (True, False)}
 
     def count(self) -> dict[Pair, int]:
         """(agent, task) -> number of free trials; first pairs with trials that have attempts, then in the run's order.
@@ -136,20 +136,22 @@ class Unread:
         found: list[Trial] = []
         while parts and len(found) < count:
             part, left = parts.pop(0), count - len(found)
-            values = {"agent": pair[0], "task": pair[1], "after": part.after, "last": part.last, "most": left}
-            rows = connection.execute(self._statements[part.begun], values).all()
+            values = {"b_run": self._run, "agent": pair[0], "task": pair[1], "after": part.after, "last": part.last}
+            rows = connection.execute(_reading(part.begun), {**values, "most": left}).all()
             found += [Trial.model_construct(**row._mapping) for row in rows]
             if len(rows) == left:
                 parts.insert(0, part._replace(after=rows[-1].id))
         return found
 
-    def _reading(self, begun: bool) -> sa.Executable:
-        t = trial_table.c
-        free = _pending(self._run, t.holder == FREE, t.attempts > 0 if begun else t.attempts == 0)
-        # `coalesce` keeps SQLite from its index by agent and task, which would sort all trials of the pair each time.
-        agent, task = (sa.func.coalesce(column, "") == sa.bindparam(column.name) for column in (t.agent, t.task))
-        rows = sa.select(*_COLUMNS).where(free, agent, task, t.id > sa.bindparam("after"), t.id <= sa.bindparam("last"))
-        return rows.order_by(t.id).limit(sa.bindparam("most"))
+
+@cache
+def _reading(begun: bool) -> sa.Executable:
+    t = trial_table.c
+    free = _pending(_OF_RUN, t.holder == FREE, t.attempts > 0 if begun else t.attempts == 0)
+    # `coalesce` keeps SQLite from its index by agent and task, which would sort all trials of the pair each time.
+    agent, task = (sa.func.coalesce(column, "") == sa.bindparam(column.name) for column in (t.agent, t.task))
+    rows = sa.select(*_COLUMNS).where(free, agent, task, t.id > sa.bindparam("after"), t.id <= sa.bindparam("last"))
+    return rows.order_by(t.id).limit(sa.bindparam("most"))
 
 
 def _claiming(run: str, shard: int, pair: Pair, count: int) -> sa.Executable:

@@ -143,14 +143,10 @@ class Results:
 
     def trial_rows(self, *names: str) -> Iterator[dict[str, JsonValue]]:
         """All trials as plain data, in the run's order; with `names` only these columns."""
-        columns = [
-            column
-            for column in existing_columns(self.engine, trial_table)
-            if (column.name in names if names else column.name != "holder")
-        ]
-        query = sa.select(*columns).where(trial_table.c.run == self.run).order_by(trial_table.c.id)
+        there = (column.name for column in existing_columns(self.engine, trial_table))
+        query = _trials(tuple(name for name in there if (name in names if names else name != "holder")))
         with self.engine.connect() as connection:
-            for row in connection.execution_options(stream_results=True).execute(query):
+            for row in connection.execution_options(stream_results=True).execute(query, {"b_run": self.run}):
                 fields = dict(row._mapping)
                 if "finish" in fields:
                     finish = fields.pop("finish")
@@ -216,6 +212,12 @@ def _totals(there: tuple[str, ...]) -> sa.Select[Any]:
     told_cuts = (sa.func.count(t.cut_answers) if "cut_answers" in there else sa.literal(0)).label("told_cuts")
     columns = (t.agent, t.task, t.reason, sa.func.min(t.id).label("first"), *counts, told_cuts, *sums)
     return sa.select(*columns).where(t.run == sa.bindparam("b_run")).group_by(t.agent, t.task, t.reason)
+
+
+@cache
+def _trials(names: tuple[str, ...]) -> sa.Select[Any]:
+    t = trial_table.c
+    return sa.select(*(t[name] for name in names)).where(t.run == sa.bindparam("b_run")).order_by(t.id)
 
 
 def cluster_column(engine: sa.Engine) -> sa.ColumnElement[Any]:

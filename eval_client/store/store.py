@@ -37,7 +37,19 @@ _EMPTY = (
 )
 _NOT_PLAYED = {"holder": FREE, "cached_tokens": 0, "reasoning_tokens": 0, **dict.fromkeys(_EMPTY)}
 """The columns of a trial without a final row."""
-
+_OF_TRIAL = sa.and_(turn_table.c.run == sa.bindparam("b_run"), turn_table.c.trial == sa.bindparam("b_trial"))
+_TURNS = (
+    sa.select(turn_table)
+    .where(_OF_TRIAL, turn_table.c.journal == sa.bindparam("b_journal"))
+    .order_by(turn_table.c.turn)
+)
+_PAID_BEFORE = sa.select(*token_sums(turn_table)).where(_OF_TRIAL, turn_table.c.journal < sa.bindparam("b_journal"))
+_LAST_ATTEMPT = (
+    sa.select(attempt_table.c.journal, attempt_table.c.session, attempt_table.c.outcome)
+    .where(attempt_table.c.run == sa.bindparam("b_run"), attempt_table.c.trial == sa.bindparam("b_trial"))
+    .order_by(attempt_table.c.number.desc())
+    .limit(1)
+)
 
 ROWS_AT_ONCE = 2_000
 """Trials that are read or written by one statement."""
@@ -200,16 +212,12 @@ class Store(Results):
 
         Where the last attempt diverged or was retried, that is a new one without turns.
         """
-        mine = sa.and_(attempt_table.c.run == self.run, attempt_table.c.trial == trial)
-        of_trial = sa.and_(turn_table.c.run == self.run, turn_table.c.trial == trial)
+        mine = {"b_run": self.run, "b_trial": trial}
         with self.engine.connect() as connection:
-            attempts = sa.select(attempt_table.c.journal, attempt_table.c.outcome).where(mine)
-            last = connection.execute(attempts.order_by(attempt_table.c.number.desc()).limit(1)).one_or_none()
+            last = connection.execute(_LAST_ATTEMPT, mine).one_or_none()
             newest = 0 if last is None else int(last.journal) + (last.outcome in (DIVERGED, RETRIED))
-            turns = sa.select(turn_table).where(of_trial, turn_table.c.journal == newest).order_by(turn_table.c.turn)
-            rows = connection.execute(turns).mappings().all()
-            sums = sa.select(*token_sums(turn_table)).where(of_trial, turn_table.c.journal < newest)
-            paid = connection.execute(sums).mappings().one()
+            rows = connection.execute(_TURNS, {**mine, "b_journal": newest}).mappings().all()
+            paid = connection.execute(_PAID_BEFORE, {**mine, "b_journal": newest}).mappings().one()
         return newest, [_turn(row) for row in rows], tokens_of(paid)
 
     def replies(self, trial: int) -> list[KeptReply]:
@@ -221,10 +229,8 @@ class Store(Results):
 
     def last_session(self, trial: int) -> str | None:
         """The session of a trial's newest attempt; None where there is none or it has ended."""
-        mine = sa.and_(attempt_table.c.run == self.run, attempt_table.c.trial == trial)
-        newest = sa.select(attempt_table.c.session, attempt_table.c.outcome).where(mine)
         with self.engine.connect() as connection:
-            row = connection.execute(newest.order_by(attempt_table.c.number.desc()).limit(1)).one_or_none()
+            row = connection.execute(_LAST_ATTEMPT, {"b_run": self.run, "b_trial": trial}).one_or_none()
         return str(row.session) if row is not None and row.outcome is None else None
 
     def write_summary(self, agent: str, task: str, scored: int, summary: Summary) -> None:

@@ -319,7 +319,7 @@ class History:
         )
 
     def _rows(self) -> list[Truth]:
-        rows = self._store.trial_rows()
+        rows = self._store.trial_rows(*Truth._fields)
         return [
             Truth(str(row["reason"]), _float(row["score"]), _int(row["turns"]), _int(row["prompt_tokens"]))
             for row in rows
