@@ -10,7 +10,7 @@ docs:   ; @scripts/docs.sh   # the site of docs/ with every link checked: .proct
 quick:  ; @scripts/quick.sh  # unit and conformance tests alone: under a minute, for whoever changes one thing
 faults: ; @DIST=worksteal scripts/test.sh tests/faults  # the fault suite: kills, cuts, full disks
 fuzz:   ; @PROCTOR_FUZZ_EXAMPLES=2300 PROCTOR_FUZZ_REPLIES=100000 DIST=worksteal scripts/test.sh tests/faults/test_fuzz.py tests/faults/test_fuzz_calls.py  # 100,000 requests to all servers, as many calls to all environments
-simulation:  ; @DIST=worksteal scripts/test.sh tests/simulation  # 2,000 simulated histories, and bugs they must notice
+simulation:  ; @JOBS=$${JOBS:-$$(nproc)} DIST=worksteal scripts/test.sh tests/simulation  # 2,000 simulated histories, and bugs they must notice
 deployments: ; @scripts/test.sh tests/deployments  # images, compose, Swarm, Ray, for real: some twenty minutes
 containers:  ; @JOBS=1 scripts/test.sh $(addprefix tests/deployments/test_,images.py compose_projects.py compose.py runsc.py)  # of these what CI plays too
 check:  ; @scripts/check.sh  # ruff, mypy and the import contracts

@@ -13,9 +13,13 @@ exec 9<"$ROOT"
 flock -n 9 || { say "another make test is running here; waiting for it"; flock -w 1800 9 || die "it does not end"; }
 mkdir -p "$STATE"
 export EXTRAS=dev
+whole_system=
 if can_install; then
     EXTRAS=dev,ray,textworld # what is too heavy for everybody's development
     python_is_whole || install_packages
+    [[ $* == tests/simulation ]] || whole_system=1 # that needs Python alone
+fi
+if [[ -n $whole_system ]]; then
     (trap remove_rootfs_tree EXIT && install_packages && if needs_rootfs; then ensure_rootfs; fi) 9>&- &
     jobs_begun+=($!)
 fi
@@ -26,7 +30,7 @@ if ((JOBS > 1)) && [[ ! -d tests/unit/house/__pycache__ ]]; then # one compiles 
     compiling=$!
     jobs_begun+=("$compiling")
 fi
-if can_install; then
+if [[ -n $whole_system ]]; then
     wait "${jobs_begun[0]}" || say "not all of the system could be set up; going on without"
     ensure_docker
     [[ $* != *deployments* ]] || ensure_base_image
