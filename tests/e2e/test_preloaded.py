@@ -11,9 +11,15 @@ import pytest
 from tests.e2e.forks.forker import STARTED
 from tests.e2e.preloaded import Forked, _forks, preloaded
 from tests.e2e.proctor import COMMAND, begin, environment, proctor, server
+from tests.faults.parts.farm import marked, processes
 from tests.pace import until
 from tests.support import working_in
 from tests.tools_environment import NAME, write_distribution
+
+PLAN = """\
+agents: [{name: naive, builtin: naive}]
+tasks: [{name: db-own, environment: db, parameters: {engine: sqlite}}]
+"""
 
 
 @pytest.mark.parametrize(
@@ -109,16 +115,23 @@ def test_a_forked_server_stops_when_its_standard_input_closes(tmp_path: Path) ->
 
 
 def test_the_servers_of_a_forked_run_are_forked_and_none_outlives_it(tmp_path: Path) -> None:
-    (tmp_path / "plan.yaml").write_text(
-        "agents: [{name: naive, builtin: naive}]\n"
-        "tasks: [{name: db-own, environment: db, parameters: {engine: sqlite}}]\n"
-    )
+    (tmp_path / "plan.yaml").write_text(PLAN)
     client = begin("run", "plan.yaml", "--set", "epochs=100", "-q", cwd=tmp_path)
     until(lambda: len(forked_servers()) == 2)
     client.kill()
     until(lambda: not forked_servers())
     assert client.wait() == -signal.SIGKILL
     assert proctor("run", "plan.yaml", "--limit", "1", "-q", cwd=tmp_path).returncode == 0
+
+
+def test_a_fork_and_the_servers_of_its_run_are_found_by_their_mark(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    with marked() as mark:
+        client = begin("run", "plan.yaml", "--set", "epochs=100", "-q", cwd=tmp_path)
+        assert isinstance(client, Forked)
+        until(lambda: len(processes(mark)) == 3)
+        client.kill()
+        client.communicate()
 
 
 def forked_servers() -> list[str]:

@@ -12,6 +12,7 @@ import json
 import os
 import socket
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -52,8 +53,11 @@ IMPORTED_LATE = {
 """What the commands import once they are called."""
 STARTED = {"PROCTOR_TESTS_START": "1"}
 """For a command that is to be started, not forked: its servers are its children, and its command line is its own."""
-READ_AT_START = ("LANG", "LC_", "LD_", "PATH", "PROCTOR_FAULTS", "PYTHON", *STARTED)
+READ_AT_START = ("LANG", "LC_", "LD_", "PATH", "PYTHON", *STARTED)
 """How variables begin that a fork cannot be given: they are read before a command is, or by others who look for it."""
+MARK = "PROCTOR_FAULTS_FARM"
+"""A variable by whose value, of at most 15 characters, a test finds its processes. Of a fork the system shows the
+variables of what it was forked from, so the value is its name too, and that of whatever is forked from it in turn."""
 MOST_BYTES = 1 << 20
 _FOLDERS = os.environ.get("PYTHONPATH", "").split(os.pathsep)
 
@@ -151,6 +155,8 @@ def _become(request: Request, streams: Sequence[int]) -> None:
     os.environ.clear()
     os.environ.update(request.environment)
     time.tzset()
+    if MARK in request.environment:
+        Path("/proc/self/comm").write_text(request.environment[MARK])
     sys.argv[1:] = request.arguments
     sys.path[:1] = [*([] if request.of_run else [request.folder]), *_own_folders(request.environment)]
 
@@ -161,6 +167,7 @@ def _import(kind: str) -> None:
     for module in IMPORTED_LATE[kind]:
         importlib.import_module(module)
     _complete_models(BaseModel)
+    assert tempfile.tempdir is None, "a fork's temporary files are where its own variables say"
     assert threading.active_count() == 1, "a fork has only the thread that forked"
     gc.freeze()
 

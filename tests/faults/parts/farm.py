@@ -22,6 +22,7 @@ import sqlalchemy as sa
 from eval_client.store.connection import sqlite_url
 from eval_client.store.tables import run_table, trial_table
 from task_server.wire.messages import SESSION_LEASE_S
+from tests.e2e.forks.forker import MARK
 from tests.e2e.proctor import Server, begin, proctor, server
 from tests.faults.parts.invariants import Allowed, check, ledger_lines, rows_of
 from tests.faults.parts.proxy import Fault, Link, Proxies, proxies
@@ -33,7 +34,6 @@ LEASE_S = 75.0
 """A session's lease and the worker's next look at it: by then nothing may remain."""
 SHORT_LEASE_S = min(slowly(6.0), SESSION_LEASE_S / 3)
 """Of workers to be lost soon, but before their sessions; elsewhere leases are long: a busy machine loses none."""
-MARK = "PROCTOR_FAULTS_FARM"
 KEY = {"OPENAI_API_KEY": "token-of-the-tests"}
 AGENTS = ("reference", "naive")
 PLAN = """\
@@ -66,7 +66,7 @@ def port_of(url: str) -> int:
 @contextlib.contextmanager
 def marked() -> Iterator[str]:
     """A mark for the environment of processes: afterwards none that bears it, nor their temporary files, may remain."""
-    mark, folder = secrets.token_hex(8), Path(tempfile.mkdtemp(prefix="pf-", dir="/tmp"))
+    mark, folder = secrets.token_hex(7), Path(tempfile.mkdtemp(prefix="pf-", dir="/tmp"))
     folder.chmod(0o1777)  # database servers run under an account of their own
     before = {name: os.environ.get(name) for name in (MARK, "TMPDIR")}
     os.environ.update({MARK: mark, "TMPDIR": str(folder)})
@@ -85,9 +85,14 @@ def processes(mark: str) -> list[int]:
     found = []
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
-            if entry.name.isdigit() and f"{MARK}={mark}".encode() in (entry / "environ").read_bytes().split(b"\0"):
+            if entry.name.isdigit() and _bears(entry, mark):
                 found.append(int(entry.name))
     return found
+
+
+def _bears(process: Path, mark: str) -> bool:
+    variables = (process / "environ").read_bytes().split(b"\0")
+    return f"{MARK}={mark}".encode() in variables or (process / "comm").read_text().strip() == mark
 
 
 @dataclass
