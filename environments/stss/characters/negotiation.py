@@ -66,6 +66,9 @@ class Stance(NamedTuple):
     """Number of texts so far that told nothing new."""
 
 
+BEGINNING = Stance("chat", InvitationSlots())
+
+
 class _Turn(NamedTuple):
     """A text of the partner, as it is said to a character."""
 
@@ -75,10 +78,9 @@ class _Turn(NamedTuple):
     home: str
 
 
-def negotiate(context: Context, places: Places, home: str) -> Stance:
-    """The stance after all lines of the talk so far."""
-    stance = Stance("chat", InvitationSlots())
-    for index, line in enumerate(context.lines):
+def negotiate(context: Context, places: Places, home: str, heard: int = 0, stance: Stance = BEGINNING) -> Stance:
+    """The stance after all lines of the talk so far, from `stance`, the one after the first `heard` of them."""
+    for index, line in enumerate(context.lines[heard:], heard):
         if line.speaker == context.partner:
             situation = Situation(places, context.now, line.speaker, context.persona.name, context.lines[:index])
             turn = _Turn(line.text, situation, context, home)

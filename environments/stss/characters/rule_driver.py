@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from environments.stss.characters.driver import SIDE_LIMIT, Context, Driver
-from environments.stss.characters.negotiation import PATIENCE, Stance, negotiate
+from environments.stss.characters.negotiation import BEGINNING, PATIENCE, Stance, negotiate
 from environments.stss.characters.read_back import heard_text, listed
 from environments.stss.characters.routine import chance, day_plan
 from environments.stss.dataset import Town, home_of
@@ -26,6 +26,8 @@ class RuleDriver(Driver):
         """`seed` is made of task and seed of the trial."""
         self._town = town
         self._sociability, self._seed = sociability, seed
+        self._last: tuple[Context, Stance] | None = None
+        """Whose stance was asked for last, and that stance."""
 
     async def day_plan(self, context: Context, day: int) -> DayPlan:
         return day_plan(self._town, context.persona, day, self._sociability, self._seed)
@@ -59,7 +61,19 @@ class RuleDriver(Driver):
 
     def _stance(self, context: Context) -> Stance:
         home = self._town.world.full(home_of(context.persona))
-        return negotiate(context, self._town.places, home)
+        heard, before = self._so_far(context)
+        stance = negotiate(context, self._town.places, home, heard, before)
+        self._last = context, stance
+        return stance
+
+    def _so_far(self, context: Context) -> tuple[int, Stance]:
+        """How many lines of this talk were heard before, and the stance after them."""
+        if self._last is not None:
+            begun, stance = self._last
+            heard = len(begun.lines)
+            if context._replace(lines=context.lines[:heard]) == begun:
+                return heard, stance
+        return 0, BEGINNING
 
     def _utterance(self, stance: Stance, context: Context, turn: int) -> tuple[str, bool]:
         heard = heard_text(stance.slots, context.now)

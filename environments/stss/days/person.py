@@ -19,6 +19,8 @@ class Person:
         self.name = persona.name
         self.home = world.full(home_of(persona))
         self.tile = tile
+        self.place = world.place(tile)
+        """Sector and arena of the tile."""
         self.due = start
         self.kind: Kind = "act"
         self.doing = ""
@@ -36,11 +38,6 @@ class Person:
         self._left_at = 0
         self._walked = 0
         self._last: ActivityRecord | None = None
-
-    @property
-    def place(self) -> tuple[str, str]:
-        """Sector and arena."""
-        return self._world.place(self.tile)
 
     def live(self, plan: DayPlan, now: int) -> None:
         """Starts a day with a plan, or continues it with another."""
@@ -92,6 +89,7 @@ class Person:
         steps = min(len(self._way), (now - self._left_at) * 60 // self._walk_s)
         if steps > self._walked:
             self._walked, self.tile = steps, self._way[steps - 1]
+            self.place = self._world.place(self.tile)
 
     def _block(self, now: int) -> Block:
         """The block to follow: the next commitment once it is time to leave for it, else the agenda's current block."""
@@ -118,7 +116,7 @@ class Person:
 
     def _changed(self, now: int, activity: str, address: str, partner: str) -> ActivityRecord | None:
         record = ActivityRecord(now, self.name, self.tile, *self.place, activity, address, self.kind, partner)
-        if self._last is not None and self._last._replace(t=now) == record:
+        if self._last is not None and self._last[1:] == record[1:]:
             return None
         self._last = record
         return record

@@ -59,10 +59,13 @@ _TIME = re.compile(
     r")(?!'s?\b\s(?!in the|at night))(?!:\d)",
     re.IGNORECASE,
 )
-_PARTS = (
-    (r"morning|dawn|sunrise|breakfast|first thing", "am"),
-    (r"afternoon|lunch(?:time)?", "noon"),
-    (r"evening|tonight|night|supper|dinner|dusk|dark|sunset|bedtime", "pm"),
+_PARTS = tuple(
+    (re.compile(rf"\b(?:{words})s?\b", re.IGNORECASE), half)
+    for words, half in (
+        (r"morning|dawn|sunrise|breakfast|first thing", "am"),
+        (r"afternoon|lunch(?:time)?", "noon"),
+        (r"evening|tonight|night|supper|dinner|dusk|dark|sunset|bedtime", "pm"),
+    )
 )
 _GREETING = re.compile(
     r"\bgood (?:morning|afternoon|evening|night)\b|^morning\b|\ball (?:morning|evening|night|afternoon)\b",
@@ -140,7 +143,7 @@ def day_parts(text: str) -> list[DayPart]:
     found = [
         DayPart(*match.span(), half)
         for pattern, half in _PARTS
-        for match in re.finditer(rf"\b(?:{pattern})s?\b", text, re.IGNORECASE)
+        for match in pattern.finditer(text)
         if not any(start <= match.start() < end for start, end in greetings)
     ]
     return sorted(found)

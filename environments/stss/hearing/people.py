@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from environments.stss.hearing.slots import Situation
 from environments.stss.hearing.words import within
@@ -52,8 +53,15 @@ def _mentions(text: str, situation: Situation) -> list[tuple[int, int, str]]:
         (match.start(), match.end(), name)
         for name in situation.places.homes
         if name not in (situation.speaker, situation.listener)
-        for match in re.finditer(rf"\b{re.escape(name.split()[0])}\b(?: {re.escape(name.split()[-1])})?", text)
+        for match in _naming(name).finditer(text)
     )
+
+
+@cache
+def _naming(name: str) -> re.Pattern[str]:
+    """A person's first name, with the last one where it follows."""
+    names = [re.escape(each) for each in name.split()]
+    return re.compile(rf"\b{names[0]}\b(?: {names[-1]})?")
 
 
 def _taking_part(text: str, situation: Situation) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Places named in a text: by name, by nickname, by a common word for their kind, or as somebody's home."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -77,8 +77,8 @@ class Where(NamedTuple):
 
 
 @lru_cache(maxsize=8)
-def _common_words(sectors: tuple[str, ...]) -> Mapping[str, str]:
-    """Sector by common word, where only one sector is of its kind."""
+def _common_words(sectors: tuple[str, ...]) -> Sequence[tuple[str, re.Pattern[str], str]]:
+    """Common word, its pattern, and sector, where only one sector is of its kind."""
     found: dict[str, str] = {}
     for words in _KINDS:
         fits = [sector for sector in sectors if sector.lower().split()[-1] in words]
@@ -89,7 +89,11 @@ def _common_words(sectors: tuple[str, ...]) -> Mapping[str, str]:
         first = sector.split()[0]
         if firsts.count(first) == 1 and not first.lower().endswith("'s") and first.lower() != "the":
             found.setdefault(first, sector)
-    return found
+    return [(word, _pattern(word), sector) for word, sector in found.items()]
+
+
+def _pattern(word: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])", re.IGNORECASE if word.islower() else 0)
 
 
 def where(text: str, situation: Situation) -> Where:
@@ -142,9 +146,8 @@ def _by_name(text: str, places: Places) -> Iterator[Mention]:
 
 def _by_kind(text: str, places: Places) -> Iterator[Mention]:
     sectors = tuple(dict.fromkeys(spot.partition(":")[0] for spot in places.sectors))
-    for word, sector in _common_words(sectors).items():
-        flags = re.IGNORECASE if word.islower() else 0
-        for match in re.finditer(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text, flags):
+    for word, pattern, sector in _common_words(sectors):
+        for match in pattern.finditer(text):
             if _stands_alone(text, match, word):
                 yield Mention(*match.span(), sector)
 

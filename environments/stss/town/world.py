@@ -29,6 +29,7 @@ class TownMap:
         self.walls = tuple(walls)
         self.names = tuple(addresses)
         """Sector, arena and object of each tile, as far as it has them."""
+        self._places = [(names[0] if names else "", names[1] if len(names) > 1 else "") for names in self.names]
         self._tiles: Mapping[str, list[int]] = _by_address(addresses)
         self._graph = self._inner(_grid(width, height, walls))
         self._neighbours = {tile: sorted(self._graph[tile]) for tile in self._graph}
@@ -72,8 +73,7 @@ class TownMap:
 
     def place(self, tile: int) -> tuple[str, str]:
         """Sector and arena of a tile, each empty if it has none."""
-        names = self.names[tile]
-        return (names[0] if names else "", names[1] if len(names) > 1 else "")
+        return self._places[tile]
 
     def point(self, tile: int) -> tuple[int, int]:
         """x and y of a tile."""
@@ -92,8 +92,11 @@ class TownMap:
     def path(self, tile: int, address: str) -> list[int]:
         """The tiles of a shortest way to an address without the first; empty if the tile is in it."""
         distances, way = self._map(address), list[int]()
-        while distances[tile] > 0:
-            tile = min(self._neighbours[tile], key=distances.__getitem__)
+        for steps in range(distances[tile], 0, -1):
+            for near in self._neighbours[tile]:
+                if distances[near] < steps:
+                    break
+            tile = near
             way.append(tile)
         return way
 
