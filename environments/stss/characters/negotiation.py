@@ -65,6 +65,11 @@ class Stance(NamedTuple):
     in_vain: int = 0
     """Number of texts so far that told nothing new."""
 
+    @property
+    def kept(self) -> tuple[Commitment, ...]:
+        """The commitments that hold if the talk ends here."""
+        return self.commitments if self.move in ("accept", "settled", "confirm_activity") else ()
+
 
 BEGINNING = Stance("chat", InvitationSlots())
 

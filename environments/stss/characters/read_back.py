@@ -22,8 +22,13 @@ def heard_text(slots: InvitationSlots, now: int) -> str:
 
 def commitments_text(commitments: Sequence[Commitment]) -> str:
     """Commitments in words: an activity, or the two legs of an errand."""
+    return heard_text(as_slots(commitments), commitments[0].start)
+
+
+def as_slots(commitments: Sequence[Commitment]) -> InvitationSlots:
+    """The slots of a commitment, or of the two legs of an errand."""
     first, *rest = commitments
-    slots = InvitationSlots(
+    return InvitationSlots(
         activity=first.activity,
         place=first.address,
         day=first.start // DAY,
@@ -32,7 +37,6 @@ def commitments_text(commitments: Sequence[Commitment]) -> str:
         then_activity=rest[0].activity if rest else None,
         then_place=rest[0].address if rest else None,
     )
-    return heard_text(slots, first.start)
 
 
 def is_errand(slots: InvitationSlots) -> bool:

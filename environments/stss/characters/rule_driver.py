@@ -49,8 +49,7 @@ class RuleDriver(Driver):
         return text, end or turn >= SIDE_LIMIT or (stance.in_vain >= PATIENCE and stance.move != "accept")
 
     async def after_conversation(self, context: Context) -> tuple[Commitment, ...]:
-        stance = self._stance(context)
-        return stance.commitments if stance.move in ("accept", "settled", "confirm_activity") else ()
+        return self._stance(context).kept
 
     async def summary(self, context: Context) -> str:
         stance, partner = self._stance(context), context.partner

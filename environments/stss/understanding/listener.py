@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from environments.stss.characters.driver import Context
 from environments.stss.characters.negotiation import Stance, negotiate
-from environments.stss.characters.read_back import day_meant, end_meant
+from environments.stss.characters.read_back import as_slots, day_meant, end_meant
 from environments.stss.characters.rule_driver import RuleDriver
 from environments.stss.dataset import SHIPPED, Data, Town, home_of
 from environments.stss.hearing.labelled import Labelled, Slots
@@ -38,6 +38,11 @@ def meant(stance: Stance, now: int) -> Slots:
     if slots.start is not None:
         slots = slots._replace(day=day_meant(slots, now), end=end_meant(slots, slots.start))
     return _values(slots) | {"negated": stance.move in ("confirm_refusal", "called_off") or None}
+
+
+def kept(stance: Stance, now: int) -> Slots:
+    """What a character will keep of the talk so far, by slot."""
+    return meant(stance._replace(slots=as_slots(stance.kept)._replace(people=stance.slots.people)), now)
 
 
 def _values(slots: InvitationSlots) -> dict[str, str | int | bool | frozenset[str] | None]:

@@ -28,6 +28,30 @@ STOCK: Mapping[str, Sequence[str]] = {
     "declined": ("No, I'm sorry, I can't come.", "No, I won't come, I'm sorry.", "No, unfortunately I can't."),
     "on": ("No, no, it will take place.", "No, it's still on.", "No, no, it's on."),
 }
+LEAVES = (
+    "Thank you, see you then!",
+    "Lovely. Bye for now!",
+    "Great, I look forward to it.",
+    "Wonderful! I must run, the kettle is on.",
+    "That's settled, then. Goodbye!",
+    "You've made my day. See you there!",
+    "Brilliant, I'll tell the others that you're coming.",
+    "Good. Wrap up warm!",
+    "I knew I could count on you.",
+    "Super. I have to be off now, my bread is in the oven.",
+    "Perfect. If anything changes, I'll let you know.",
+    "Thanks a lot. Have a nice day!",
+    "Glad to hear it. Give my regards to your family!",
+    "Excellent. Don't be late!",
+    "Fine. I can't tell you how happy I am.",
+    "It'll be fun. Take care!",
+    "I owe you one. Bye!",
+    "Right, back to work. See you!",
+    "Marvellous! No need to bring anything.",
+    "Cheers. Sleep well, and see you soon!",
+    "Then it's agreed. I shall be waiting for you.",
+)
+"""With which the partner leaves once it is content."""
 _HOURS = {number: name for name, number in NUMBERS.items()}
 _PAST = {0: "{}", 15: "a quarter past {}", 30: "half past {}", 45: "a quarter to {}"}
 
@@ -98,7 +122,9 @@ class PolitePartner:
             first, last = reply.stance.commitments[0], reply.stance.commitments[-1]
             self.wanted |= {"start": first.start % DAY, "day": first.start // DAY, "end": last.end % DAY}
             return PoliteAnswer("Yes, that's fine.")
-        return PoliteAnswer("Thank you, see you then!", leaves=True)
+        if reply.stance.move == "decline":
+            return PoliteAnswer("I understand. Goodbye!", leaves=True)
+        return PoliteAnswer(chance(self._said.id, "leave").choice(LEAVES), leaves=True)
 
     def _tell(self, name: str) -> str:
         """The sentence for a slot; empty if it was said already."""

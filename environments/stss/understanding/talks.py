@@ -7,7 +7,7 @@ from environments.stss.characters.driver import SIDE_LIMIT
 from environments.stss.characters.negotiation import Stance
 from environments.stss.hearing.labelled import SLOTS, Labelled, Slot, verdict
 from environments.stss.hearing.slots import SpokenLine
-from environments.stss.understanding.listener import listen, meant, next_move, stance_of
+from environments.stss.understanding.listener import kept, listen, meant, next_move, stance_of
 from environments.stss.understanding.partner import PolitePartner
 
 
@@ -37,20 +37,16 @@ async def talked(said: Labelled) -> PlayedTalk:
 def is_right(said: Labelled, wanted: Mapping[str, Slot], final: Stance) -> bool:
     """Whether a talk comes to what its utterance meant.
 
-    A refusal: it is taken for one. Small talk: nothing is agreed. All else: it is no refusal, every slot that was said
-    or chosen since is right, nothing that was never said was added, and there is a commitment or a clash of times.
+    A refusal: it is taken for one. Small talk: nothing is agreed. All else: there is a commitment or a clash of times,
+    every slot of it that was said or chosen since is right, and nothing that was never said was added.
     """
-    agreed = final.move in ("accept", "settled")
+    agreed = bool(final.kept)
     if said.slots["negated"]:
         return final.move in ("confirm_refusal", "called_off")
     if said.meaning == "smalltalk":
         return not agreed
-    heard, alone = meant(final, said.now), listen(said)
-    if heard["negated"]:
-        return False
+    heard, alone = kept(final, said.now) if agreed else meant(final, said.now), listen(said)
     if all(value is None for value in said.slots.values()):
         return all(alone[name] is None for name in SLOTS) or not agreed
     slots = [name for name in SLOTS if wanted[name] is not None or (alone[name] is not None and name != "day")]
-    return (agreed or final.move in ("propose", "decline")) and all(
-        verdict(name, wanted, heard) == "right" for name in slots
-    )
+    return (agreed or final.move == "decline") and all(verdict(name, wanted, heard) == "right" for name in slots)

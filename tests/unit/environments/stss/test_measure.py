@@ -14,7 +14,7 @@ from environments.stss.hearing.slots import InvitationSlots
 from environments.stss.understanding.listener import PlayedReply
 from environments.stss.understanding.measure import HeardUtterance, TalkedUtterance, hear, share, share_right, talk
 from environments.stss.understanding.replies import Outcome, answered, outcome
-from environments.stss.understanding.talks import talked
+from environments.stss.understanding.talks import is_right, talked
 
 
 def slots(**said: Slot) -> Slots:
@@ -101,6 +101,21 @@ async def test_a_polite_partner_answers_and_corrects_once() -> None:
 async def test_a_talk_may_come_out_wrong() -> None:
     said = utterance("I invite you to a kite contest at Harbour Green at four o'clock.", meaning="smalltalk")
     assert not (await talked(said)).right
+
+
+async def test_a_partner_leaves_in_one_of_many_ways_always_the_same() -> None:
+    said = utterance(
+        "I invite you to a kite contest at Harbour Green tomorrow at four o'clock.", activity="kite contest"
+    )
+    talks = [await talked(said._replace(id=str(number))) for number in range(60)]
+    assert len({talk.lines[-1].text for talk in talks}) > 15
+    assert talks == [await talked(said._replace(id=str(number))) for number in range(60)]
+
+
+async def test_a_talk_is_right_only_where_something_is_agreed_in_the_end() -> None:
+    said = utterance("I invite you to chess at Harbour Green tomorrow at noon.", activity="chess", start=12 * 60)
+    open_end = Stance("propose", InvitationSlots(activity="chess", start=12 * 60))
+    assert not is_right(said, said.slots, open_end)
 
 
 async def test_a_refusal_must_be_taken_for_one() -> None:
