@@ -6,11 +6,11 @@ from environments.stss.characters.remarks import begins_with_yes, corrects
 from environments.stss.hearing.activities.activity import Phrase
 from environments.stss.hearing.activities.groups import content_words
 from environments.stss.hearing.people import people, people_named
-from environments.stss.hearing.read import named_in_answer
+from environments.stss.hearing.read import WHAT_FOR, named_in_answer, read
 from environments.stss.hearing.slots import InvitationSlots, Situation, SpokenLine
+from environments.stss.hearing.spots import where
 from environments.stss.hearing.words import within
 
-WHAT_FOR = "What would that be for?"
 _YES = re.compile(
     r"\b(?:yes|yeah|sure|ok|okay|fine|great|perfect|agreed?|deal|works|good|see you|of course|sounds)\b", re.IGNORECASE
 )
@@ -19,6 +19,7 @@ _NO = re.compile(
     r"i have (?:an?|to)|i must)\b",
     re.IGNORECASE,
 )
+_MORE = r"also|another|one more|besides|a second|something else|as well"
 _ON = (
     r"(?:it|that|we|everything)(?:'s| is| are|'re)?(?: still| all| definitely)? (?:on|going ahead|goes ahead)|"
     r"(?:does|will|'ll|is going to) (?:still |certainly |of course )?(?:take place|happen|be there|come)|takes place|"
@@ -49,20 +50,40 @@ def is_on_after_all(before: InvitationSlots, latest: InvitationSlots, text: str)
 def amended(before: InvitationSlots, latest: InvitationSlots, text: str) -> InvitationSlots:
     """The slots after an answer to a question: what it names is added, what it corrects is replaced."""
     slots = before.merged(latest)
+    if latest.online and latest.place is None and not before.online:
+        slots = slots._replace(place=None)
     return _renamed(slots, latest) if corrects(text) else slots
 
 
 def corrected(before: InvitationSlots, latest: InvitationSlots, text: str, situation: Situation) -> InvitationSlots:
     """The slots after the part of a text that counts after an agreement; unchanged if that names nothing new."""
-    slots = amended(before, latest, text)
-    if latest.online and latest.place is None and not before.online:
-        slots = slots._replace(place=None)
+    slots = amended(before, _of_its_leg(before, latest, text, situation), text)
     return slots._replace(people=slots.people - not_coming(text, situation))
+
+
+def _of_its_leg(before: InvitationSlots, latest: InvitationSlots, text: str, situation: Situation) -> InvitationSlots:
+    """The place in a text about an errand as that of the second leg, if it is what the text speaks of."""
+    if before.then_activity is None or latest.place is None or latest.then_place is not None:
+        return latest
+    found = where(text, situation).mentions
+    led = any(re.search(r"\bto(?: the)? $", text[: spot.start], re.IGNORECASE) for spot in found)
+    denied = any(spot.address == before.then_place for spot in found)
+    if not (led or denied or within(before.then_activity.split()[0], text)):
+        return latest
+    return latest._replace(place=None, then_place=latest.place)
+
+
+def second_invitation(before: InvitationSlots, text: str, situation: Situation) -> InvitationSlots | None:
+    """What a text invites to besides what was agreed; None if it does not, or corrects that."""
+    other = read(text, situation._replace(before=()))
+    if not within(_MORE, text) or corrects(text) or other.negated or (other.place, other.start) == (None, None):
+        return None
+    return None if other.activity is None or _same(before, other.activity) else other
 
 
 def as_answer(situation: Situation) -> Situation:
     """The situation as if the activity had been asked for last."""
-    return situation._replace(before=[*situation.before[:-1], SpokenLine(situation.listener, WHAT_FOR)])
+    return situation._replace(before=[*situation.before[:-1], SpokenLine(situation.listener, f"{WHAT_FOR}?")])
 
 
 def without_denied(text: str, guess: str) -> str:

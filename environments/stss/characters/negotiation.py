@@ -11,6 +11,7 @@ from environments.stss.characters.corrections import (
     not_coming,
     other_activity,
     refuses_time,
+    second_invitation,
     without_denied,
 )
 from environments.stss.characters.driver import Context
@@ -20,7 +21,7 @@ from environments.stss.characters.remarks import begins_with_yes, confirms, corr
 from environments.stss.characters.routine import Habits, habits
 from environments.stss.hearing.activities.activity import SURE
 from environments.stss.hearing.people import people, people_named
-from environments.stss.hearing.read import likely_activity, named_in_answer, read
+from environments.stss.hearing.read import framed, likely_activity, named_in_answer, read
 from environments.stss.hearing.refusals import calls_off, declines
 from environments.stss.hearing.slots import InvitationSlots, Situation
 from environments.stss.hearing.words import within
@@ -64,11 +65,14 @@ class Stance(NamedTuple):
     asks_about_people: bool = False
     in_vain: int = 0
     """Number of texts so far that told nothing new."""
+    earlier: tuple[Commitment, ...] = ()
+    """The commitments of an earlier invitation in the same talk."""
 
     @property
     def kept(self) -> tuple[Commitment, ...]:
         """The commitments that hold if the talk ends here."""
-        return self.commitments if self.move in ("accept", "settled", "confirm_activity") else ()
+        agreed = self.move in ("accept", "settled", "confirm_activity")
+        return (*self.earlier, *self.commitments) if agreed else self.earlier
 
 
 BEGINNING = Stance("chat", InvitationSlots())
@@ -101,7 +105,7 @@ def _after(before: Stance, turn: _Turn) -> Stance:
     latest = read(text, as_answer(situation) if _asked_what(before) else situation)
     if before.move == "confirm_refusal":
         return _after_refusal(before, latest, turn)
-    if latest.negated or _declines(before, latest, text):
+    if latest.negated or _declines(before, latest, text, situation):
         return _refused(before, latest)
     if before.move == "propose" and _takes_up(text, latest, before):
         return _taken_up(before, turn)
@@ -116,9 +120,11 @@ def _after(before: Stance, turn: _Turn) -> Stance:
 
 def _after_agreement(before: Stance, turn: _Turn) -> Stance:
     """The stance after a text to what was agreed: only what corrects it, calls it off or asks changes something."""
+    if more := second_invitation(before.slots, turn.text, turn.situation):
+        return _next(Stance("chat", InvitationSlots(), named=before.named, earlier=before.kept), more, turn)
     answers = "?" in turn.situation.question and not before.asks_about_people
     text = turn.text if answers else what_counts(turn.text, before.slots, turn.situation)
-    if calls_off(text) or (declines(turn.text) and not begins_with_yes(turn.text)):
+    if calls_off(text, before.slots.activity or "") or (declines(turn.text) and not begins_with_yes(turn.text)):
         return _refused(before, InvitationSlots(people=people(turn.text, turn.situation)))
     latest = read(text, turn.situation)._replace(people=people(turn.text, turn.situation), negated=False)
     slots = corrected(before.slots, latest, text, turn.situation)
@@ -157,11 +163,12 @@ def _asked_what(stance: Stance) -> bool:
     return stance.move == "confirm_activity" or "activity" in stance.missing
 
 
-def _declines(before: Stance, latest: InvitationSlots, text: str) -> bool:
+def _declines(before: Stance, latest: InvitationSlots, text: str, situation: Situation) -> bool:
     """Whether the partner declines after all what the character has asked about or proposed."""
     if before.move == "propose":
         same = latest.start in (None, before.commitments[0].start % DAY)
-        return same and (latest.place, latest.day, latest.end) == (None, None, None) and refuses_time(text)
+        unnamed = same and (latest.place, latest.day, latest.end) == (None, None, None)
+        return unnamed and refuses_time(text) and framed(text, situation) is None
     named = (latest.place, latest.start, latest.end)
     asked = before.move in ("ask", "decline") and named == (None, None, None)
     return asked and declines(text) and not begins_with_yes(text)
@@ -186,13 +193,14 @@ def _unchanged(before: Stance, text: str) -> Stance:
 def _next(before: Stance, slots: InvitationSlots, turn: _Turn) -> Stance:
     """The stance to the slots so far: asks for what is missing, else weighs them."""
     in_vain = before.in_vain + (slots == before.slots)
-    base = Stance("chat", slots, guess=before.guess, named=before.named, in_vain=in_vain)
+    base = Stance("chat", slots, guess=before.guess, named=before.named, in_vain=in_vain, earlier=before.earlier)
+    context = turn.context._replace(commitments=(*turn.context.commitments, *before.earlier))
     if slots.activity is None:
         return _without_activity(before, base, turn)
     missing, own = _missing(slots), habits(turn.context.persona, turn.situation.places)
     if before.move == "ask" and missing == ("start",) == before.missing:
-        return _suggest(base, turn.context, own, turn.home)
-    return base._replace(move="ask", missing=missing) if missing else _weigh(base, turn.context, own, turn.home)
+        return _suggest(base, context, own, turn.home)
+    return base._replace(move="ask", missing=missing) if missing else _weigh(base, context, own, turn.home)
 
 
 def _without_activity(before: Stance, base: Stance, turn: _Turn) -> Stance:
@@ -200,6 +208,8 @@ def _without_activity(before: Stance, base: Stance, turn: _Turn) -> Stance:
     asked = _asked_what(before)
     find = named_in_answer if asked else likely_activity
     found = find(turn.text, as_answer(turn.situation) if asked else turn.situation)
+    if found and found.likelihood >= SURE:
+        return _next(before, _with_activity(base.slots, found.words), turn)
     if found and found.words != before.guess:
         return base._replace(move="confirm_activity", guess=found.words, missing=_missing(base.slots)[1:])
     empty = base.slots == InvitationSlots() and before.move == "chat"

@@ -31,6 +31,12 @@ _CORRECTS = (
 )
 _TOPIC = re.compile(r"it(?:'s| is) (?:about|for)\b", re.IGNORECASE)
 _HALTS = re.compile(r"\W*(?:(?:oh|hm+|no)\W+)*(?:wait\b(?! for)|hold on|hang on|one moment|stop\b)", re.IGNORECASE)
+_GOES = re.compile(
+    r"(?:i|we)(?: really| just)?(?: (?:have to|must|need to|should|had better|'ve got to) (?:go|run|leave|hurry|get|be)"
+    r"|(?:'m| am|'re| are) (?:going|off|heading|on (?:my|our) way)\b(?! to be))\b.*\bnow\b",
+    re.IGNORECASE,
+)
+"""Words of one who must go somewhere else."""
 _OF_THE_MEETING = word_set(
     """
     a about around at be begin begins by can come could ends finishes for from goes how i in is it it's its just last
@@ -86,11 +92,9 @@ def _is_correction(sentence: str) -> bool:
 
 
 def _counts(sentence: str, agreed: InvitationSlots, situation: Situation) -> bool:
-    return (
-        _is_correction(sentence)
-        or calls_off(sentence)
-        or _is_of_the_meeting(_OPENING.sub("", sentence, count=1), agreed, situation)
-    )
+    bare = _OPENING.sub("", sentence, count=1)
+    counts = _is_correction(sentence) or _is_of_the_meeting(bare, agreed, situation)
+    return calls_off(sentence, agreed.activity or "") or (counts and _GOES.match(bare) is None)
 
 
 def _is_of_the_meeting(sentence: str, agreed: InvitationSlots, situation: Situation) -> bool:

@@ -7,6 +7,7 @@ from environments.stss.characters.negotiation import BEGINNING, PATIENCE, Stance
 from environments.stss.characters.read_back import heard_text, listed
 from environments.stss.characters.routine import chance, day_plan
 from environments.stss.dataset import Town, home_of
+from environments.stss.hearing.read import WHAT_FOR
 from environments.stss.town.clock import DAY, time_text
 from environments.stss.town.schedule import Commitment, DayPlan
 
@@ -14,7 +15,7 @@ FORWARD = 0.1
 """Probability, times sociability, that a character speaks first to the performer."""
 GOSSIP = 0.5
 """Probability, times sociability, that two background characters who meet talk."""
-_QUESTIONS = {"activity": "what would that be for", "place": "where", "start": "when"}
+_QUESTIONS = {"activity": WHAT_FOR, "place": "where", "start": "when"}
 
 
 class RuleDriver(Driver):

@@ -13,7 +13,7 @@ from environments.stss.hearing.refusals import invited, refuses
 from environments.stss.hearing.slots import MAX_CHARS, InvitationSlots, NumberSpan, Situation
 from environments.stss.hearing.spots import Where, where
 from environments.stss.hearing.times import When, when
-from environments.stss.hearing.words import plain, within
+from environments.stss.hearing.words import BEGINS, is_empty, plain, within
 from environments.stss.town.clock import DAY
 from environments.stss.town.places import Mention
 
@@ -22,6 +22,13 @@ _ERRAND = r"(?:pick(?:ing)? up|buy(?:ing)?|fetch|borrow|collect|get|bring|delive
 _SECOND = re.compile(
     rf"\b(?:and|then|after that)\b(?:[ ,]+(?:then|please|afterwards))*[ ,]*({_ERRAND})\b", re.IGNORECASE
 )
+WHAT_FOR = "what would that be for"
+_FRAME = re.compile(
+    rf"{BEGINS}(?:(?:no|yes|oh|well|sorry),? )*(?:i (?:mean|meant)(?: to)?|(?:it(?:'s| is)|i(?:'d| would) like) to)"
+    r" (?P<what>(?!you\b|me\b|us\b|that\b|it\b|not\b|know\b|what\b|two\b)[^.!?;]+)",
+    re.IGNORECASE,
+)
+"""Words by which a text says expressly what it is about."""
 _PAST = (
     r"yesterday|last (?:week|month|year|night|autumn|summer|winter|spring|saturday|sunday|all)|all last \w+|"
     r"(?:on|this) (?:saturday|sunday|wednesday|thursday|friday)|years ago|the other (?:day|night)"
@@ -80,7 +87,8 @@ def _read(text: str, situation: Situation) -> InvitationSlots:
         return InvitationSlots()
     if found.refuses and invited(situation) and not _about_the_refusal(text, clock):
         clock = When(spans=clock.spans)
-    phrase = _at_least(SURE, found, situation)
+    asked = within(WHAT_FOR, situation.question)
+    phrase = (framed(text, situation) if asked else None) or _at_least(SURE, found, situation)
     second = _second_leg(text, phrase, place.mentions)
     return InvitationSlots(
         activity=second.first if second else phrase and phrase.words,
@@ -104,10 +112,23 @@ def likely_activity(text: str, situation: Situation) -> Phrase | None:
 
 def named_in_answer(text: str, situation: Situation) -> Phrase | None:
     """The likeliest activity in an answer to the question for it: in a sentence without day, time and place if any."""
+    if told := framed(text, situation):
+        return told
     found = [recognise(sentence, situation) for sentence in re.split(r"(?<=[.!?;])\s+", text)]
     phrases = [_at_least(GUESS_IN_ANSWER, each, situation) for each in found if not each.spans]
     named = [phrase for phrase in phrases if phrase]
     return max(named, key=lambda phrase: phrase.likelihood) if named else likely_activity(text, situation)
+
+
+def framed(text: str, situation: Situation) -> Phrase | None:
+    """The activity that a text names expressly, as in `No, I mean to play darts`, up to the next day, time or place."""
+    for match in _FRAME.finditer(text):
+        spans = recognise(match["what"], situation).spans
+        named = match["what"][: spans[0].start] if spans else match["what"]
+        named = re.sub(r"(?:[\s,]+(?:at|to|in|from|on|into|for|by|until|the|please|too))*[\s,]*$", "", named)
+        if named and not is_empty(named):
+            return Phrase(re.sub(r"^(?:an?|the|our|my) ", "", named), match.start("what"), 1.0)
+    return None
 
 
 def _at_least(likelihood: float, found: Recognised, situation: Situation) -> Phrase | None:

@@ -2,10 +2,11 @@
 
 import re
 
+from environments.stss.hearing.activities.groups import content_words
 from environments.stss.hearing.clock_words import clock_times
 from environments.stss.hearing.days import days
 from environments.stss.hearing.slots import Situation
-from environments.stss.hearing.words import BEGINS, HOUR, within
+from environments.stss.hearing.words import BEGINS, HOUR, is_empty, within
 
 _NOT = r"(?:not|never|no longer|\w+n't|cannot)"
 _GO = r"(?:come|go|bother|hang|carry|wait for me|\w+ \w+ (?:[\w' ]+ )?(?:after all|any ?more|any longer))"
@@ -59,11 +60,18 @@ _KIND = re.compile(
     r"\b(?:can't|cannot|can hardly|won't|will not) (?:\w+ )?"
     r"(?:wait|stay|sleep|thank|be late|keep|disturb|miss|forget|hold)\b"
     r"|\bdon't (?:bother (?:to|with|bringing)|worry|forget|be late)|\b(?:next|another) time\b"
+    r"|\b(?:i|we)(?:'ll| have to| must| should| need to|'d better)? be off\b"
     r"|\bunfortunately,? (?:i|we) (?:have to|must|need to|should) (?:go|leave|run|hurry)\b"
     r"|\bno (?:no|worr\w+|problem|need|rush|hurry)\b|^\W*(?:\w+\W+){0,2}(?:tell|remind|ask|warn)\b.*",
     re.IGNORECASE,
 )
 """Words of joy, leave and care for others, which refuse nothing."""
+_OWN = re.compile(
+    r"\b(?:my|his|her|their|(?!to|it|that|there)\w+'s) (?P<what>(?:[\w-]+ ){0,2}?[\w-]+) (?:is|was|are|were|has been)"
+    r"(?: all| now)? (?:cancel\w+|postponed|abandoned|(?:called )?off)\b",
+    re.IGNORECASE,
+)
+"""Words that call off what is somebody's own, such as `my lesson is cancelled`."""
 _OFFER = (
     r"could we|can we|shall we|how about|what about|make (?:it|that)|let's|let us|instead|might i|would (?:it|that) be"
     r"|i could do|we could|can we say|rather (?:have|do)|then let us|would \w+ (?:in|at|do|work|suit)|better (?:at|in)"
@@ -89,10 +97,20 @@ def invited(situation: Situation) -> bool:
     return bool(question) and not mine and bool(ahead) and not within(_DOUBTS, question)
 
 
-def calls_off(text: str) -> bool:
-    """Whether a text takes back, in words beyond doubt, what was agreed."""
-    told = _KIND.sub(" ", text)
+def calls_off(text: str, agreed: str) -> bool:
+    """Whether a text takes back, in words beyond doubt, the activity that was agreed."""
+    told = _without_others(_KIND.sub(" ", text), agreed)
     return within(f"{_CALLED_OFF}|{_WITHDRAWN}", told) or _NO_EVENT.search(told) is not None
+
+
+def _without_others(text: str, agreed: str) -> str:
+    """A text without what tells that something of somebody's own, and not what was agreed, is called off."""
+
+    def kept(match: re.Match[str]) -> str:
+        own = is_empty(match["what"]) or content_words(match["what"]) & content_words(agreed)
+        return match[0] if own else " "
+
+    return _OWN.sub(kept, text)
 
 
 def declines(text: str) -> bool:
@@ -107,6 +125,9 @@ def refuses(text: str, situation: Situation, *, changes: bool) -> bool:
     An answer to an invitation that neither agrees nor asks nor tells anything of the event declines it.
     """
     if changes and within(_MOVED, text):
+        return False
+    rest = _without_others(text, "")
+    if rest != text and within(_INVITES, rest) and (clock_times(rest) or days(rest, 0)):
         return False
     if within(_CALLED_OFF, text) or _NO_EVENT.search(text):
         return True

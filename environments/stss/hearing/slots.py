@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from environments.stss.town.clock import DAY
 from environments.stss.town.places import Places
 
 MAX_CHARS = 4_000
@@ -64,13 +65,19 @@ class InvitationSlots(NamedTuple):
         merged["online"] = self.online or later.online
         merged["early"] = self.early or later.early
         merged["people"] = self.people | later.people
-        if later.start is not None and later.end is None and self.end is not None and self.end <= later.start:
-            merged["end"] = None
+        if later.start is not None and later.end is None and self.end is not None:
+            merged["end"] = self._moved_end(self.end, later.start)
         if self.activity is not None:
             merged |= {"activity": self.activity}
             if self.then_activity is not None:
                 merged |= {"then_activity": self.then_activity}
         return InvitationSlots(**merged)
+
+    def _moved_end(self, end: int, start: int) -> int | None:
+        """The end if only the start is changed: as long after it as before."""
+        if self.start is None:
+            return end if end > start else None
+        return (start + end - self.start) % DAY
 
     def or_else(self, other: "InvitationSlots") -> "InvitationSlots":
         """These slots, with those of `other` in place of None."""

@@ -49,7 +49,7 @@ EMPTY = word_set(
     if in instead into is it its job join joining just keep kind kindly kindness know last late later least
     let let's like listen little long look looking lot lots love lovely make making matter may maybe me mean
     meet meeting might mind mine minute minutes moment more morning much must my myself need never new news
-    next nice night no not nothing now of off okay on once one ones only or other our out over part people
+    next nice night no not nothing now of off okay on once one ones online only or other our out over part people
     perhaps person place plan plans please problem promise proposition put question quick quite rather ready
     really right room said same say see send shall share she should show simple small so some somebody someone
     something sometime soon sorry sort spare start stay still stuff such sure tag take talk tell than thank

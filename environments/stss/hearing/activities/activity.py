@@ -26,7 +26,7 @@ GUESS_IN_ANSWER = 0.1
 """As `GUESS`, where the activity was asked for or is being corrected."""
 
 _HEAD = re.compile(
-    r"(?:(?:an?|the|my|our|some|just|please|then|help(?: (?:me|us))?(?: (?:with|to))?)\s+)+", re.IGNORECASE
+    r"(?:(?:an?|the|my|our|some|also|just|please|then|help(?: (?:me|us))?(?: (?:with|to))?)\s+)+", re.IGNORECASE
 )
 """Words that stand before an activity and are no part of it."""
 

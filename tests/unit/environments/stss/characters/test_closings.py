@@ -24,8 +24,6 @@ CLOSINGS = (
     "Wonderful! Next time we can play chess.",
     "Perfect, see you tomorrow. Don't bother bringing food!",
     "Great! And tell Dev that his lesson is cancelled.",
-    "Great! I also have a chess match at Gull Bakery today at 18:00.",
-    "I also invite you to a chess match at Gull Bakery tomorrow at 18:00.",
     "I'm on my way to the bakery now. Bye!",
     "I'm going to Gull Bakery now, see you tomorrow.",
     "Wonderful, I'll go and tell them at the bakery.",
@@ -37,6 +35,10 @@ CLOSINGS = (
     "I'm so glad. Don't worry about the rain.",
     "Splendid! Shall I bring some cake?",
     "Good, then I won't disturb you any more.",
+    "Super. I have to be off now, my bread is in the oven.",
+    "I have to go to the bakery now. Bye!",
+    "Good, because my lesson is cancelled.",
+    "Dev's class is cancelled, by the way.",
 )
 
 
@@ -153,6 +155,83 @@ async def test_who_is_said_not_to_come_does_not_take_part() -> None:
     replies = await answers(f"{INVITED} Ask Dev about it.", "Yes, tomorrow at 16:00, but Dev isn't coming.")
     assert "Does Dev Anand take part too?" in replies[0]
     assert "with Dev" not in replies[1]
+
+
+@pytest.mark.parametrize(
+    ("correction", "first", "then"),
+    [
+        ("No, deliver it to Leo's house.", "Tidewater Store", "Leo's house"),
+        ("No, not to Ben's house, to Leo's house.", "Tidewater Store", "Leo's house"),
+        ("No, buy it at Gull Bakery.", "Gull Bakery", "Ben's house"),
+    ],
+)
+async def test_a_correction_of_one_leg_of_an_errand_keeps_the_other(correction: str, first: str, then: str) -> None:
+    errand = "Could you buy rope at Tidewater Store tomorrow at 10:00 and then deliver it to Ben's house?"
+    buy, deliver = await agreed(errand, correction)
+    assert (buy.address, deliver.address) == (first, then)
+
+
+@pytest.mark.parametrize(
+    ("more", "second"),
+    [
+        (["Great! I also have a chess match at Gull Bakery today at 18:00.", "Yes, thanks. Bye!"], "13 18:00 to 19:00"),
+        (["I also invite you to a chess match at Gull Bakery tomorrow at 18:00."], "14 18:00 to 19:00"),
+        (["I also invite you to a chess match at Gull Bakery.", "Tomorrow at 18:00."], "14 18:00 to 19:00"),
+        (["I also invite you to a chess match at Gull Bakery tomorrow at 16:30.", "Yes."], "14 17:00 to 18:00"),
+    ],
+)
+async def test_a_second_invitation_is_one_of_its_own(more: list[str], second: str) -> None:
+    kite, chess = await agreed(INVITED, *more)
+    assert commitments_text([kite]) == AGREED
+    assert commitments_text([chess]) == f"chess match at Gull Bakery on 2023-02-{second}"
+
+
+async def test_a_second_invitation_that_is_called_off_leaves_the_first() -> None:
+    (kite,) = await agreed(INVITED, "I also have a chess match at Gull Bakery today at 18:00.", "It is cancelled.")
+    assert commitments_text([kite]) == AGREED
+
+
+async def test_a_start_that_is_changed_alone_moves_the_end_with_it() -> None:
+    assert "16:00 to 18:00" in commitments_text(await agreed(INVITED, "Until 18:00."))
+    assert "10:00 to 12:00" in commitments_text(await agreed(INVITED, "Until 18:00.", "No, at 10:00."))
+
+
+async def test_a_place_is_taken_back_for_online_while_a_question_is_open() -> None:
+    replies = await answers(
+        "Would you join me for chess at Gull Bakery?", "Online, tomorrow at noon, not at the bakery."
+    )
+    assert replies[1] == "Yes, gladly: chess online on 2023-02-14 12:00 to 13:00. I will be there."
+
+
+async def test_who_must_go_elsewhere_moves_no_place() -> None:
+    replies = await answers(INVITED, "No, I have to go to the bakery now.", "Nothing, see you.")
+    assert replies[1:] == ["I am sorry, what did I get wrong?", "See you then!"]
+
+
+async def test_what_is_cancelled_of_somebody_s_own_is_no_refusal() -> None:
+    lesson = "My lesson is cancelled, so would you play chess with me at Gull Bakery tomorrow at 18:00?"
+    assert "play chess at Gull Bakery on 2023-02-14 18:00 to 19:00. I will" in (await answers(lesson))[0]
+    for off in ("My kite contest is cancelled.", "The contest is cancelled.", "My plan is cancelled."):
+        assert await agreed(INVITED, off) == ()
+    off = "My party tomorrow at Gull Bakery is cancelled."
+    assert "So party at Gull Bakery on 2023-02-14 won't take place?" in (await answers(off))[0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "activity"),
+    [
+        ("I would like to change the battery in Finn's hearing aid.", "change the battery in Finn's hearing aid"),
+        (
+            "It's to tell Ben that his clock is ready and bring me his money, please.",
+            "tell Ben that his clock is ready",
+        ),
+        ("I mean the five-a-side. Today, please.", "five-a-side"),
+    ],
+)
+async def test_an_activity_that_is_told_expressly_is_taken_as_it_is_told(answer: str, activity: str) -> None:
+    open_question = "Come to the green tomorrow at 16:00!"
+    for replies in (await answers(open_question, answer), await answers(INVITED, f"No, {answer}")):
+        assert f": {activity}" in replies[1]
 
 
 async def test_an_end_before_the_start_is_no_end() -> None:
