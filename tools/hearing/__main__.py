@@ -25,11 +25,11 @@ from environments.stss.hearing.words import is_empty, word_set
 from tools.hearing.lessons import Lesson, lessons
 
 WEIGHTS = Path(hearing.__file__).with_name("weights.json")
-COMMON = 4
+COMMON = 3
 """A word may be a clue if it is in so many sentences,"""
-OUTSIDE = 0.15
+OUTSIDE = 0.3
 """and at most this share of them has it in the activity."""
-RARE = 6
+RARE = 4
 """A clue has a weight if it was met so often."""
 PULL = 3.0
 """How strongly weights are drawn to 0."""

@@ -21,7 +21,7 @@ from environments.stss.characters.remarks import begins_with_yes, confirms, corr
 from environments.stss.characters.routine import Habits, habits
 from environments.stss.hearing.activities.activity import SURE
 from environments.stss.hearing.people import people, people_named
-from environments.stss.hearing.read import framed, likely_activity, named_in_answer, read
+from environments.stss.hearing.read import framed, likely_activity, named_in_answer, read, recognise
 from environments.stss.hearing.refusals import calls_off, declines
 from environments.stss.hearing.slots import InvitationSlots, Situation
 from environments.stss.hearing.words import within
@@ -43,6 +43,8 @@ Move = Literal[
 ]
 USUAL = 15 * HOUR
 """The time of day to propose if the partner names none."""
+NOT_A_DAY = "I can plan for today and tomorrow only. Would one of the two do?"
+"""What stands against a day that is not simulated."""
 PATIENCE = 3
 """Number of texts of the partner that tell nothing new, after which a character ends a talk without an agreement."""
 
@@ -62,6 +64,8 @@ class Stance(NamedTuple):
     """The activity that it asks whether it is meant (confirm_activity)."""
     named: frozenset[str] = frozenset()
     """Those of whom it asks, or has asked, whether they take part."""
+    unclear: frozenset[str] = frozenset()
+    """Those of whom it will ask that once there is something to ask about."""
     asks_about_people: bool = False
     in_vain: int = 0
     """Number of texts so far that told nothing new."""
@@ -207,12 +211,13 @@ def _without_activity(before: Stance, base: Stance, turn: _Turn) -> Stance:
     """The stance where no activity is known: asks for it, by the name of a likely one; talks where nothing is."""
     asked = _asked_what(before)
     find = named_in_answer if asked else likely_activity
-    found = find(turn.text, as_answer(turn.situation) if asked else turn.situation)
+    found = find(without_denied(turn.text, before.guess), as_answer(turn.situation) if asked else turn.situation)
     if found and found.likelihood >= SURE:
         return _next(before, _with_activity(base.slots, found.words), turn)
     if found and found.words != before.guess:
         return base._replace(move="confirm_activity", guess=found.words, missing=_missing(base.slots)[1:])
-    empty = base.slots == InvitationSlots() and before.move == "chat"
+    named = recognise(turn.text, turn.situation).spans
+    empty = base.slots == InvitationSlots() and before.move == "chat" and not named
     return base if empty else base._replace(move="ask", missing=_missing(base.slots))
 
 
@@ -227,9 +232,10 @@ def _with_people(before: Stance, after: Stance, turn: _Turn) -> Stance:
     if before.asks_about_people and agrees(turn.text):
         come = before.named - not_coming(turn.text, turn.situation)
         after = after._replace(slots=after.slots._replace(people=after.slots.people | come))
-    named = after.named | (people_named(turn.text, turn.situation) - after.slots.people)
-    asks = named != before.named and after.move in ("ask", "confirm_activity", "accept")
-    return after._replace(named=named, asks_about_people=asks)
+    unclear = (before.unclear | people_named(turn.text, turn.situation)) - after.named - after.slots.people
+    if not unclear or after.move not in ("ask", "confirm_activity", "accept", "decline"):
+        return after._replace(unclear=unclear, asks_about_people=False)
+    return after._replace(named=after.named | unclear, unclear=frozenset(), asks_about_people=True)
 
 
 def _takes_up(text: str, latest: InvitationSlots, proposed: Stance) -> bool:
@@ -252,7 +258,7 @@ def _taken_up(proposed: Stance, turn: _Turn) -> Stance:
 def _weigh(base: Stance, context: Context, own: Habits, home: str) -> Stance:
     wanted = wanted_commitments(base.slots, context, home)
     if wanted is None:
-        return base._replace(move="decline", why="that is not a day I can plan for")
+        return base._replace(move="decline", why=NOT_A_DAY)
     why = obstacle(wanted, context, own, early=base.slots.early)
     if why is None:
         return base._replace(move="accept", commitments=wanted)
@@ -263,7 +269,7 @@ def _suggest(base: Stance, context: Context, own: Habits, home: str) -> Stance:
     """Proposes a time of its own, after the partner named none when asked."""
     wanted = wanted_commitments(base.slots._replace(start=USUAL, end=None), context, home)
     if wanted is None:
-        return base._replace(move="decline", why="that is not a day I can plan for")
+        return base._replace(move="decline", why=NOT_A_DAY)
     return _propose(base, wanted, context, own, "I need a time")
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from environments.stss.characters.driver import SIDE_LIMIT, Context, Driver
-from environments.stss.characters.negotiation import BEGINNING, PATIENCE, Stance, negotiate
+from environments.stss.characters.negotiation import BEGINNING, NOT_A_DAY, PATIENCE, Stance, negotiate
 from environments.stss.characters.read_back import heard_text, listed
 from environments.stss.characters.routine import chance, day_plan
 from environments.stss.dataset import Town, home_of
@@ -88,7 +88,8 @@ class RuleDriver(Driver):
                 start = time_text(stance.commitments[0].start)
                 return f"{_echo(heard)}I am sorry, {stance.why}. How about {start} instead?", False
             case "decline":
-                return f"{_echo(heard)}I am sorry, {stance.why}.", stance.in_vain > 0
+                why = stance.why if stance.why.endswith("?") else f"{stance.why}."
+                return f"{_echo(heard)}I am sorry, {why}{_who(stance)}", stance.in_vain > 0
             case "confirm_refusal":
                 return f"That is a pity. {_refusal(stance, heard)}", False
             case "called_off":
@@ -97,7 +98,8 @@ class RuleDriver(Driver):
                 more = f" And {_question(stance.missing)}?" if stance.missing else ""
                 return f"{_echo(heard)}You mean: {stance.guess}?{more}{_who(stance)}", False
             case "ask":
-                return f"{_echo(heard)}Gladly, but {_question(stance.missing)}?{_who(stance)}", False
+                but = "Gladly, but" if stance.slots.day in (None, 0, 1) else f"I am sorry, {NOT_A_DAY} And"
+                return f"{_echo(heard)}{but} {_question(stance.missing)}?{_who(stance)}", False
             case "chat":
                 return _small_talk(context, turn)
 

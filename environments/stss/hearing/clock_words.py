@@ -31,7 +31,7 @@ _LEADS = (
     "at", "by", "before", "from", "to", "until", "till", "about", "around", "say", "it", "that", "after", "past",
     "than",
     "beyond", "between", "not", "today", "tomorrow", "tonight", "tuesday", "evening", "morning", "afternoon", "perhaps",
-    "maybe", "towards", "day", "or",
+    "maybe", "towards", "day", "or", "better",
 )  # fmt: skip
 _STRONG = "(?:" + "|".join(rf"(?<=\b{lead}\s)" for lead in _LEADS) + ")"
 _WEAK = r"(?:(?<=,\s)|(?<=[.!?]\s)|^)"

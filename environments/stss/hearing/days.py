@@ -6,7 +6,17 @@ from environments.stss.hearing.slots import NumberSpan
 
 OUT_OF_REACH = 9
 """The value of every day that is not simulated."""
+_SOME = r"(?:two|three|four|five|six|\d)"
 _DATES = (
+    (
+        r"(?:next|the following) (?:week|month|monday|tuesday)"
+        r"|(?:(?:on|next|this) )?(?:wednesday|thursday|friday|saturday|sunday)"
+        rf"|(?:in|after) {_SOME} (?:days|weeks|months)(?:' time)?|in a (?:week|fortnight|month)"
+        r"|a (?:week|fortnight) (?:from|on) (?:now|today|tomorrow|monday|tuesday)"
+        r"|(?:today|tomorrow|monday|tuesday) week|(?:at |on )?(?:the|this|next) weekend"
+        r"|(?:on )?the (?:1[5-9]|2\d|[1-9])(?:st|nd|rd|th)|(?:1[5-9]|2\d)(?:st|nd|rd|th)? (?:of )?(?:february|feb\b)",
+        OUT_OF_REACH,
+    ),
     (r"2023-02-13|(?:february|feb\.?) 13(?:th)?|13(?:th)?(?: of)? (?:february|feb)|(?:on )?monday|the 13th", 0),
     (r"2023-02-14|(?:february|feb\.?) 14(?:th)?|14(?:th)?(?: of)? (?:february|feb)|(?:on )?tuesday|the 14th", 1),
     (
@@ -15,7 +25,6 @@ _DATES = (
         1,
     ),
     (r"(?:the )?day after tomorrow|20\d\d-\d\d-\d\d|(?:february|feb\.?|march|january) \d{1,2}(?:st|nd|rd|th)?", 9),
-    (r"next (?:week|month)|(?:on )?(?:wednesday|thursday|friday|saturday|sunday)", OUT_OF_REACH),
 )
 _DENIED = re.compile(
     r"\b(?:not|instead of|rather than|than|isn't|did say|you say|thought it was)(?: on| for)?\s*$", re.IGNORECASE
@@ -29,5 +38,6 @@ def days(text: str, today: int) -> list[NumberSpan]:
     found: dict[int, NumberSpan] = {}
     for pattern, day in (*_DATES, (_TOMORROW, today + 1), (_TODAY, today)):
         for match in re.finditer(rf"\b(?:{pattern})\b", text, re.IGNORECASE):
-            found.setdefault(match.start(), NumberSpan(*match.span(), day))
+            if not any(span.start <= match.start() < span.end for span in found.values()):
+                found[match.start()] = NumberSpan(*match.span(), day)
     return [found[start] for start in sorted(found) if not _DENIED.search(text[:start])]

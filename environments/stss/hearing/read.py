@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from environments.stss.hearing.activities.activity import GUESS, GUESS_IN_ANSWER, SURE, Phrase, activity
+from environments.stss.hearing.activities.groups import content_words
 from environments.stss.hearing.activities.tokens import SlotSpan
 from environments.stss.hearing.days import days
 from environments.stss.hearing.people import people
@@ -31,12 +32,17 @@ _FRAME = re.compile(
 """Words by which a text says expressly what it is about."""
 _PAST = (
     r"yesterday|last (?:week|month|year|night|autumn|summer|winter|spring|saturday|sunday|all)|all last \w+|"
-    r"(?:on|this) (?:saturday|sunday|wednesday|thursday|friday)|years ago|the other (?:day|night)"
+    r"years ago|the other (?:day|night)"
 )
 _TOLD = re.compile(
     r"^(?:\w+, )?(?:i|we|my \w+|young \w+|the \w+)(?:'d| had| have)? (?!was (?:think|wonder|hop)|wondered|"
     r"hoped|need|'d)(?:\w+ed|sat|went|stayed|saw|had|was|were|made|took|spent|got|played|sang|lost|won)\b(?!')",
     re.IGNORECASE,
+)
+_WEEKDAY = r"wednesday|thursday|friday|saturday|sunday"
+_SPENT = (
+    r"i'd an?|(?:i|we|it)(?: \w+)? (?:spent|had|did|was|were|went|saw|played|lost|won|got|met|heard|danced|stayed|sang"
+    r"|took)"
 )
 _AHEAD = (
     r"tomm?orr?ow|today|tonight|this (?:morning|afternoon|evening)|would you|could you|can you|will you|please|"
@@ -70,7 +76,7 @@ def recognise(text: str, situation: Situation) -> Recognised:
     text = plain(text[:MAX_CHARS])
     dated, place = days(text, situation.now // DAY), where(text, situation)
     clock = when(text, situation, dated[-1].value if dated else None)
-    changed = bool(dated or clock.start is not None or place.place)
+    changed = bool(dated or clock.spans or place.place)
     return Recognised(text, dated, clock, place, refuses(text, situation, changes=changed))
 
 
@@ -89,6 +95,8 @@ def _read(text: str, situation: Situation) -> InvitationSlots:
         clock = When(spans=clock.spans)
     asked = within(WHAT_FOR, situation.question)
     phrase = (framed(text, situation) if asked else None) or _at_least(SURE, found, situation)
+    if phrase and found.refuses and invited(situation) and not content_words(phrase.words) & _said(situation):
+        phrase = None
     second = _second_leg(text, phrase, place.mentions)
     return InvitationSlots(
         activity=second.first if second else phrase and phrase.words,
@@ -103,6 +111,11 @@ def _read(text: str, situation: Situation) -> InvitationSlots:
         people=people(text, situation),
         negated=found.refuses,
     )
+
+
+def _said(situation: Situation) -> frozenset[str]:
+    """The words of what was said before; who declines names nothing new."""
+    return content_words(" ".join(line.text for line in situation.before))
 
 
 def likely_activity(text: str, situation: Situation) -> Phrase | None:
@@ -145,7 +158,8 @@ def _about_the_refusal(text: str, clock: When) -> bool:
 
 def _is_a_story(text: str, situation: Situation) -> bool:
     """Whether a text tells of what is over, and of nothing ahead."""
-    return not within(_AHEAD, text) and (within(_PAST, text) or _TOLD.match(text) is not None)
+    over = within(_PAST, text) or (within(_WEEKDAY, text) and within(_SPENT, text)) or _TOLD.match(text)
+    return bool(over) and not within(_AHEAD, text)
 
 
 class _Legs(NamedTuple):

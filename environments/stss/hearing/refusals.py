@@ -21,7 +21,7 @@ _CALLED_OFF = "|".join(
         r"no need to (?!bring|be|ask|say|worry|hurry)\w+|needn't (?:carry|fetch|bring|collect|do)",
         r"(?:don't|needn't|won't|doesn't|can't make) (?:\S+ ){0,6}?(?:after all|any ?more|any longer)",
         r"(?:i|we) (?:won't|shan't|will not) be (?:\w+ing|able)|no longer (?:need\w*|necessary|wanted)",
-        r"there (?:won't be|will be no|'ll be no) (?!reason|hurry|rush|need|charge|room)\w+",
+        r"there (?:won't be|will be no|'ll be no) (?!a single|any|reason|hurry|rush|need|charge|room)\w+",
         r"there's no (?!reason|hurry|rush|need|charge|fee|room|one|point|time|harm|music)\w+",
         r"take (?:it |that )?back (?:my|the|what|about)|take back|forget (?:about|it|the|what)|never mind",
         r"(?:let's |just |actually,? |please )leave (?:it|that)(?= ?[,.;:!]|$)|stay (?:at home|by your)",
@@ -46,14 +46,16 @@ _YES = (
     r"|i'll (?:come|bring|do|keep)|i'm (?:coming|in)|i accept|see you|agreed|perfect|wonderful|absolutely|okay|ok"
     r"|(?:consider it )?done(?= *[.!])"
     r"|(?<!no )(?:works|fine|good|suits) (?:for|by|with)? ?me|fine\W|why not|happily|count on"
-    r"|do (?:bring|come)|looking forward"
+    r"|do (?:bring|come)|looking forward|wouldn't miss|couldn't keep|can't wait"
     r"|i'd (?:be (?:glad|happy|delighted|honoured)|love to(?!.* but))|(?:i|we) can(?! not)|it is,? then|you bet"
 )
 _WITHDRAWN = (
     r"(?:withdraw|ignore|disregard|forget|cancel) (?:\w+ ){0,2}invitation|take (?:\w+ ){1,2}back"
     r"|let's (?:drop|not meet|not do)"
     r"|changed (?:my|our) mind|don't want you to (?:come|be)|(?:i|we)(?:'m| am|'re| are) not (?:coming|going|able)"
-    r"|(?:i|we) (?:can't|cannot|won't|will not|can no longer) (?:come|make it|be there|attend|join|take part)"
+    r"|(?:i|we) (?:can't|cannot|won't|will not|can no longer|am not able to|won't be able to)"
+    r" (?:come(?! up| down| in| out)|make it|be there|attend|join|take part)"
+    r"|(?:have|had|'ve got|need) to (?:cancel|pull out|back out)|give \w+ (?:\w+ )?a miss|rain check"
 )
 """Words that take back what was agreed."""
 _KIND = re.compile(
@@ -73,13 +75,16 @@ _OWN = re.compile(
 )
 """Words that call off what is somebody's own, such as `my lesson is cancelled`."""
 _OFFER = (
-    r"could we|can we|shall we|how about|what about|make (?:it|that)|let's|let us|instead|might i|would (?:it|that) be"
+    r"could we|can we|shall we|how about|what about|(?<!n't )(?<!cannot )make (?:it|that)|let's"
+    r"|let us|instead|might i|would (?:it|that) be"
     r"|i could do|we could|can we say|rather (?:have|do)|then let us|would \w+ (?:in|at|do|work|suit)|better (?:at|in)"
 )
-_MOVED = r"instead|change of (?:plans?|address)|moved|until (?!further|next)[\w ]+|after all,? but"
+_MOVED = (
+    r"instead|take (?:it|that) back|change of (?:plans?|address)|moved|until (?!further|next)[\w ]+|after all,? but"
+)
 _NEGATIVE = (
-    rf"\w+n't|cannot|(?:not|no)(?! (?:at |until |before )?{HOUR}\b)|never|nobody|sorry|afraid|alas|busy|dead|bad|but"
-    r"|too \w+"
+    rf"\w+n't|cannot|(?<!, )(?:not|no)(?!,? (?:at |until |before )?{HOUR}\b)|never|nobody|sorry|afraid|alas|busy|dead"
+    r"|bad|but|too \w+"
     r"|already|shame|pity|regret|excuse|would have|'d have|ask|spare me|otherwise|somebody else|someone else"
 )
 _DOUBTS = (
@@ -130,6 +135,8 @@ def refuses(text: str, situation: Situation, *, changes: bool) -> bool:
     if rest != text and within(_INVITES, rest) and (clock_times(rest) or days(rest, 0)):
         return False
     if within(_CALLED_OFF, text) or _NO_EVENT.search(text):
+        return True
+    if within(_WITHDRAWN, text) and not within(_OFFER, text):
         return True
     if not invited(situation) or (changes and within(_OFFER, text)):
         return False

@@ -31,8 +31,8 @@ _ONLINE = (
     r"multiplayer|group call|log (?:in|on)|tune in|dial in|e-?meeting|on(?: the| a)? screen"
 )
 _DENIED = re.compile(
-    r"\b(?:not|instead of|rather than|than|isn't|can't meet|moved from|transferred from|from|of)(?: at| in|"
-    r" on| to)?(?: the| my| your)?\s*$",
+    r"\b(?:not|instead of|rather than|than|isn't|can't meet|moved from|transferred from|from|(?<!front )(?<!back )of)"
+    r"(?: at| in| on| to)?(?: the| my| your)?\s*$",
     re.IGNORECASE,
 )
 _POSSESSIVE = re.compile(
@@ -44,11 +44,16 @@ _HOME_WORDS = (
 _WORK = r"(?:shop|store|inn|bar|bench|workshop|school|bakery|table|side|desk|suggestion|request|\w+ing)\b"
 """What makes a name before it no home: `Dev's workshop`."""
 _MINE = re.compile(
+    rf"^(?:\w+,? )?(?:at home|mine)(?=\W|$)|\bcome (?:over |round |up |along )?to me\b|"
     rf"\b(?:(?:at|to|round|round at|from) mine\b|(?:my|our) (?:own )?{_HOME_WORDS}\b|(?:i'll be|"
     r"i'm) (?:at home|in all (?:day|evening|morning|afternoon))|at home with me)",
     re.IGNORECASE,
 )
-_YOURS = re.compile(rf"\b(?:(?:at|to|round|from) yours\b|your (?:own )?{_HOME_WORDS}\b)", re.IGNORECASE)
+_YOURS = re.compile(
+    r"\b(?:(?:i|we)(?:'ll|'d| can| could)? come (?:over |round )?to you\b|(?:at|to|round|from) yours\b|"
+    rf"your (?:own )?{_HOME_WORDS}\b)",
+    re.IGNORECASE,
+)
 _THEIRS = re.compile(rf"\b(?:his|her|their) (?:own )?{_HOME_WORDS}\b", re.IGNORECASE)
 _EITHER = re.compile(r"\bor (?:at )?(?:mine|yours|my|your)\b|\bwhether i come to you or\b", re.IGNORECASE)
 
@@ -58,14 +63,19 @@ _FOLLOWS = re.compile(
     r"to|if|so|where|is|are|was|now|please|before|after|until|till|who|which|"
     r"because|when|this|would|will|could|can|has|have|had|as|instead|like|half|quarter|noon|say|just|you|i|we|"
     r"it|around|about|then|right|early|later|together|again|maybe|perhaps|while|"
-    r"but|not|it's|i'm|i'll|tuesday|monday|the|my|steps|yesterday|nine|ten|eight|seven|some|alone|every|next)\b",
+    r"but|not|it's|i'm|library|hall|yard|garden|kitchen|gate|steps|afterwards|i'll|tuesday|monday|the|my|steps|yesterday|nine|ten|eight|seven|some|alone|every|next)\b",
     re.IGNORECASE,
 )
 """What may follow a common word that names a place: no other noun, as in `shop window`."""
 
 
 _INSTEAD = re.compile(r"\b(?:no|not|sorry|instead|rather|so|now|and|then|but|to|into|moved)\b", re.IGNORECASE)
-_OTHERS = re.compile(r"\b(?:he|she|they)(?:'s| is|'re| are)\b[^.!?;,]*$", re.IGNORECASE)
+_OTHERS = re.compile(
+    r"\b(?:(?:he|she|they)(?:'s| is|'re| are)|(?:i|we)(?:'ve| have| had)? (?:bought|got|was|were|saw|found|left|heard"
+    r"|met|went|lost|came)|afterwards?|after that)\b[^.!?;,]*$",
+    re.IGNORECASE,
+)
+"""What somebody else does, or what was before or comes after it."""
 
 
 class Where(NamedTuple):

@@ -36,6 +36,10 @@ VERBS = word_set(
     swim switch take talk taste teach tell tend test throw tidy tie tighten toast tow transcribe translate
     trim try tune turn type unload unlock unpack visit wait wake walk wash watch water wax weed weigh wheel
     wind wipe wrap write
+    bail bind carve chase distribute edit explain forward grease hem knead launch loosen mop nail paddle patch
+    persuade plough prune recite refill remove repaint repot rescue review rewire saddle scan scatter shave shear
+    sieve sift splice sprinkle staple swap text transplant umpire vacuum varnish weave weld whisk whitewash
+    whittle witness wring
     """
 )
 """Verbs that may begin a request, in their base form."""
@@ -49,13 +53,14 @@ EMPTY = word_set(
     if in instead into is it its job join joining just keep kind kindly kindness know last late later least
     let let's like listen little long look looking lot lots love lovely make making matter may maybe me mean
     meet meeting might mind mine minute minutes moment more morning much must my myself need never new news
-    next nice night no not nothing now of off okay on once one ones online only or other our out over part people
+    next nice night no not nothing now of off okay on once one ones only or other our out over part people
     perhaps person place plan plans please problem promise proposition put question quick quite rather ready
     really right room said same say see send shall share she should show simple small so some somebody someone
     something sometime soon sorry sort spare start stay still stuff such sure tag take talk tell than thank
     thanks that the their them then there these they thing things think this those thought time to together
     today told tomorrow tonight too town true try turn two up us use very wait want was watch way we welcome
     well what whatever when where which while who whole why will wish with without wonder wonderful word work
+    wrong mistake misunderstand misunderstood online
     would yes yet you your yours yourself
     """
 )

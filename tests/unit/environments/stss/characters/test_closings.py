@@ -141,14 +141,14 @@ async def test_a_time_after_a_proposal_keeps_no_end_that_nobody_named() -> None:
 
 
 async def test_a_no_to_the_activity_is_no_yes_whatever_stands_before_it() -> None:
-    replies = await answers("Flu jab. When?", "Sure. It's not a flu jab, it's a tea party.")
+    replies = await answers("Flute, you, me. When?", "Sure. It's not a flute, it's a tea party.")
     assert replies[1].startswith(("Tea party?", "You mean: tea party?"))
 
 
 @pytest.mark.parametrize("leave", ["Goodbye!", "Thank you, bye!", "See you!"])
 async def test_who_leaves_a_question_about_the_activity_open_keeps_what_was_agreed(leave: str) -> None:
-    assert commitments_text(await agreed(INVITED, "It's about the calendar.")) == AGREED
-    assert commitments_text(await agreed(INVITED, "It's about the calendar.", leave)) == AGREED
+    assert commitments_text(await agreed(INVITED, "It's for the museum.")) == AGREED
+    assert commitments_text(await agreed(INVITED, "It's for the museum.", leave)) == AGREED
 
 
 async def test_who_is_said_not_to_come_does_not_take_part() -> None:

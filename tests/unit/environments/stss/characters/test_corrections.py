@@ -114,17 +114,17 @@ async def test_what_seems_called_off_is_asked_about_once() -> None:
 
 
 async def test_an_unlikely_activity_is_asked_about_by_name() -> None:
-    replies = await answers("Flu jab. When?", "Yes.", "At Grace's house, tomorrow at noon.")
-    assert replies[0] == "You mean: Flu jab? And where and when would that be?"
-    assert replies[1] == "Flu jab? Gladly, but where and when would that be?"
-    assert "Flu jab at Grace's house on 2023-02-14 12:00 to 13:00" in replies[2]
+    replies = await answers("Flute, you, me. When?", "Yes.", "At Grace's house, tomorrow at noon.")
+    assert replies[0] == "You mean: Flute? And where and when would that be?"
+    assert replies[1] == "Flute? Gladly, but where and when would that be?"
+    assert "Flute at Grace's house on 2023-02-14 12:00 to 13:00" in replies[2]
 
 
 async def test_another_activity_that_is_unlikely_is_asked_about_too() -> None:
-    replies = await answers(INVITED, "It's about the calendar.", "Yes.")
-    assert replies[1] == f"{READ_BACK[0].upper()}{READ_BACK[1:]}? You mean: calendar?"
-    assert replies[2] == f"Yes, gladly: {READ_BACK.replace('kite contest', 'calendar')}. I will be there."
-    assert (await answers(INVITED, "It's about the calendar.", "No."))[2].startswith(f"Yes, gladly: {READ_BACK}.")
+    replies = await answers(INVITED, "It's for the museum.", "Yes.")
+    assert replies[1] == f"{READ_BACK[0].upper()}{READ_BACK[1:]}? You mean: museum?"
+    assert replies[2] == f"Yes, gladly: {READ_BACK.replace('kite contest', 'museum')}. I will be there."
+    assert (await answers(INVITED, "It's for the museum.", "No."))[2].startswith(f"Yes, gladly: {READ_BACK}.")
 
 
 async def test_people_of_whom_it_is_unclear_whether_they_come_are_asked_about_once() -> None:
