@@ -20,7 +20,7 @@ from environments.stss.characters.read_back import HOUR
 from environments.stss.characters.remarks import begins_with_yes, confirms, corrects, halts, what_counts
 from environments.stss.characters.routine import Habits, habits
 from environments.stss.hearing.activities.activity import SURE
-from environments.stss.hearing.people import people, people_named
+from environments.stss.hearing.people import people, people_named, people_out
 from environments.stss.hearing.read import framed, likely_activity, named_in_answer, read, recognise
 from environments.stss.hearing.refusals import calls_off, declines
 from environments.stss.hearing.slots import InvitationSlots, Situation
@@ -232,7 +232,8 @@ def _with_people(before: Stance, after: Stance, turn: _Turn) -> Stance:
     if before.asks_about_people and agrees(turn.text):
         come = before.named - not_coming(turn.text, turn.situation)
         after = after._replace(slots=after.slots._replace(people=after.slots.people | come))
-    unclear = (before.unclear | people_named(turn.text, turn.situation)) - after.named - after.slots.people
+    told = people_named(turn.text, turn.situation) - people_out(turn.text, turn.situation)
+    unclear = (before.unclear | told) - after.named - after.slots.people
     if not unclear or after.move not in ("ask", "confirm_activity", "accept", "decline"):
         return after._replace(unclear=unclear, asks_about_people=False)
     return after._replace(named=after.named | unclear, unclear=frozenset(), asks_about_people=True)

@@ -27,7 +27,8 @@ _DATES = (
     (r"(?:the )?day after tomorrow|20\d\d-\d\d-\d\d|(?:february|feb\.?|march|january) \d{1,2}(?:st|nd|rd|th)?", 9),
 )
 _DENIED = re.compile(
-    r"\b(?:not|instead of|rather than|than|isn't|did say|you say|thought it was)(?: on| for)?\s*$", re.IGNORECASE
+    r"\b(?:not|instead of|rather than|than|until|till|since|isn't|did say|you say|thought it was)(?: on| for)?\s*$",
+    re.IGNORECASE,
 )
 _TODAY = r"today|tonight|this (?:very )?(?:morning|afternoon|evening|noon)"
 _TOMORROW = r"(?<!day after )tomm?orr?ow"

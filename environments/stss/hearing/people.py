@@ -9,12 +9,13 @@ from environments.stss.hearing.words import within
 
 _WHO = (
     r"who|who's|who'd|who else|how many (?:of us|people|will|are)|anyone i know|anybody i know|all alone|alone|"
-    r"the other two|company"
+    r"the other two|company|(?:just|only) (?:us|the two of us|you and me)"
 )
 _WILL = r"(?:'s| is| are|'ll be|'ll| will| will be|'d| would| might| may| could)"
 _THEY = r"(?:he|she|they)"
 _COMES = (
-    rf"^{_WILL}?,? ?(?:also |both |already )?(?:coming|joining|bringing|in\b|playing|helping|there\b|reading\b"
+    rf"^,? (?:too|as well)\b|^{_WILL}(?=[.,!]|$)|^{_WILL} up for\b|^ (?:wants|would like|is keen|fancies)\b"
+    rf"|^{_WILL}?,? ?(?:also |both |already )?(?:coming|joining|bringing|in\b|playing|helping|there\b|reading\b"
     r"|singing\b|come\b|comes\b|join\b|joins\b|bring\b|brings\b|be\b|along\b|look in\b|drop in\b|turn up\b|on my side)"
     r"|^ (?:has|have|had)(?: \w+){0,2} (?:agreed|offered|said|promised|joined|signed|accepted)|^ wouldn't miss"
     rf"|^ (?:says|said|thinks|promised|swears)(?: that)? (?:{_THEY}{_WILL}(?! not\b)|yes|aye)"
@@ -34,12 +35,25 @@ _OUT = re.compile(
     r"|^'s (?:out|not|away|at|got|busy|late|behind|ill\b)",
     re.IGNORECASE,
 )
-_POSSESSIVE = re.compile(r"'s\b(?! (?:coming|joining|bringing|in\b|playing))")
+_WHETHER = r"(?:will|is|does|can|would|are|do) [A-Z]\w+ .*(?:come|coming|be there|join|take part|play|help)"
+_YES = re.compile(
+    r"\W*(?:\w+\? )?(?:yes|yeah|aye|of course|sure|certainly|naturally|(?:he|she|they) (?:will|is|are|do))\b", re.I
+)
+_POSSESSIVE = re.compile(r"'s\b(?! (?:coming|joining|bringing|in\b|playing|up for))")
 
 
 def people(text: str, situation: Situation) -> frozenset[str]:
     """Those who are said to take part, without speaker and listener."""
     return frozenset(_taking_part(text, situation)) - {situation.speaker, situation.listener}
+
+
+def people_out(text: str, situation: Situation) -> frozenset[str]:
+    """Those who are said not to take part."""
+    return frozenset(
+        name
+        for start, end, name in _mentions(text, situation)
+        if _OUT.match(text[end:]) or re.search(r"\bwithout $", text[:start], re.IGNORECASE)
+    )
 
 
 def people_named(text: str, situation: Situation) -> frozenset[str]:
@@ -68,7 +82,10 @@ def _taking_part(text: str, situation: Situation) -> Iterator[str]:
     asked = within(_WHO, situation.question)
     others = "|".join(re.escape(name.split()[0]) for name in situation.places.homes) or "$^"
     spans = _mentions(text, situation)
-    out = {name for _, end, name in spans if _OUT.match(text[end:])}
+    out = people_out(text, situation)
+    told = _YES.match(text)
+    if told and within(_WHETHER, situation.question):
+        yield from people_named(situation.question, situation) - out
     member = ""
     last = -1
     for start, end, name in spans:

@@ -15,14 +15,18 @@ _CALLED_OFF = "|".join(
         r"(?<!not )(?:cancel(?:l?ed|ling)?|scrap(?:ped)?|postponed?|abandoned)",
         r"(?:call|put)(?:ed|s|ting|ing)? (?:\S+ ){0,3}?off|rained off",
         r"(?:is|are|'s|'re|be) (?:now |all )?off(?! (?:to|the|with|at|down|for)\b)(?=\W|$| to(?:day|night|morrow))",
-        rf"(?<!you ){_NOT} (?:\w+ ){{0,2}}(?:take place|happen(?:ing)?|be held|going ahead)",
+        rf"(?<!you ){_NOT} (?:\w+ ){{0,2}}(?:tak(?:e|ing) place|happen(?:ing)?|be held|going ahead)",
+        r"there goes (?:my|our|the)|pull(?:ing)? the plug on|all off for|strike me (?:from|off)",
+        r"so no (?:\w+ ){1,2}(?:today|tonight|tomorrow)",
+        r"(?:today|tonight|tomorrow)(?:'s| is) (?:no good|out|impossible)",
         r"(?:isn't|aren't|not) (?:happening|on(?=\W*$)|going to happen)|come to nothing|(?:fallen|falls) through",
         rf"(?:do not|don't|don't have to|needn't|no need to|nobody|shouldn't) (?:please )?{_GO}",
-        r"no need to (?!bring|be|ask|say|worry|hurry)\w+|needn't (?:carry|fetch|bring|collect|do)",
+        r"no need to (?!bring|be|ask|say|worry|hurry)\w+",
+        r"needn't (?:carry|fetch|bring|collect|do)(?! anything| a thing| much)",
         r"(?:don't|needn't|won't|doesn't|can't make) (?:\S+ ){0,6}?(?:after all|any ?more|any longer)",
         r"(?:i|we) (?:won't|shan't|will not) be (?:\w+ing|able)|no longer (?:need\w*|necessary|wanted)",
         r"there (?:won't be|will be no|'ll be no) (?!a single|any|reason|hurry|rush|need|charge|room)\w+",
-        r"there's no (?!reason|hurry|rush|need|charge|fee|room|one|point|time|harm|music)\w+",
+        r"there's no (?:\w+ ){1,2}(?:today|tonight|tomorrow|after all|any ?more)",
         r"take (?:it |that )?back (?:my|the|what|about)|take back|forget (?:about|it|the|what)|never mind",
         r"(?:let's |just |actually,? |please )leave (?:it|that)(?= ?[,.;:!]|$)|stay (?:at home|by your)",
     )
@@ -47,6 +51,7 @@ _YES = (
     r"|(?:consider it )?done(?= *[.!])"
     r"|(?<!no )(?:works|fine|good|suits) (?:for|by|with)? ?me|fine\W|why not|happily|count on"
     r"|do (?:bring|come)|looking forward|wouldn't miss|couldn't keep|can't wait"
+    r"|pleasure|any ?time|nothing i'd rather|never ask|all yours|see why not|do my best|let's(?=!)|don't be late"
     r"|i'd (?:be (?:glad|happy|delighted|honoured)|love to(?!.* but))|(?:i|we) can(?! not)|it is,? then|you bet"
 )
 _WITHDRAWN = (
@@ -76,15 +81,15 @@ _OWN = re.compile(
 """Words that call off what is somebody's own, such as `my lesson is cancelled`."""
 _OFFER = (
     r"could we|can we|shall we|how about|what about|(?<!n't )(?<!cannot )make (?:it|that)|let's"
-    r"|let us|instead|might i|would (?:it|that) be"
-    r"|i could do|we could|can we say|rather (?:have|do)|then let us|would \w+ (?:in|at|do|work|suit)|better (?:at|in)"
+    r"|let us|instead|might i|would (?:it|that) be|i could(?! not)(?= *[.,!]|$)|i could do|we could"
+    r"|can we say|rather (?:have|do)|then let us|would \w+ (?:in|at|do|work|suit)|better (?:at|in)"
 )
 _MOVED = (
     r"instead|take (?:it|that) back|change of (?:plans?|address)|moved|until (?!further|next)[\w ]+|after all,? but"
 )
 _NEGATIVE = (
     rf"\w+n't|cannot|(?<!, )(?:not|no)(?!,? (?:at |until |before )?{HOUR}\b)|never|nobody|sorry|afraid|alas|busy|dead"
-    r"|bad|but|too \w+"
+    r"|bad|but|too \w+|promised|i'm (?:away|off|out|working|on)|all (?:day|evening|morning)|i have (?:to|an?)"
     r"|already|shame|pity|regret|excuse|would have|'d have|ask|spare me|otherwise|somebody else|someone else"
 )
 _DOUBTS = (
@@ -99,7 +104,10 @@ def invited(situation: Situation) -> bool:
     mine = any(line.speaker == situation.speaker for line in situation.before)
     question = situation.question
     ahead = clock_times(question) or days(question, 0) or within(_INVITES, question)
-    return bool(question) and not mine and bool(ahead) and not within(_DOUBTS, question)
+    other = any(
+        re.search(rf"\b(?:will|is|does|can) {name.split()[0]}\b", question, re.I) for name in situation.places.homes
+    )
+    return bool(question) and not mine and bool(ahead) and not other and not within(_DOUBTS, question)
 
 
 def calls_off(text: str, agreed: str) -> bool:

@@ -10,7 +10,7 @@ from environments.stss.hearing.words import NUMBERS, within
 from environments.stss.town.clock import DAY
 
 _DENIED = re.compile(
-    r"\b(?:not|instead of|rather than|not at|did say|didn't say|don't say|not until|later than|earlier than|"
+    r"\b(?:not|instead of|rather than|not at|did say|didn't say|don't say|not until|(?<!no )later than|earlier than|"
     r"than at|after|since|past)"
     r"(?: at| before| quite)?\s*$",
     re.IGNORECASE,
@@ -43,8 +43,13 @@ _HOW_LONG = (
 _BEGINS = re.compile(
     r"\b(?:from|between|start(?:s|ing)?(?: at)?|begin(?:s|ning)?(?: at)?)(?: about| around)?(?: a)?\s*$", re.IGNORECASE
 )
-_OTHERS = re.compile(r"\b(?:he|she|they)(?:'s| is|'re| are| has| have)\b[^.!?;,]*$", re.IGNORECASE)
-"""What somebody else does."""
+_OTHERS = re.compile(
+    r"\b(?:(?:he|she|they)(?:'s| is|'re| are| has| have)|(?:ferry|train|bus|post|plumber|guests|visitors|customers)"
+    r"|i've got (?:an? )?\w+|(?:he|she|it|they) (?:eats?|leaves?|goes(?! on)|comes?|gets?|sails?|needs?)"
+    r"|i (?:get up|open|close|shut|leave|teach))\b[^.!?;,]*$",
+    re.IGNORECASE,
+)
+"""What somebody or something else does, or the speaker at another time."""
 
 
 _OPENING = 12

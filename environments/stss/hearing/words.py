@@ -60,7 +60,7 @@ EMPTY = word_set(
     thanks that the their them then there these they thing things think this those thought time to together
     today told tomorrow tonight too town true try turn two up us use very wait want was watch way we welcome
     well what whatever when where which while who whole why will wish with without wonder wonderful word work
-    wrong mistake misunderstand misunderstood online
+    worry wrong mistake misunderstand misunderstood online
     would yes yet you your yours yourself
     """
 )

@@ -15,6 +15,13 @@ _STOPS = word_set(
     """
 )
 """Words before which a group may end."""
+_FINITE = word_set(
+    """
+    is are was were will wo ca can should would could must has have had does do did begins starts runs needs comes goes
+    opens closes takes meets ends leaves
+    """
+)
+"""Verb forms that make a sentence of the words before them, as in `the baker comes`."""
 _TRAIL = word_set(
     """
     at on in from around about by to the a an please and then for with it 's is are this that of or up over be
@@ -57,6 +64,8 @@ def _from(tokens: Sequence[Token], first: int) -> Iterator[WordGroup]:
     crossed: list[str] = []
     found = first
     limit = min(len(tokens), first + MAX_TOKENS)
+    if shape(tokens[first]) not in ("VERB", "ING"):
+        limit = next((at for at in range(first + 1, limit) if tokens[at].word in _FINITE), limit)
     for index in range(first + 1, limit + 1):
         ends = index == limit or _may_end(tokens, index)
         last = _trimmed(tokens, first, index) if ends else found

@@ -5,7 +5,7 @@ import pytest
 from environments.stss.hearing.days import OUT_OF_REACH
 from environments.stss.hearing.read import read
 from environments.stss.hearing.slots import InvitationSlots, Situation, SpokenLine
-from tests.unit.environments.stss.characters.talking import FINN, TOWN, agreed, answers
+from tests.unit.environments.stss.characters.talking import ADA, FINN, INVITED, TOWN, agreed, answers
 
 CLARA = "Clara Novak"
 
@@ -99,3 +99,58 @@ async def test_who_may_take_part_is_asked_about_after_a_proposal_too() -> None:
 async def test_times_that_compete_are_asked_about() -> None:
     (reply,) = await answers("Two, or at half past nine.")
     assert "when" in reply
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "names"),
+    [
+        ("Yes, she promised.", "Will Ada come?", {"Ada Birch"}),
+        ("No, she's got bread to bake.", "Will Ada come?", set()),
+        ("No, Leo and Dev too.", "Is it just us?", {"Dev Anand", "Leo Rossi"}),
+        ("Kiri won't be there, but Ada will.", "", {"Ada Birch"}),
+        ("Hugo's up for it.", "", {"Hugo Martin"}),
+    ],
+)
+def test_those_who_take_part(text: str, asked: str, names: set[str]) -> None:
+    assert heard(text, asked).people == names
+    assert not heard(text, asked).negated
+
+
+async def test_who_is_said_to_stay_away_is_not_asked_about() -> None:
+    assert "take part" not in (await answers(f"Finn can't come. {INVITED}", name=ADA))[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Would you take the parcel to the ferry? It leaves at ten to five today.",
+        "Would you feed my cat at my house tomorrow? She eats at seven in the morning.",
+        "Could you carry the chairs to the inn? I open at five in the afternoon.",
+    ],
+)
+async def test_the_time_of_something_else_is_not_taken_for_the_start(text: str) -> None:
+    (reply,) = await answers(text)
+    assert "when would that be?" in reply
+
+
+def test_the_latest_time_is_an_end() -> None:
+    assert heard("Could you bring my glasses to the workshop no later than 15:00?").end == 15 * 60
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "negated"),
+    [
+        ("The boat won't be ready in time, so no trip tomorrow, sorry.", "", True),
+        ("We're closed tomorrow, so the tasting isn't taking place.", "", True),
+        ("Tomorrow I'm on the mainland all day.", "Would you help me with the shelves tomorrow?", True),
+        ("I'm away until Thursday.", "Would you help me with the shelves tomorrow?", True),
+        ("I've promised Ada to help in the bakery.", "Shall we go rowing at six?", True),
+        ("It'd be my pleasure.", "Would you help me with the shelves tomorrow?", False),
+        ("Nothing I'd rather do.", "Would you help me with the shelves tomorrow?", False),
+        ("I'm not very handy, but I'll do my best.", "Would you help me with the shelves tomorrow?", False),
+        ("You needn't bring anything but yourself.", "What do I need to bring?", False),
+        ("There's no bread left at home. Would you bring me a loaf by six?", "", False),
+    ],
+)
+def test_a_refusal_is_told_from_a_promise(text: str, asked: str, negated: bool) -> None:
+    assert heard(text, asked).negated is negated
