@@ -2,7 +2,9 @@
 
 import datetime
 import json
+import time
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from pydantic import Field, JsonValue
@@ -158,7 +160,15 @@ class PairTotals(Value):
 
 def now_text(*, timespec: str = "seconds") -> str:
     """The wall clock in UTC as ISO 8601 text, for records; runs are listed by it, no other decision depends on it."""
+    if timespec == "seconds":
+        return _second_text(int(time.time()))
     return datetime.datetime.now(datetime.UTC).isoformat(timespec=timespec)
+
+
+@lru_cache(maxsize=1)
+def _second_text(second: int) -> str:
+    """Thousands of rows are written in the same second."""
+    return datetime.datetime.fromtimestamp(second, datetime.UTC).isoformat()
 
 
 def storable(text: str, length: int) -> str:

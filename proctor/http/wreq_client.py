@@ -9,12 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING, TypeAlias
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     import wreq
 
 CONNECT_S = 10.0
 KEEP_ALIVE_S = 30.0
+LONGEST_S = 365 * 86_400.0
+"""A longer deadline is none."""
 MAX_HEAD_BYTES = 1 << 17
 MAX_HEADERS = 1_000
 NAME = re.compile(r"[A-Za-z0-9._-]+")
@@ -64,7 +67,23 @@ def _runtime(process: int) -> "wreq.Runtime":
     return wreq.Runtime(workers=1, work_steal=False, thread_name="http")
 
 
-def name_of(host: str) -> str:
+@functools.lru_cache(maxsize=64)
+def total_timeout(deadline_s: float) -> timedelta:
+    """A deadline as wreq takes it; the same few are used again and again."""
+    return timedelta(seconds=max(0.0, min(deadline_s, LONGEST_S)))
+
+
+@functools.lru_cache(maxsize=1024)
+def host_of(origin: str) -> tuple[str, str]:
+    """The name of an origin's host, empty for an address, and the origin with the host in lower case. Raises OSError.
+
+    OSError is for a name that wreq might spell differently.
+    """
+    parts = urlsplit(origin)
+    return _name_of(parts.hostname or ""), parts._replace(netloc=parts.netloc.lower()).geturl()
+
+
+def _name_of(host: str) -> str:
     """The host if it is a name, empty if it is an address. Raises OSError for one that wreq might spell differently."""
     try:
         ip_address(host)

@@ -1,7 +1,6 @@
 """The client of workers and controllers. It repeats a call until it succeeds, is refused, or `patience_s` is over."""
 
 import asyncio
-import contextlib
 import logging
 import math
 import random
@@ -257,8 +256,10 @@ class TaskClient:
             while True:
                 try:
                     if pinned != self._url and (pinned in self._reach.reached or await self._reachable(pinned)):
-                        with contextlib.suppress(ServerUnreachable):
+                        try:
                             return await attempt(pinned)
+                        except ServerUnreachable:
+                            pass
                     return await attempt(self._url)
                 except InWork as work:
                     if work.replies and log is not None:

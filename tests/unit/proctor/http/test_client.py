@@ -18,6 +18,7 @@ import pytest
 from proctor.config.yaml import FileError
 from proctor.http.client import (
     ConnectionFailed,
+    DeadlineExceeded,
     HttpClient,
     HttpReply,
     ReplyTooLarge,
@@ -88,6 +89,33 @@ async def test_a_cancelled_task_closes_its_connection(begun: bytes) -> None:
         await asked.wait()
         await asyncio.sleep(0.05)  # what was begun arrives
         task.cancel()
+        async with asyncio.timeout(slowly(0.5)):
+            await gone.wait()
+
+
+PARTS = [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", OK[:-1]]
+
+
+@pytest.mark.parametrize("part", PARTS, ids=["before the reply", "in its head", "in its chunks", "in its body"])
+async def test_a_deadline_covers_the_whole_reply_closes_its_connection_and_shows_no_query(part: bytes) -> None:
+    gone, drip = asyncio.Event(), b"1\r\nx\r\n" if b"chunked" in part else b"A: b\r\n" if part in PARTS[:2] else b""
+
+    async def dripping(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(part)
+        while not reader.at_eof():
+            with contextlib.suppress(ConnectionError, TimeoutError):
+                async with asyncio.timeout(0.02):
+                    await reader.read()
+                writer.write(drip if part else b"")
+        gone.set()
+
+    async with serving(dripping) as port, http_client() as client:
+        url = f"http://127.0.0.1:{port}/?key=canary"
+        with pytest.raises(DeadlineExceeded, match=r"no whole reply within 0\.2 s") as caught:
+            await bounded_request(client, "GET", url, deadline_s=0.2, max_bytes=CAP)
+        told = caught.value, caught.value.__cause__, caught.value.__cause__ and caught.value.__cause__.__cause__
+        assert "canary" not in " ".join(map(str, told))
         async with asyncio.timeout(slowly(0.5)):
             await gone.wait()
 
