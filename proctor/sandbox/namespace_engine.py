@@ -6,6 +6,7 @@ programs and shares its memory and processors: isolation enough for built-in age
 
 import asyncio
 import json
+import marshal
 import os
 import socket
 import sys
@@ -25,6 +26,12 @@ _WRITE_S = 30.0
 _CHUNK = 1 << 16
 
 
+def options(limits: SandboxLimits) -> list[str]:
+    """The limits that the kernel holds here, as arguments of the init process: `disk_mb=2048`."""
+    names = {"disk_mb", "processes", "file_mb", "memory_mb", "max_age_s"}
+    return [f"{name}={value}" for name, value in limits.model_dump(include=names).items()]
+
+
 class NamespaceEngine(Engine):
     """Sandboxes in namespaces of this kernel; an image name is ignored, the host's own programs are used."""
 
@@ -42,7 +49,7 @@ class NamespaceEngine(Engine):
         with theirs:
             try:
                 init = await asyncio.create_subprocess_exec(
-                    *(sys.executable, "-I", str(_INIT), str(theirs.fileno()), self._limits.model_dump_json()),
+                    *(sys.executable, "-I", "-S", str(_INIT), str(theirs.fileno()), *options(self._limits)),
                     pass_fds=(theirs.fileno(),),
                     stdin=DEVNULL,
                     stdout=DEVNULL,
@@ -92,7 +99,7 @@ class NamespaceSandbox(Sandbox):
         try:
             if not interactive:
                 input_.shutdown(socket.SHUT_WR)
-            request = {"id": number, "argv": list(argv), "env": {**ENVIRONMENT, **(variables or {})}}
+            request = (number, list(argv), {**ENVIRONMENT, **(variables or {})})
             await self._ask(request, [their_input.fileno(), their_output])
             await self._started[number]
         except BaseException:
@@ -114,8 +121,8 @@ class NamespaceSandbox(Sandbox):
         async with within(_CLOSE_S, "ending a namespace sandbox"):
             await self._init.communicate()
 
-    async def _ask(self, request: dict[str, object], streams: list[int]) -> None:
-        body = json.dumps(request).encode("utf-8", "replace")
+    async def _ask(self, request: tuple[int, list[str], dict[str, str]], streams: list[int]) -> None:
+        body = marshal.dumps(request)
         loop = asyncio.get_running_loop()
         async with self._sending:
             try:

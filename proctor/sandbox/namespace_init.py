@@ -1,23 +1,25 @@
 """The first process of a namespace sandbox: builds its root file system, then starts processes on request.
 
-It runs as a script (`python -I namespace_init.py FD OPTIONS`), so it imports only the standard library. FD is a stream
-socket to the worker; when the worker closes it, or dies, this process ends, and the kernel ends all others with it. A
-request is a 4-byte big-endian length, sent with two descriptors (input, output), and a JSON object {id, argv, env}. An
-answer is a line of JSON: {"ready": true} or {"failed": reason} for the sandbox; for a process {"id", "started": true},
-{"id", "failed": reason} or {"id", "exit": status}.
+It runs as a script (`python -I -S namespace_init.py FD disk_mb=N ...`) that imports little, and only the standard
+library: to import more would cost as much as the sandbox. FD is a stream socket to the worker; when the worker closes
+it, or dies, this process ends, and the kernel ends all others with it. A request is a 4-byte big-endian length, sent
+with two descriptors (input, output), and (id, argv, env) in the form of `marshal`. An answer is a line of JSON:
+{"ready": true} or {"failed": reason} for the sandbox; for a process {"id", "started": true}, {"id", "failed": reason}
+or {"id", "exit": status}.
 """
 
+import array  # noqa: F401  this and `warnings`: the library imports them when asked, and nothing can be imported inside
 import ctypes
-import json
+import marshal
 import os
 import resource
 import select
-import shutil
 import signal
 import socket
+import stat
 import sys
+import warnings  # noqa: F401
 from collections.abc import Callable
-from pathlib import Path
 
 _NAMESPACES = {"NEWNS": 0x20000, "NEWCGROUP": 0x2000000, "NEWUTS": 0x4000000, "NEWIPC": 0x8000000}
 _NAMESPACES |= {"NEWUSER": 0x10000000, "NEWPID": 0x20000000, "NEWNET": 0x40000000}
@@ -88,7 +90,8 @@ def _map_ids(process: int, uid: int, gid: int) -> bool:
 
 def _write(path: str, text: str) -> bool:
     try:
-        Path(path).write_text(text)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
     except OSError:
         return False
     return True
@@ -102,63 +105,80 @@ def _build_root(disk_mb: int) -> None:
         raise OSError(0, "this host keeps /bin beside /usr; a merged /usr is needed", "/bin")
     # Copied into a tmpfs of our own before the host's root is unmounted.
     _mount("tmpfs", _BASE, "tmpfs", _NOSUID | _NODEV, f"size={disk_mb}m,mode=755")
-    root = Path(_BASE, "root")
+    root = f"{_BASE}/root"
     for name in ("upper", "work", "root"):
-        Path(_BASE, name).mkdir(mode=0o755)
+        os.mkdir(f"{_BASE}/{name}", 0o755)
     for name in _EMPTY:
-        (root / name).mkdir(mode=0o755)
+        os.mkdir(f"{root}/{name}", 0o755)
     for name in ("tmp", "var/tmp"):
-        (root / name).chmod(0o1777)
-    (root / "root").chmod(0o700)
+        os.chmod(f"{root}/{name}", 0o1777)
+    os.chmod(f"{root}/root", 0o700)
     for name, target in links:
-        (root / name).symlink_to(target)
+        os.symlink(target, f"{root}/{name}")
     layers = f"lowerdir=/usr,upperdir={_BASE}/upper,workdir={_BASE}/work,userxattr"
     _mount("overlay", f"{root}/usr", "overlay", _NOSUID | _NODEV, layers)
-    _fill_etc(root)
-    _fill_dev(root / "dev")
-    _fill_proc(root / "proc")
-    _change_root(str(root))
+    _fill_etc(f"{root}/etc")
+    _fill_dev(f"{root}/dev")
+    _fill_proc(f"{root}/proc")
+    _change_root(root)
 
 
-def _fill_etc(root: Path) -> None:
+def _fill_etc(etc: str) -> None:
     for name in _ETC:
-        source, target = Path("/etc", name), root / "etc" / name
-        try:
-            if source.is_dir():
-                shutil.copytree(source, target, symlinks=True, ignore_dangling_symlinks=True)
-            else:
-                shutil.copy2(source, target, follow_symlinks=name == "os-release")
-        except (OSError, shutil.Error):
-            continue  # this host lacks the file, or we may not read it
-    users = [line.split(":")[0] for line in (root / "etc/passwd").read_text().splitlines()]
-    groups = [line.split(":")[0] for line in (root / "etc/group").read_text().splitlines()]
-    (root / "etc/shadow").write_text("".join(f"{user}:*:19000:0:99999:7:::\n" for user in users))
-    (root / "etc/gshadow").write_text("".join(f"{group}:*::\n" for group in groups))
-    (root / "etc/hostname").write_text("sandbox\n")
+        _copy(f"/etc/{name}", f"{etc}/{name}", follow=name == "os-release" or os.path.isdir(f"/etc/{name}"))
+    _write(f"{etc}/shadow", "".join(f"{user}:*:19000:0:99999:7:::\n" for user in _names(f"{etc}/passwd")))
+    _write(f"{etc}/gshadow", "".join(f"{group}:*::\n" for group in _names(f"{etc}/group")))
+    _write(f"{etc}/hostname", "sandbox\n")
     socket.sethostname("sandbox")
 
 
-def _fill_dev(dev: Path) -> None:
+def _names(path: str) -> list[str]:
+    with open(path, encoding="utf-8") as file:
+        return [line.partition(":")[0].rstrip() for line in file]
+
+
+def _copy(source: str, target: str, *, follow: bool) -> None:
+    """A file, folder or link with its mode and date; what this host lacks, or we may not read, is left out."""
+    try:
+        found = os.stat(source, follow_symlinks=follow)
+        if stat.S_ISLNK(found.st_mode):
+            os.symlink(os.readlink(source), target)
+            return
+        if stat.S_ISDIR(found.st_mode):
+            os.mkdir(target)
+            for name in os.listdir(source):
+                _copy(f"{source}/{name}", f"{target}/{name}", follow=False)
+        else:
+            with open(source, "rb") as file, open(target, "xb") as copied:
+                copied.write(file.read())
+        os.chmod(target, stat.S_IMODE(found.st_mode))
+        os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
+    except OSError:
+        return
+
+
+def _fill_dev(dev: str) -> None:
     for name in _DEVICES:
-        (dev / name).touch()
-        _mount(f"/dev/{name}", str(dev / name), None, _BIND)
+        os.mknod(f"{dev}/{name}")
+        _mount(f"/dev/{name}", f"{dev}/{name}", None, _BIND)
     for name, target in (("fd", "fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
-        (dev / name).symlink_to(f"/proc/self/{target}")
-    (dev / "shm").mkdir()
-    (dev / "shm").chmod(0o1777)
+        os.symlink(f"/proc/self/{target}", f"{dev}/{name}")
+    os.mkdir(f"{dev}/shm")
+    os.chmod(f"{dev}/shm", 0o1777)
 
 
-def _fill_proc(proc: Path) -> None:
+def _fill_proc(proc: str) -> None:
     """Mount /proc with everything but processes read-only: the host's root owns it, who may be root here too."""
     flags = _NOSUID | _NODEV | _NOEXEC
-    _mount("proc", str(proc), "proc", flags)
+    _mount("proc", proc, "proc", flags)
     # Since Linux 6.14 this limits the processes of this pid namespace alone; before, it is a setting of the host.
     if tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2]) >= (6, 14):
         _write(f"{proc}/sys/kernel/pid_max", "1024")
-    for entry in proc.iterdir():
-        if not entry.name.isdigit() and not entry.is_symlink():
-            _mount(str(entry), str(entry), None, _BIND)
-            _mount(None, str(entry), None, _BIND | _REMOUNT | _RDONLY | flags)
+    for name in os.listdir(proc):
+        entry = f"{proc}/{name}"
+        if not name.isdigit() and not os.path.islink(entry):
+            _mount(entry, entry, None, _BIND)
+            _mount(None, entry, None, _BIND | _REMOUNT | _RDONLY | flags)
 
 
 def _change_root(root: str) -> None:
@@ -231,8 +251,8 @@ def _receive(control: socket.socket) -> tuple[int, Callable[[], int]] | None:
         if not chunk:
             return None
         body += chunk
-    request = json.loads(body)
-    return int(request["id"]), lambda: _start(request["argv"], request["env"], streams)
+    number, argv, env = marshal.loads(body)
+    return number, lambda: _start(argv, env, streams)
 
 
 def _start(argv: list[str], env: dict[str, str], streams: list[int]) -> int:
@@ -278,11 +298,19 @@ def _reap(control: socket.socket, running: dict[int, int]) -> None:
             _send(control, {"id": running.pop(pid), "exit": code if code >= 0 else 128 - code})
 
 
-def _send(control: socket.socket, answer: dict[str, object]) -> None:
+def _send(control: socket.socket, answer: dict[str, int | str]) -> None:
+    fields = ", ".join(f'"{name}": {_json(value)}' for name, value in answer.items())
     try:
-        control.sendall(json.dumps(answer).encode() + b"\n")
+        control.sendall(f"{{{fields}}}\n".encode())
     except OSError:
         os._exit(0)
+
+
+def _json(value: int | str) -> str:
+    """As JSON; what that would escape is a question mark in a text."""
+    if isinstance(value, str):
+        return "".join(['"', *(each if each.isprintable() and each not in '"\\' else "?" for each in value), '"'])
+    return str(value).lower()
 
 
 def _mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
@@ -296,4 +324,5 @@ def _check(result: int, what: str) -> None:
 
 
 if __name__ == "__main__":
-    main(socket.socket(fileno=int(sys.argv[1])), json.loads(sys.argv[2]))
+    pairs = (each.split("=") for each in sys.argv[2:])
+    main(socket.socket(fileno=int(sys.argv[1])), {name: int(value) for name, value in pairs})

@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import marshal
 import os
 import select
 import signal
@@ -22,6 +23,7 @@ from proctor.environment import EnvironmentFault
 from proctor.sandbox import Engine, NamespaceEngine, Sandbox, SandboxLimits, Shell, namespace_init
 from proctor.sandbox.docker_containers import OWNER_LABEL
 from proctor.sandbox.docker_engine import DockerEngine, DockerSandbox
+from proctor.sandbox.namespace_engine import options
 from proctor.sandbox.owner import Owner
 from tests.pace import slowly
 from tests.support import ROOT
@@ -383,11 +385,11 @@ def test_a_plain_user_may_have_a_namespace_sandbox_too() -> None:
     ours, theirs = socket.socketpair()
     ours.settimeout(slowly(20))
     with ours, theirs:
-        command = ["/usr/bin/python3", "-I", str(script), str(theirs.fileno()), LIMITS.model_dump_json()]
+        command = ["/usr/bin/python3", "-I", "-S", str(script), str(theirs.fileno()), *options(LIMITS)]
         with subprocess.Popen(command, pass_fds=[theirs.fileno()], user=65534, group=65534, extra_groups=[]) as init:
             theirs.close()
             assert json.loads(ours.recv(1000)) == {"ready": True}
-            body = json.dumps({"id": 0, "argv": ["/bin/bash", "-c", "touch /usr/x /tmp/y; id -u"], "env": {}}).encode()
+            body = marshal.dumps((0, ["/bin/bash", "-c", "touch /usr/x /tmp/y; id -u"], {}))
             read, write = os.pipe()
             socket.send_fds(ours, [len(body).to_bytes(4, "big")], [read, write])
             ours.sendall(body)
