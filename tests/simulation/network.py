@@ -197,11 +197,12 @@ class Client(HttpClient):
     def __init__(self, network: Network, onlooker: Onlooker) -> None:
         self._network, self._onlooker = network, onlooker
 
-    async def exchange(self, request: _Request, max_bytes: int) -> HttpReply:
+    async def exchange(self, request: _Request, max_bytes: int, deadline_s: float) -> HttpReply:
         asked, process = _asked(request), current()
         try:
             with self._onlooker.asking(process, asked):
-                reply = await self._network.ask(asked)
+                async with asyncio.timeout(deadline_s):
+                    reply = await self._network.ask(asked)
         except HttpFailure as error:
             raise type(error)(f"{request.where()}: {error}") from error
         self._onlooker.received(process, asked, reply)
