@@ -22,6 +22,7 @@ SIZES = ((5, 8), (50, 20), (200, 50), (500, 100))
 MAKESPAN_BUDGET = 1.05
 PUBLISHED = (27, 8)
 """Agents and tasks of AgentBench's table of results (arXiv 2308.03688, Table 3)."""
+QUICK_SHOP = (9, 4)
 
 
 class Problem:
@@ -90,7 +91,7 @@ def measure(quick: bool) -> Iterator[Figure]:
         for share in (1.0, 0.1):
             if agents * tasks * share >= agents:
                 yield from _size(agents, tasks, share, 100 if quick else 1000)
-    yield from _makespans(1 if quick else 8)
+    yield from _makespans(1, *QUICK_SHOP) if quick else _makespans(8, *PUBLISHED)
 
 
 def _size(agents: int, tasks: int, share: float, events: int) -> Iterator[Figure]:
@@ -261,16 +262,17 @@ def makespan(shop: Shop, policy: ByFlow | FirstCome) -> float:
         policy.release(pair)
 
 
-def _makespans(seeds: int) -> Iterator[Figure]:
+def _makespans(seeds: int, agents: int, tasks: int) -> Iterator[Figure]:
+    case = f"makespan, {agents} agents x {tasks} tasks"
     ratios: dict[str, list[float]] = {name: [] for name in POLICIES}
     for seed in range(seeds):
-        scene = shop(seed, *PUBLISHED)
+        scene = shop(seed, agents, tasks)
         for name, policy in POLICIES.items():
             ratios[name].append(makespan(scene, policy(scene)) / scene.bound())
     for name, values in ratios.items():
         budget = MAKESPAN_BUDGET if name == "flow" else None
-        yield figure(f"makespan, 27 agents x 8 tasks: {name}, median", median(values), "x bound", at_most=budget)
-        yield figure(f"makespan, 27 agents x 8 tasks: {name}, worst", max(values), "x bound")
+        yield figure(f"{case}: {name}, median", median(values), "x bound", at_most=budget)
+        yield figure(f"{case}: {name}, worst", max(values), "x bound")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ RATIO_BUDGET = 1.5
 
 def measure(quick: bool) -> Iterator[Figure]:
     """CPU of the client per turn, for each length of history, over HTTP and TLS."""
-    rounds, in_flight = (1, IN_FLIGHT // 4) if quick else (5, IN_FLIGHT)
+    rounds, in_flight = (1, IN_FLIGHT // 8) if quick else (5, IN_FLIGHT)
     turns = (2 if quick else 4) * in_flight * TURNS
     used: dict[tuple[str, int], list[float]] = {}
     with world() as plain, over_tls(plain) as secure:

@@ -49,7 +49,7 @@ FILTERS = (
     "cause=refused",
     "agent=agent-3&task=task-7&reason=completed&score=0.2..&sample=7",
 )
-TRIES, PAINTS = 5, 15
+TRIES, COMMAND_TRIES, PAINTS, QUICK_PAINTS = 5, 3, 15, 2
 CANDIDATES = 10
 """Pages of trials, the dearest in a first round, that are measured again."""
 FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
@@ -69,8 +69,8 @@ def measure(quick: bool) -> Iterator[Figure]:
         with asyncio.Runner() as runner:
             yield from _pages(runner, folder, store, sums_s, quick)
             yield from _weights(runner, folder)
-        yield from _commands(folder, sums_s)
-        yield from _server(folder)
+        yield from _commands(folder, sums_s, 1 if quick else COMMAND_TRIES)
+        yield from _server(folder, QUICK_PAINTS if quick else PAINTS)
         for command in ("--version", "--help"):
             yield figure(f"proctor {command}: packages of this imported", _imported(command), "", at_most=0)
 
@@ -115,19 +115,18 @@ def _weights(runner: asyncio.Runner, folder: Path) -> Iterator[Figure]:
     yield figure("files of CSS and JS of a page", sum(asset.address in text for asset in loaded), "", at_most=2)
 
 
-def _commands(folder: Path, sums_s: float) -> Iterator[Figure]:
+def _commands(folder: Path, sums_s: float, tries: int) -> Iterator[Figure]:
     run = str(folder / RUN)
     html = ["report", run, "--html", str(folder / "report.html")]
-    report_s, html_s = (_least(partial(_process_s, given), 3) for given in (["report", run], html))
+    report_s, html_s = (_least(partial(_process_s, given), tries) for given in (["report", run], html))
     yield figure("report", report_s / sums_s, "x sums")
     yield figure("report --html", html_s / report_s, "x report", at_most=3)
     sides = [f"{run}:{agent}" for agent in AGENTS[:2]]
-    yield figure(
-        "compare of two agents", _least(lambda: _process_s(["compare", *sides]), 3) / sums_s, "x sums", at_most=10
-    )
+    compared_s = _least(lambda: _process_s(["compare", *sides]), tries)
+    yield figure("compare of two agents", compared_s / sums_s, "x sums", at_most=10)
 
 
-def _server(folder: Path) -> Iterator[Figure]:
+def _server(folder: Path, times: int) -> Iterator[Figure]:
     """A real viewer: its memory after all pages, and what Chromium paints when."""
     with _viewer(folder) as (process, url):
         for path in (OVERVIEW, TRIALS, TRIAL, f"{TRIALS}?sort=-score", f"/runs/{WIDE}", "/"):
@@ -137,21 +136,20 @@ def _server(folder: Path) -> Iterator[Figure]:
         if program(CHROMIUM) is None:
             print(f"no {CHROMIUM} here; paints are left out", file=sys.stderr)
             return
-        paints = _paints(url)
+        paints = _paints(url, times)
     for name, path, most in (("overview, cached", OVERVIEW, 2), ("page of 100 trials", TRIALS, 6)):
         ratio = median(paints[path]) / median(paints[SMALLEST])
         yield figure(f"first contentful paint: {name}", ratio, "x smallest page", at_most=most)
 
 
-def _paints(url: str) -> dict[str, list[float]]:
+def _paints(url: str, times: int) -> dict[str, list[float]]:
     """Milliseconds from navigation to the first contentful paint, for each page in turns."""
     from tests.browser import chromium
 
     found: dict[str, list[float]] = {OVERVIEW: [], TRIALS: [], SMALLEST: []}
     with chromium() as browser:
         page = browser.new_page()
-        for times in itertools.chain(*itertools.repeat(found.items(), PAINTS)):
-            path, paints = times
+        for path, paints in itertools.chain(*itertools.repeat(found.items(), times)):
             page.goto(url + path)
             while (painted := page.evaluate(FIRST_PAINT)) is None:
                 page.wait_for_timeout(20)
