@@ -127,8 +127,7 @@ class _Writer:
 def attribute_words(node: etree._Element) -> str:
     """The words of an element's attributes, at most 20."""
     phrases: dict[str, None] = {}
-    for name in ATTRIBUTES:
-        value = (node.get(name) or "").lower()
+    for value in [value.lower() for name in ATTRIBUTES if (value := node.get(name))]:
         if value not in _MEANINGLESS and not value.startswith("http"):
             phrases[" ".join([word for word in value.split() if len(word) < _WORD_LENGTH][:_VALUE_WORDS])] = None
     return " ".join(" ".join(phrases).split()[:_WORDS])
