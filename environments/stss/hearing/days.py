@@ -27,7 +27,7 @@ _DATES = (
     (r"(?:the )?day after tomorrow|20\d\d-\d\d-\d\d|(?:february|feb\.?|march|january) \d{1,2}(?:st|nd|rd|th)?", 9),
 )
 _DENIED = re.compile(
-    r"\b(?:not|instead of|rather than|than|until|till|since|isn't|did say|you say|thought it was)(?: on| for)?\s*$",
+    r"\b(?:not|instead of|rather than|than|isn't|did say|you say|thought it was)(?: on| for)?\s*$",
     re.IGNORECASE,
 )
 _TODAY = r"today|tonight|this (?:very )?(?:morning|afternoon|evening|noon)"
@@ -41,4 +41,8 @@ def days(text: str, today: int) -> list[NumberSpan]:
         for match in re.finditer(rf"\b(?:{pattern})\b", text, re.IGNORECASE):
             if not any(span.start <= match.start() < span.end for span in found.values()):
                 found[match.start()] = NumberSpan(*match.span(), day)
-    return [found[start] for start in sorted(found) if not _DENIED.search(text[:start])]
+    return [found[start] for start in sorted(found) if not _denied(text[:start], found[start].value)]
+
+
+def _denied(lead: str, day: int) -> bool:
+    return bool(_DENIED.search(lead) or (day == OUT_OF_REACH and re.search(r"\b(?:until|till|since) $", lead)))

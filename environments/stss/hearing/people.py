@@ -35,7 +35,7 @@ _OUT = re.compile(
     r"|^'s (?:out|not|away|at|got|busy|late|behind|ill\b)",
     re.IGNORECASE,
 )
-_WHETHER = r"(?:will|is|does|can|would|are|do) [A-Z]\w+ .*(?:come|coming|be there|join|take part|play|help)"
+_WHETHER = r"(?:will|is|does|can|would) {}\b.*(?:come|coming|be there|join|take part|play|help)"
 _YES = re.compile(
     r"\W*(?:\w+\? )?(?:yes|yeah|aye|of course|sure|certainly|naturally|(?:he|she|they) (?:will|is|are|do))\b", re.I
 )
@@ -83,9 +83,9 @@ def _taking_part(text: str, situation: Situation) -> Iterator[str]:
     others = "|".join(re.escape(name.split()[0]) for name in situation.places.homes) or "$^"
     spans = _mentions(text, situation)
     out = people_out(text, situation)
-    told = _YES.match(text)
-    if told and within(_WHETHER, situation.question):
-        yield from people_named(situation.question, situation) - out
+    if _YES.match(text):
+        asked_of = people_named(situation.question, situation) - out
+        yield from (who for who in asked_of if within(_WHETHER.format(who.split()[0]), situation.question))
     member = ""
     last = -1
     for start, end, name in spans:

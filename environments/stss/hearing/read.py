@@ -8,6 +8,7 @@ from typing import NamedTuple
 from environments.stss.hearing.activities.activity import GUESS, GUESS_IN_ANSWER, SURE, Phrase, activity
 from environments.stss.hearing.activities.groups import content_words
 from environments.stss.hearing.activities.tokens import SlotSpan
+from environments.stss.hearing.clock_words import clock_times
 from environments.stss.hearing.days import days
 from environments.stss.hearing.people import people
 from environments.stss.hearing.refusals import invited, refuses
@@ -76,7 +77,9 @@ def recognise(text: str, situation: Situation) -> Recognised:
     text = plain(text[:MAX_CHARS])
     dated, place = days(text, situation.now // DAY), where(text, situation)
     clock = when(text, situation, dated[-1].value if dated else None)
-    changed = bool(dated or clock.spans or place.place)
+    asked = {time.minute for time in clock_times(situation.question)}
+    another = any(time.minute not in asked for time in clock_times(text))
+    changed = bool(dated or clock.start is not None or another or place.place)
     return Recognised(text, dated, clock, place, refuses(text, situation, changes=changed))
 
 

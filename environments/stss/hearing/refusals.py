@@ -26,7 +26,7 @@ _CALLED_OFF = "|".join(
         r"(?:don't|needn't|won't|doesn't|can't make) (?:\S+ ){0,6}?(?:after all|any ?more|any longer)",
         r"(?:i|we) (?:won't|shan't|will not) be (?:\w+ing|able)|no longer (?:need\w*|necessary|wanted)",
         r"there (?:won't be|will be no|'ll be no) (?!a single|any|reason|hurry|rush|need|charge|room)\w+",
-        r"there's no (?:\w+ ){1,2}(?:today|tonight|tomorrow|after all|any ?more)",
+        r"there's no (?!reason|hurry|rush|need|charge|fee|room|one|point|time|harm|music)\w+(?!.*\b(?:wo|c)ould you\b)",
         r"take (?:it |that )?back (?:my|the|what|about)|take back|forget (?:about|it|the|what)|never mind",
         r"(?:let's |just |actually,? |please )leave (?:it|that)(?= ?[,.;:!]|$)|stay (?:at home|by your)",
     )
@@ -41,7 +41,7 @@ _DECLINES = (
     r"(?:i|we|me)(?:'m| am)? (?:\w+ )?(?:can't|cannot|can not|couldn't|won't|shan't|not can|will not|must decline"
     r"|not able|(?:going to )?have to (?:decline|say no|pass))|not (?:this time|for me|my thing|today|tonight|tomorrow)"
     r"|(?:some other|another|next) time|some other (?:night|day|evening)|without me"
-    r"|(?:count|leave) me out|i wish i could"
+    r"|(?:count|leave) me out|i wish i could|would if i could"
     r"|(?:isn't|aren't) for me|i'd (?:better|rather) not|no,? thank|thank you kindly|unfortunately|out of the question"
 )
 """Words that decline whatever else is said."""
@@ -81,7 +81,7 @@ _OWN = re.compile(
 """Words that call off what is somebody's own, such as `my lesson is cancelled`."""
 _OFFER = (
     r"could we|can we|shall we|how about|what about|(?<!n't )(?<!cannot )make (?:it|that)|let's"
-    r"|let us|instead|might i|would (?:it|that) be|i could(?! not)(?= *[.,!]|$)|i could do|we could"
+    r"|let us|instead|might i|would (?:it|that) be|(?<!if )i could(?= *[.,!]|$)|i could do|we could"
     r"|can we say|rather (?:have|do)|then let us|would \w+ (?:in|at|do|work|suit)|better (?:at|in)"
 )
 _MOVED = (

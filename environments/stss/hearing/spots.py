@@ -11,12 +11,12 @@ from environments.stss.town.places import Mention, Places
 
 _KINDS = (
     ("store", "shop"),
-    ("inn", "pub", "bar", "tavern", "taproom"),
+    ("inn", "pub", "bar", "tavern", "taproom", "snug", "public house"),
     ("green", "lawn", "grass", "park", "meadow"),
     ("cafe", "café", "coffee shop", "coffee house"),
-    ("bakery", "baker's"),
+    ("bakery", "baker's", "bakehouse"),
     ("college", "campus"),
-    ("school",),
+    ("school", "classroom", "schoolroom", "schoolhouse", "schoolyard"),
     ("workshop",),
     ("library",),
     ("pharmacy", "chemist's"),

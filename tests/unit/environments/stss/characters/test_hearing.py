@@ -106,6 +106,7 @@ async def test_times_that_compete_are_asked_about() -> None:
     [
         ("Yes, she promised.", "Will Ada come?", {"Ada Birch"}),
         ("No, she's got bread to bake.", "Will Ada come?", set()),
+        ("Yes, gladly.", "Will you come swimming with Ada and me?", set()),
         ("No, Leo and Dev too.", "Is it just us?", {"Dev Anand", "Leo Rossi"}),
         ("Kiri won't be there, but Ada will.", "", {"Ada Birch"}),
         ("Hugo's up for it.", "", {"Hugo Martin"}),
@@ -133,6 +134,11 @@ async def test_the_time_of_something_else_is_not_taken_for_the_start(text: str) 
     assert "when would that be?" in reply
 
 
+def test_not_until_a_day_is_that_day() -> None:
+    assert heard("Not until tomorrow, at noon.").day == 1
+    assert heard("I'm away until Thursday.").day is None
+
+
 def test_the_latest_time_is_an_end() -> None:
     assert heard("Could you bring my glasses to the workshop no later than 15:00?").end == 15 * 60
 
@@ -145,6 +151,7 @@ def test_the_latest_time_is_an_end() -> None:
         ("Tomorrow I'm on the mainland all day.", "Would you help me with the shelves tomorrow?", True),
         ("I'm away until Thursday.", "Would you help me with the shelves tomorrow?", True),
         ("I've promised Ada to help in the bakery.", "Shall we go rowing at six?", True),
+        ("Tomorrow? I would if I could.", "Would you help me with the shelves tomorrow?", True),
         ("It'd be my pleasure.", "Would you help me with the shelves tomorrow?", False),
         ("Nothing I'd rather do.", "Would you help me with the shelves tomorrow?", False),
         ("I'm not very handy, but I'll do my best.", "Would you help me with the shelves tomorrow?", False),
