@@ -35,6 +35,7 @@ _OUT = re.compile(
     r"|^'s (?:out|not|away|at|got|busy|late|behind|ill\b)",
     re.IGNORECASE,
 )
+_AWAY = re.compile(r"^,?(?: can't| cannot| won't| isn't| is not| couldn't|'s (?:not|away|ill)\b)", re.IGNORECASE)
 _WHETHER = r"(?:will|is|does|can|would) {}\b.*(?:come|coming|be there|join|take part|play|help)"
 _YES = re.compile(
     r"\W*(?:\w+\? )?(?:yes|yeah|aye|of course|sure|certainly|naturally|(?:he|she|they) (?:will|is|are|do))\b", re.I
@@ -52,7 +53,7 @@ def people_out(text: str, situation: Situation) -> frozenset[str]:
     return frozenset(
         name
         for start, end, name in _mentions(text, situation)
-        if _OUT.match(text[end:]) or re.search(r"\bwithout $", text[:start], re.IGNORECASE)
+        if _AWAY.match(text[end:]) or re.search(r"\bwithout $", text[:start], re.IGNORECASE)
     )
 
 
@@ -82,7 +83,7 @@ def _taking_part(text: str, situation: Situation) -> Iterator[str]:
     asked = within(_WHO, situation.question)
     others = "|".join(re.escape(name.split()[0]) for name in situation.places.homes) or "$^"
     spans = _mentions(text, situation)
-    out = people_out(text, situation)
+    out = {name for _, end, name in spans if _OUT.match(text[end:])} | people_out(text, situation)
     if _YES.match(text):
         asked_of = people_named(situation.question, situation) - out
         yield from (who for who in asked_of if within(_WHETHER.format(who.split()[0]), situation.question))

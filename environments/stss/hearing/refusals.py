@@ -26,7 +26,7 @@ _CALLED_OFF = "|".join(
         r"(?:don't|needn't|won't|doesn't|can't make) (?:\S+ ){0,6}?(?:after all|any ?more|any longer)",
         r"(?:i|we) (?:won't|shan't|will not) be (?:\w+ing|able)|no longer (?:need\w*|necessary|wanted)",
         r"there (?:won't be|will be no|'ll be no) (?!a single|any|reason|hurry|rush|need|charge|room)\w+",
-        r"there's no (?!reason|hurry|rush|need|charge|fee|room|one|point|time|harm|music)\w+(?!.*\b(?:wo|c)ould you\b)",
+        r"there's no (?!reason|hurry|rush|need|charge|fee|room|one|point|time|harm|music)\w+(?!.*\b[wc]ould you\b)",
         r"take (?:it |that )?back (?:my|the|what|about)|take back|forget (?:about|it|the|what)|never mind",
         r"(?:let's |just |actually,? |please )leave (?:it|that)(?= ?[,.;:!]|$)|stay (?:at home|by your)",
     )

@@ -147,8 +147,8 @@ async def test_a_no_to_the_activity_is_no_yes_whatever_stands_before_it() -> Non
 
 @pytest.mark.parametrize("leave", ["Goodbye!", "Thank you, bye!", "See you!"])
 async def test_who_leaves_a_question_about_the_activity_open_keeps_what_was_agreed(leave: str) -> None:
-    assert commitments_text(await agreed(INVITED, "It's for the museum.")) == AGREED
-    assert commitments_text(await agreed(INVITED, "It's for the museum.", leave)) == AGREED
+    assert commitments_text(await agreed(INVITED, "It's about the sails and so on.")) == AGREED
+    assert commitments_text(await agreed(INVITED, "It's about the sails and so on.", leave)) == AGREED
 
 
 async def test_who_is_said_not_to_come_does_not_take_part() -> None:
