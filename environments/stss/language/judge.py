@@ -8,7 +8,8 @@ from environments.stss.characters.model import CharacterModel, UnreadableReply
 from environments.stss.dataset import ANY, SocialTask, SubGoal
 from environments.stss.hearing.read import read
 from environments.stss.hearing.slots import InvitationSlots, Situation, SpokenLine
-from environments.stss.language.dialogue import HALF_DAY, DialogueSlots, dialogue
+from environments.stss.language.dialogue import DialogueSlots, dialogue
+from environments.stss.language.spoken_times import HALF_DAY
 from environments.stss.town.clock import DAY, read_stamp
 from environments.stss.town.places import Places
 
@@ -75,13 +76,12 @@ class SlotJudge(Judge):
         found, goal = dialogue(lines, self._places, self._owned), task.task.goal[0]
         invited = _raised(goal, lines, found)
         exact = _exactly(found, goal)
-        somewhere = found.places or found.implied
-        named = any(_at(place, goal) for place in somewhere)
+        named = any(_at(spot.address, goal) for spot in found.spots)
         match task.category:
             case "public":
                 return invited, exact, named
             case "appointment":
-                return invited, exact and found.agreed, bool(somewhere) and found.agreed
+                return invited, exact and found.agreed, bool(found.spots) and found.agreed
             case "companions":
                 return invited, exact and found.agreed, named
             case "online":
@@ -94,13 +94,12 @@ class SlotJudge(Judge):
         mine = self._merged([line for line in lines if line.speaker == task.performer])
         slots = mine.or_else(self._merged([line for line in lines if line.speaker != task.performer]))
         legs = ((slots.activity, slots.place), (slots.then_activity, slots.then_place))
+        spots = [spot for spot in found.spots if mine.place is None or spot.speaker == task.performer]
         verdicts = []
         for number, goal in enumerate(task.task.goal):
             activity, place = legs[number] if number < len(legs) else (None, None)
-            elsewhere = place is not None and not _at(place, goal)
             spoken = _raised(goal if number == 0 else goal.model_copy(update={"alter_kwd": ()}), lines, found)
-            named = any(_at(each, goal) for each in found.places or found.implied)
-            there = _at(place, goal) or (spoken and not elsewhere and named)
+            there = _at(place, goal) if slots.then_place else any(_at(spot.address, goal) for spot in spots)
             verdicts += [_names(activity, goal) or spoken, there]
         return tuple(verdicts)
 
@@ -124,11 +123,14 @@ def _names(activity: str | None, goal: SubGoal) -> bool:
 
 
 def _exactly(found: DialogueSlots, goal: SubGoal) -> bool:
-    """Whether the talk comes to the goal's day and time: to day 2 and some time where the goal names none."""
+    """Whether the talk comes to the goal's day and time: to day 2 and some time where the goal names none.
+
+    Where no day was named, today is meant.
+    """
     if goal.start_time == ANY:
-        return found.day == 1 and found.start is not None
+        return 1 in found.days and bool(found.starts)
     day, start = divmod(read_stamp(goal.start_time), DAY)
-    return found.day == day and found.start is not None and (found.start - start) % HALF_DAY == 0
+    return day in (found.days or (0,)) and start % HALF_DAY in found.starts
 
 
 def _at(place: str | None, goal: SubGoal) -> bool:

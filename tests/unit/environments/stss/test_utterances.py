@@ -66,10 +66,12 @@ def test_a_line_is_labelled_in_the_form_of_the_page(line: Line) -> None:
     assert all(slots[name] is None for name in line["unsure"])
 
 
-@pytest.mark.parametrize("name", ["talks_development", "talks_test"])
-def test_the_talks_are_labelled_in_the_form_of_the_page(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "agreed", "failed"), [("talks_development", 30, 11), ("talks_practice", 70, 20), ("talks_test", 30, 11)]
+)
+def test_the_talks_are_labelled_in_the_form_of_the_page(name: str, agreed: int, failed: int) -> None:
     talks = half(name)
-    assert Counter(talk["agreed"] for talk in talks) == {True: 30, False: 11}
+    assert Counter(talk["agreed"] for talk in talks) == {True: agreed, False: failed}
     for talk in talks:
         assert talk["talk"][0][0] == talk["performer"]
         assert {who for who, _ in talk["talk"]} == {talk["performer"], talk["partner"]} <= PEOPLE, talk["id"]

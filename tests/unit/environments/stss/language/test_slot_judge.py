@@ -1,4 +1,4 @@
-"""The slot judge on whole talks as people hold them; rules are made with the development half alone."""
+"""The slot judge on whole talks as people hold them; no rule is made with the test half."""
 
 import json
 from typing import Any
@@ -16,8 +16,10 @@ TOWN = Data(SHIPPED).town
 BASES = {task.category: task for task in map(Stss().task, Stss().samples())}
 """The last shipped task of each category."""
 PERFORMER, GUEST = "Ada Birch", "Ben Osei"
-FLOORS = {"development": 28, "test": 15}
-"""Of 30 fully agreed talks. Measured: 30 and 17. Issue 21 wants 27 of the test half, which these rules do not reach."""
+FLOORS = {"development": 29, "practice": 68, "test": 24}
+"""Fully agreed talks judged right. Measured: 30 of 30, 70 of 70, 24 of 30; issue 21 wants 27 of the test half."""
+CEILINGS = {"development": 3, "practice": 3, "test": 6}
+"""Talks that fail but count as agreed. Measured: 2, 2 and at most 6 of 11, 20 and 11; 3, 14 and 6 before."""
 Labels = dict[str, Any]
 
 
@@ -70,15 +72,24 @@ async def test_natural_talks_are_judged_as_they_were_meant(half: str) -> None:
     assert await right(half) >= FLOORS[half]
 
 
-async def test_no_talk_of_the_development_half_that_fails_counts_as_agreed() -> None:
-    for talk in labelled("development"):
+@pytest.mark.parametrize("half", CEILINGS)
+def test_few_talks_that_fail_count_as_agreed(half: str) -> None:
+    failed = [talk for talk in labelled(half) if not talk["agreed"]]
+    said = [[SpokenLine(*said) for said in talk["talk"]] for talk in failed]
+    assert sum(dialogue(lines, TOWN.places, TOWN.owned).agreed for lines in said) <= CEILINGS[half]
+
+
+@pytest.mark.parametrize("half", ["development", "practice"])
+async def test_no_talk_that_fails_has_an_hour_that_was_agreed(half: str) -> None:
+    for talk in labelled(half):
         if not talk["agreed"] and talk["category"] in ("appointment", "companions"):
             assert not (await verdicts(talk, task_of(talk)))[1], talk["id"]
 
 
-async def test_a_goal_at_another_time_than_agreed_is_not_met() -> None:
+@pytest.mark.parametrize("half", ["development", "practice"])
+async def test_a_goal_at_another_time_than_agreed_is_not_met(half: str) -> None:
     """So that the floors are not reached by judging everything as met."""
-    for talk in labelled("development"):
+    for talk in labelled(half):
         if talk["agreed"] and talk["category"] in ("public", "online"):
             task = task_of(talk)
             (goal,) = task.task.goal
@@ -100,13 +111,19 @@ async def test_a_goal_at_another_time_than_agreed_is_not_met() -> None:
         (["Chess tomorrow at three?", "I'm sorry, leave me out this time.", "What a pity."], 3, False),
         (["Chess tomorrow at three?", "We'll see.", "Fine."], 3, False),
         (["Chess tomorrow at three?", "With pleasure!", "I can't wait."], 3, True),
+        (["Chess tomorrow at three?", "I close at five, so ten past.", "Bring the board."], 5 + 1 / 6, True),
+        (["Chess tomorrow at three?", "Three's when I sleep. Wait till half past?", "I'll let you snore."], 3.5, True),
+        (["Chess tomorrow at three?", "At three she sails.", "Quarter to four, then.", "Good."], 3.75, True),
+        (["Chess tomorrow at three?", "Three it is.", "I'll be reading until six before that."], 3, True),
+        (["Chess tomorrow at three?", "Lovely, but I'm at sea till dark.", "What a pity."], 3, False),
+        (["Chess tomorrow at three?", "Ask Dev, he likes losing.", "Okay."], 3, False),
+        (["Chess tomorrow at nineteen hundred?", "I'll set up the board."], 7, True),
     ],
 )
 def test_the_last_value_that_stands_is_what_was_agreed(said: list[str], start: float, agreed: bool) -> None:
     lines = [SpokenLine((PERFORMER, GUEST)[index % 2], text) for index, text in enumerate(said)]
     found = dialogue(lines, TOWN.places, TOWN.owned)
-    assert found.start is not None
-    assert (found.day, found.start % 720, found.agreed) == (1, start * 60, agreed)
+    assert (found.days[0], found.starts[0], found.agreed) == (1, round(start * 60), agreed)
 
 
 @pytest.mark.parametrize(
@@ -115,4 +132,4 @@ def test_the_last_value_that_stands_is_what_was_agreed(said: list[str], start: f
 )
 def test_a_place_may_be_told_by_whose_it_is(line: str, place: str) -> None:
     found = dialogue([SpokenLine(PERFORMER, line), SpokenLine(GUEST, "Good.")], TOWN.places, TOWN.owned)
-    assert place in (*found.places, *found.implied)
+    assert place in [spot.address for spot in found.spots]

@@ -1,0 +1,53 @@
+"""Places that a sentence of a talk names or points to: `at the green`, `here`, `my counter`, `at Hugo's`."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+
+from environments.stss.hearing.slots import Situation
+from environments.stss.hearing.spots import where
+
+_THING = (
+    r"(?:attic|back room|barrels?|bar|bench|boat|cellar|chairs?|class(?:room)?|counter|cupboard|desk|door(?:step)?|"
+    r"fire(?:side|place)?|floor|flat|garden|gate|hall|hearth|home|house|kitchen|ladder|loft|mantelpiece|office|oven|"
+    r"parlour|place|porch|pub|queue|roof|room|seat|shed|shel(?:f|ves)|shop|shutters?|sill|sofa|stairs|step|store|stove|"
+    r"study|table|till|wall|window|workshop|workbench|yard)"
+)
+_INTO = r"(?:over|by|in|round|along|up|down|back)"
+_SPEAKERS = re.compile(
+    rf"\b(?:my|our|the) (?:\w+ )?{_THING}\b|\b(?:mine|(?:to|with|from|see|visit|join) (?:me|us)|here|in there|"
+    r"at home|i (?:sell|open|close|shut|serve))\b|"
+    r"\b(?:you|please) (?:\w+ )?(?:bring|carry|take|come|drop|look|pop|stop|call|visit)\b",
+    re.IGNORECASE,
+)
+"""Words for the speaker's own place."""
+_LISTENERS = re.compile(
+    rf"\byour (?:\w+ )?{_THING}\b|\b(?:yours|(?:to|with|from|see|visit) you)\b|"
+    rf"\bi(?:'ll|'d|'m| could| can| shall| might)? (?:be |just )?(?:com|look|drop|carry|bring|pop|stop|call)\w* "
+    rf"(?:\w+ ){{0,4}}{_INTO}\b",
+    re.IGNORECASE,
+)
+_SOMEBODYS = re.compile(
+    rf"\b([A-Z]\w+)(?:'s| is lending me the| has lent me the| (?:has|keeps) (?:\w+ ){{0,4}}{_THING})"
+)
+
+
+def pointed_to(sentence: str, situation: Situation, owned: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Addresses of the places that a sentence may mean; `owned`: the sectors that belong to each person."""
+    yield from (spot.address for spot in where(sentence, situation).mentions)
+    for word, sector in _last_words(tuple(situation.places.sectors)).items():
+        if re.search(rf"\b{re.escape(word)}\b", sentence, re.IGNORECASE):
+            yield sector
+    if _SPEAKERS.search(sentence):
+        yield from owned.get(situation.speaker, ())
+    if _LISTENERS.search(sentence):
+        yield from owned.get(situation.listener, ())
+    for found in _SOMEBODYS.finditer(sentence):
+        yield from next((sectors for name, sectors in owned.items() if name.split()[0] == found[1]), ())
+
+
+@lru_cache(maxsize=8)
+def _last_words(sectors: tuple[str, ...]) -> Mapping[str, str]:
+    """Sector by the last word of its name, where no other has the same."""
+    words = [sector.lower().split()[-1] for sector in sectors]
+    return {word: sector for word, sector in zip(words, sectors, strict=True) if words.count(word) == 1}
