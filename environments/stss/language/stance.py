@@ -149,8 +149,8 @@ def refuses(sentence: str, names: Collection[str], *, answered: bool) -> bool:
 
 
 def withdraws(sentence: str) -> bool:
-    """Whether a sentence takes back what was agreed."""
-    return within(_WITHDRAWS, sentence) or (calls_off(sentence) and not _NONE_OF.match(sentence))
+    """Whether a sentence takes back what was agreed; whatever it names counts as that."""
+    return within(_WITHDRAWS, sentence) or (calls_off(sentence, agreed=sentence) and not _NONE_OF.match(sentence))
 
 
 def hinders(sentence: str) -> bool:
