@@ -164,7 +164,7 @@ def talks(half: Half) -> list[TalkedUtterance]:
 
 @pytest.mark.parametrize(
     ("half", "understood", "asked", "silent"),
-    [("development", 0.87, 0.95, 0.01), ("test", 0.63, 0.81, 0.039), ("fresh", 0.64, 0.76, 0.073)],
+    [("development", 0.87, 0.95, 0.01), ("test", 0.67, 0.81, 0.039), ("fresh", 0.64, 0.78, 0.034)],
 )
 def test_the_rules_understand_no_less_than_they_did(half: Half, understood: float, asked: float, silent: float) -> None:
     """`asked`: understood or asked about. The aims are 0.9 and 0.02 on the test half; raise these with the rules."""
