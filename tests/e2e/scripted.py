@@ -87,7 +87,11 @@ class ScriptedEndpoint:
     def _answer(self) -> bytes | None:
         if self.always is not False:
             return None if self.always is True else self.always
-        return self.bad.pop(0) if self.bad else reply(200, GOOD)
+        return self.bad.pop(0) if self.bad else self._good()
+
+    def _good(self) -> bytes:
+        """The reply to the latest request, once nothing bad is left to say."""
+        return reply(200, GOOD)
 
 
 @contextlib.contextmanager

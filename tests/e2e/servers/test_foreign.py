@@ -25,7 +25,7 @@ PLANS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 class Model(ScriptedEndpoint):
     """The agent of the captured run behind an endpoint."""
 
-    def _answer(self) -> bytes:
+    def _good(self) -> bytes:
         from proctor.types import Message
 
         sent = self.requests[-1]["messages"]
