@@ -21,10 +21,9 @@ from eval_client.preflight import PreflightError, check_plan
 from eval_client.run_request import RunRequest, Watcher
 from eval_client.run_results import PlanError, Run, RunInterrupted
 from eval_client.servers.server_process import ServerProcessError
-from eval_client.store.connection import StoreError, reason
+from eval_client.store.connection import Fenced, StoreError, reason
 from eval_client.store.records import Manifest
 from eval_client.store.run_folders import find_run
-from eval_client.store.shards import Fenced
 from proctor import registry
 from proctor.agent_function import AgentFunction, FunctionAgent, FunctionCaller
 from proctor.config.task import TaskDefinition

@@ -25,8 +25,7 @@ from eval_client.run_request import RunRequest
 from eval_client.servers import metrics_address
 from eval_client.servers.server_process import ServerProcessError
 from eval_client.steps import say_step
-from eval_client.store.connection import retry_until_available
-from eval_client.store.shards import Fenced
+from eval_client.store.connection import Fenced, retry_until_available
 from proctor import event_loop
 from task_server.wire.errors import TaskServerError
 

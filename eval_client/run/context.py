@@ -14,10 +14,10 @@ from eval_client.core.spend import Spend, Tokens
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan.plan import Plan
 from eval_client.run.runner import Runner
+from eval_client.store.connection import Fenced
 from eval_client.store.journal import Journal
 from eval_client.store.member import Member
 from eval_client.store.records import PairTotals
-from eval_client.store.shards import Fenced
 from eval_client.store.store import Store
 from eval_client.trial.command import CommandAgents
 from eval_client.trial.player import TrialPlayer

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from eval_client.core.flow import Pair
+from eval_client.store.connection import hold_live
 from eval_client.store.records import Trial
-from eval_client.store.shards import hold_live
 from eval_client.store.tables import FREE, SETTLED, trial_table
 
 _COLUMNS = [trial_table.c[name] for name in Trial.model_fields]

@@ -1,4 +1,4 @@
-"""Connects to stores by URL, classifies their errors, and lists their runs."""
+"""Connects to stores by URL, classifies their errors, holds a client's fence, and lists runs."""
 
 import asyncio
 import atexit
@@ -14,7 +14,7 @@ from urllib.parse import quote
 import sqlalchemy as sa
 
 from eval_client.store import wal
-from eval_client.store.tables import run_table
+from eval_client.store.tables import LIVE, run_table, shard_table
 from proctor.observability.redaction import remember
 
 Answer = TypeVar("Answer")
@@ -29,6 +29,8 @@ FORBIDDEN = (1044, 1142, 1143)
 """MariaDB's and MySQL's error codes for access denied to a database, a table or a column."""
 IDLE_IN_TRANSACTION = "25P03"
 """PostgreSQL's code for a connection that it closed because it was idle in a transaction for too long."""
+_MINE = shard_table.c.run == sa.bindparam("b_run"), shard_table.c.shard == sa.bindparam("b_shard")
+_HOLD = shard_table.update().where(*_MINE, shard_table.c.state == LIVE).values(state=LIVE)
 _engines = weakref.WeakSet[sa.Engine]()
 """Those of this process that are still in use."""
 
@@ -43,6 +45,10 @@ class RunOver(StoreError):
 
 class RunExists(StoreError):
     """A new run can't be created: one of that name exists."""
+
+
+class Fenced(Exception):
+    """Another client has taken over this client's trials; this client's writes are rejected."""
 
 
 def connect(url: str) -> sa.Engine:
@@ -112,6 +118,14 @@ def _adapt_to_read_only(path: str, arguments: list[str], options: dict[str, Any]
             f"{path}: its newest commits are in {path}-wal, which SQLite can't read in a read-only folder; "
             "copy the run's folder to a writable place, and name the copy"
         )
+
+
+def hold_live(connection: sa.Connection, run: str, shard: int) -> None:
+    """Keep the shard live until this transaction ends. Raises Fenced where it has been ended."""
+    if connection.execute(_HOLD, {"b_run": run, "b_shard": shard}).rowcount != 1:
+        if connection.execute(sa.select(run_table.c.id).where(run_table.c.id == run)).first() is None:
+            raise StoreError(f"run {run!r} is no longer in its store, which was replaced; restore it, then resume")
+        raise Fenced("another client has taken this run over, or has declared this one lost after missing heartbeats")
 
 
 def is_writable(path: str) -> bool:

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from eval_client.metrics import JournalMetrics
-from eval_client.store.connection import StoreError, damaged, is_damage, is_transient, reason
+from eval_client.store.connection import Fenced, StoreError, damaged, hold_live, is_damage, is_transient, reason
 from eval_client.store.records import Trial, Turn, now_text, reply_row
-from eval_client.store.shards import Fenced, hold_live
 from eval_client.store.store import Store
 from eval_client.store.tables import SETTLED, attempt_table, live_table, reply_table, trial_table, turn_table
 from proctor.llm.kept_replies import KeptReply

@@ -11,8 +11,7 @@ import sqlalchemy as sa
 
 from eval_client.core.failure_detector import BEAT_S, LEASE_S, FailureDetector
 from eval_client.store import lock, shards
-from eval_client.store.connection import RunOver, StoreError, is_transient
-from eval_client.store.shards import Fenced
+from eval_client.store.connection import Fenced, RunOver, StoreError, is_transient
 from eval_client.store.store import Store
 
 log = logging.getLogger(__name__)

@@ -14,30 +14,24 @@ from pydantic import Field
 
 from eval_client.core.limits.shares import EndpointLevel, ShardState
 from eval_client.core.spend import Tokens
-from eval_client.store.connection import RunOver, StoreError
-from eval_client.store.tables import FREE, live_table, run_table, shard_table, trial_table
+from eval_client.store.connection import RunOver, StoreError, hold_live
+from eval_client.store.tables import FREE, LEFT, LIVE, LOST, live_table, run_table, shard_table, trial_table
 from proctor.types import Value
 
 ONLY_POSTGRESQL = "only PostgreSQL supports several clients of one run; start it with --store postgresql+psycopg://..."
 OVER = ("finished", "incomplete")
 """States of a run that is over."""
-LIVE, LOST, LEFT = "live", "lost", "left"
 
 _OF_RUN = shard_table.c.run == sa.bindparam("b_run")
 _LIVE_OF_RUN = sa.and_(_OF_RUN, shard_table.c.state == LIVE)
 _LIVE_ONE = sa.and_(_LIVE_OF_RUN, shard_table.c.shard == sa.bindparam("b_shard"))
 # What every client executes every few seconds is built once: building a statement costs more than executing it.
-_HOLD = shard_table.update().where(_LIVE_ONE).values(state=LIVE)
 _BEAT = shard_table.update().where(_LIVE_ONE).values(beats=shard_table.c.beats + 1)
 _BEATS = sa.select(shard_table.c.shard, shard_table.c.beats).where(_LIVE_OF_RUN)
 _TOUCH = run_table.update().where(run_table.c.id == sa.bindparam("b_run")).values(fence=run_table.c.fence)
 _LEVELS = sa.select(run_table.c.levels).where(run_table.c.id == sa.bindparam("b_run")).with_for_update()
 _STANDINGS = sa.select(shard_table.c.shard, shard_table.c.state, shard_table.c.standing).where(_OF_RUN)
 _PUBLISH = shard_table.update().where(_LIVE_ONE).values(standing=sa.bindparam("b_standing"))
-
-
-class Fenced(Exception):
-    """Another client has taken over this client's trials; this client's writes are rejected."""
 
 
 class Levels(Value):
@@ -64,14 +58,6 @@ def several_may_work(engine: sa.Engine) -> bool:
 
 def _is(run: str, shard: int) -> sa.ColumnElement[bool]:
     return sa.and_(shard_table.c.run == run, shard_table.c.shard == shard)
-
-
-def hold_live(connection: sa.Connection, run: str, shard: int) -> None:
-    """Keep the shard live until this transaction ends. Raises Fenced where it has been ended."""
-    if connection.execute(_HOLD, {"b_run": run, "b_shard": shard}).rowcount != 1:
-        if connection.execute(sa.select(run_table.c.id).where(run_table.c.id == run)).first() is None:
-            raise StoreError(f"run {run!r} is no longer in its store, which was replaced; restore it, then resume")
-        raise Fenced("another client has taken this run over, or has declared this one lost after missing heartbeats")
 
 
 def take_over(engine: sa.Engine, run: str) -> int:

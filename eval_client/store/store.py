@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from eval_client.core.spend import Tokens
 from eval_client.store import shards, wal
-from eval_client.store.connection import RunExists, StoreError, is_transient, is_writable
+from eval_client.store.connection import RunExists, StoreError, hold_live, is_transient, is_writable
 from eval_client.store.migration import existing_columns, migrate
 from eval_client.store.records import DIVERGED, RETRIED, Manifest, PairCopy, Trial, Turn, kept_reply, now_text
 from eval_client.store.results import Results, token_sums, tokens_of
@@ -157,7 +157,7 @@ class Store(Results):
         """Store the run's state; with `shard`, only while that shard is live. Raises Fenced."""
         with self.engine.begin() as connection:
             if shard is not None:
-                shards.hold_live(connection, self.run, shard)
+                hold_live(connection, self.run, shard)
             connection.execute(run_table.update().where(run_table.c.id == self.run).values(state=state))
 
     def take_over(self) -> int:
@@ -172,7 +172,7 @@ class Store(Results):
         t = trial_table.c
         ids = iter(sorted(trials))
         with self.engine.begin() as connection:
-            shards.hold_live(connection, self.run, shard)
+            hold_live(connection, self.run, shard)
             free = trial_table.update().where(t.run == self.run, t.score.is_(None), t.holder == FREE)
             connection.execute(free.values(holder=SETTLED))
             while batch := list(islice(ids, ROWS_AT_ONCE)):

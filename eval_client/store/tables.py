@@ -12,6 +12,8 @@ TIME = sa.String(32)
 """A moment in UTC, as ISO 8601 text."""
 FREE, SETTLED = 0, -1
 """Values of `holder` that are no shard's number: unclaimed; has its final row until the run is resumed."""
+LIVE, LOST, LEFT = "live", "lost", "left"
+"""The states of a shard: its client plays; it was ended by another client; it was ended by its own."""
 
 UTF8 = {"mysql_charset": "utf8mb4", "mariadb_charset": "utf8mb4"}
 """The character set of our tables, independent of the server's default."""

@@ -359,7 +359,7 @@ BUGS = (
     ),
     Bug(
         "a client that was taken for lost goes on writing",
-        "eval_client/store/shards.py",
+        "eval_client/store/connection.py",
         '    if connection.execute(_HOLD, {"b_run": run, "b_shard": shard}).rowcount != 1:',
         '    if connection.execute(_HOLD, {"b_run": run, "b_shard": shard}).rowcount > 1:',
         "faults/test_shards.py::taken_for_lost",

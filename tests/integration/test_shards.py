@@ -13,12 +13,12 @@ import sqlalchemy as sa
 from eval_client.core.limits.shares import Quota, ShardState
 from eval_client.core.spend import Tokens
 from eval_client.store import claims, lock, member, shards
-from eval_client.store.connection import RunOver, StoreError, connect, is_transient
+from eval_client.store.connection import Fenced, RunOver, StoreError, connect, is_transient
 from eval_client.store.journal import Cost, Journal
 from eval_client.store.lock import is_worked_on
 from eval_client.store.member import membership
 from eval_client.store.records import Manifest, Trial
-from eval_client.store.shards import Fenced, Levels, ShardSnapshot
+from eval_client.store.shards import Levels, ShardSnapshot
 from eval_client.store.store import Store
 from proctor.types import Finish, FinishReason
 from tests.database_servers import postgresql

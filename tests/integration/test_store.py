@@ -20,11 +20,10 @@ from eval_client.plan.plan import Plan
 from eval_client.preflight import PlannedTrials
 from eval_client.store import claims, lock
 from eval_client.store import journal as journal_module
-from eval_client.store.connection import StoreError, connect, runs, sqlite_url
+from eval_client.store.connection import Fenced, StoreError, connect, runs, sqlite_url
 from eval_client.store.journal import Cost, Journal, JournalClosed, WriteRefused
 from eval_client.store.lock import is_worked_on, sole_client
 from eval_client.store.records import Manifest, TaskRecord, Trial, Turn
-from eval_client.store.shards import Fenced
 from eval_client.store.store import Store
 from eval_client.store.tables import SETTLED, attempt_table, trial_table, turn_table
 from proctor.types import Action, Finish, FinishReason, Message, Observation

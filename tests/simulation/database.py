@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from eval_client.core.failure_detector import BEAT_S
 from eval_client.store.journal import Operation
 from eval_client.store.member import ShardMember
-from eval_client.store.shards import LIVE
 from eval_client.store.store import Store
+from eval_client.store.tables import LIVE
 from tests.simulation.disk import Disk, Health
 from tests.simulation.loop import NOBODY, Process, State, current
 

@@ -10,8 +10,8 @@ from enum import Enum
 
 import sqlalchemy as sa
 
+from eval_client.store.connection import Fenced
 from eval_client.store.journal import MAX_GROUP, RETRY_S, Journal, JournalClosed, Operation, _resolve, _Write
-from eval_client.store.shards import Fenced
 from eval_client.store.store import Store
 from eval_client.store.tables import metadata
 

@@ -19,8 +19,8 @@ from eval_client.plan.plan import trial_seed
 from eval_client.preflight import PlannedTrials, PreflightError
 from eval_client.run.context import RunContext
 from eval_client.run_request import RunRequest
-from eval_client.store.connection import StoreError
-from eval_client.store.shards import OVER, Fenced
+from eval_client.store.connection import Fenced, StoreError
+from eval_client.store.shards import OVER
 from eval_client.store.store import Store
 from proctor.http.auth import Access
 from task_server.controller.controller import Controller

@@ -10,7 +10,7 @@ from eval_client.core.limits.rates import Rates, Slot
 from eval_client.core.spend import Price, RunLimits, Spend, Tokens
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan.plan import Plan
-from eval_client.store.shards import Fenced
+from eval_client.store.connection import Fenced
 from proctor.types import Message
 from tests.pace import slowly
 

@@ -10,7 +10,7 @@ from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.journal import Cost, Journal
 from eval_client.store.records import Manifest, Trial
 from eval_client.store.store import Store
-from eval_client.store.tables import shard_table
+from eval_client.store.tables import LOST, shard_table
 from eval_client.view.live import LiveRuns
 from proctor.types import Finish, FinishReason
 
@@ -152,5 +152,5 @@ async def test_a_run_whose_clients_are_all_lost_is_not_under_way(store: Store, c
     shard = store.take_over()
     await publish(store, shard, view().model_dump_json())
     with store.engine.begin() as connection:
-        connection.execute(shard_table.update().values(state=shards.LOST))
+        connection.execute(shard_table.update().values(state=LOST))
     assert LiveRuns(clock).look(store).view is None
