@@ -107,11 +107,11 @@ def _purpose(name: str) -> str:
 
 
 def _head(rounds: int, load: float) -> str:
-    manner = f"Medians over {rounds} rounds; written by `make bench`."
+    counted = "One round" if rounds == 1 else f"Medians over {rounds} rounds"
     machine = f"{_processor()}, {os.cpu_count()} cores, {_memory_gb():.0f} GB; {platform.system()} {platform.release()}"
     packages = ", ".join(f"{name} {found}" for name, found in _versions())
     return (
-        f"# What the benchmarks measured\n\n{manner}\n\n"
+        f"# What the benchmarks measured\n\n{counted}; written by `make bench`.\n\n"
         f"- {datetime.datetime.now(datetime.UTC):%Y-%m-%d}, load average at the start {load:.1f}\n"
         f"- {machine}\n- Python {platform.python_version()}, {packages}\n\n"
         "CPU is that of the process named, by the kernel's accounts; wall times and rates depend on whatever else the\n"
