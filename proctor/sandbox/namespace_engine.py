@@ -9,57 +9,40 @@ import json
 import marshal
 import os
 import socket
-import sys
-from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 from proctor.environment import EnvironmentFault
 from proctor.sandbox.base import ENVIRONMENT, Engine, Process, Sandbox, SandboxLimits, within
+from proctor.sandbox.namespace_server import NamespaceServer
 
-_INIT = Path(__file__).with_name("namespace_init.py")
 _START_S = 20.0
 _CLOSE_S = 10.0
 _WRITE_S = 30.0
 _CHUNK = 1 << 16
 
 
-def options(limits: SandboxLimits) -> list[str]:
-    """The limits that the kernel holds here, as arguments of the init process: `disk_mb=2048`."""
-    names = {"disk_mb", "processes", "file_mb", "memory_mb", "max_age_s"}
-    return [f"{name}={value}" for name, value in limits.model_dump(include=names).items()]
-
-
 class NamespaceEngine(Engine):
     """Sandboxes in namespaces of this kernel; an image name is ignored, the host's own programs are used."""
 
     def __init__(self, limits: SandboxLimits) -> None:
-        self._limits = limits
+        self._server = NamespaceServer(limits)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        async with self.sandbox():  # fails at once where this kernel does not allow it
-            pass
-        yield
+        try:
+            async with self.sandbox():  # fails at once where this kernel does not allow it
+                pass
+            yield
+        finally:
+            await self._server.close()
 
     async def create(self, image: str | None = None) -> Sandbox:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            try:
-                init = await asyncio.create_subprocess_exec(
-                    *(sys.executable, "-I", "-S", str(_INIT), str(theirs.fileno()), *options(self._limits)),
-                    pass_fds=(theirs.fileno(),),
-                    stdin=DEVNULL,
-                    stdout=DEVNULL,
-                    stderr=PIPE,
-                    env={},
-                )
-            except OSError as error:
-                ours.close()
-                raise EnvironmentFault(f"namespace sandbox: {error}") from error
-        box = NamespaceSandbox(ours, init)
+        try:
+            box = NamespaceSandbox(await self._server.fork())
+        except OSError as error:
+            raise EnvironmentFault(f"namespace sandbox: {error}") from error
         try:
             await box.wait_until_ready()
         except BaseException:
@@ -69,11 +52,11 @@ class NamespaceEngine(Engine):
 
 
 class NamespaceSandbox(Sandbox):
-    """The init process of one sandbox, and the requests in progress to it."""
+    """The socket to one sandbox's first process, and the requests in progress to it."""
 
-    def __init__(self, control: socket.socket, init: asyncio.subprocess.Process) -> None:
+    def __init__(self, control: socket.socket) -> None:
         control.setblocking(False)
-        self._control, self._init = control, init
+        self._control = control
         self._sending = asyncio.Lock()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._started: dict[int, asyncio.Future[None]] = {}
@@ -116,10 +99,14 @@ class NamespaceSandbox(Sandbox):
     async def _close(self) -> None:
         for process in self._processes:
             process.close()
-        self._listening.cancel()
-        self._control.close()
-        async with within(_CLOSE_S, "ending a namespace sandbox"):
-            await self._init.communicate()
+        with suppress(OSError):
+            self._control.shutdown(socket.SHUT_WR)
+        try:
+            async with within(_CLOSE_S, "ending a namespace sandbox"):
+                await asyncio.wait({self._listening})
+        finally:
+            self._listening.cancel()
+            self._control.close()
 
     async def _ask(self, request: tuple[int, list[str], dict[str, str]], streams: list[int]) -> None:
         body = marshal.dumps(request)
@@ -132,7 +119,7 @@ class NamespaceSandbox(Sandbox):
                 raise EnvironmentFault(f"namespace sandbox: it has ended: {error}") from error
 
     async def _listen(self) -> None:
-        """Complete the futures that the answers are for; at the end fail all that are pending."""
+        """Complete the futures that the answers are for; when the whole sandbox has ended, fail those left."""
         loop = asyncio.get_running_loop()
         text = b""
         with suppress(OSError):

@@ -6,7 +6,6 @@ import json
 import marshal
 import os
 import select
-import signal
 import socket
 import subprocess
 import sys
@@ -17,13 +16,15 @@ from pathlib import Path
 
 import docker
 import docker.errors
+import psutil
 import pytest
 
 from proctor.environment import EnvironmentFault
-from proctor.sandbox import Engine, NamespaceEngine, Sandbox, SandboxLimits, Shell, namespace_init
+from proctor.namespaces.server import COMMAND
+from proctor.sandbox import Engine, NamespaceEngine, Sandbox, SandboxLimits, Shell
 from proctor.sandbox.docker_containers import OWNER_LABEL
 from proctor.sandbox.docker_engine import DockerEngine, DockerSandbox
-from proctor.sandbox.namespace_engine import options
+from proctor.sandbox.namespace_server import options
 from proctor.sandbox.owner import Owner
 from tests.pace import slowly
 from tests.support import ROOT
@@ -327,23 +328,25 @@ async def test_closing_twice_is_fine_and_a_closed_sandbox_is_a_fault(engine: Eng
 
 async def test_a_namespace_sandbox_dies_with_its_worker() -> None:
     code = (
-        "import asyncio, proctor.sandbox as s\n"
+        "import asyncio, psutil, proctor.sandbox as s\n"
         "async def main():\n"
         "    engine = s.NamespaceEngine(s.SandboxLimits())\n"
         "    box = await engine.create()\n"
-        "    print(box._init.pid, flush=True)\n"
+        "    print(*(process.pid for process in psutil.Process().children(recursive=True)), flush=True)\n"
         "    await s.Shell(box).execute('sleep 100', limit_s=100)\n"
         "asyncio.run(main())\n"
     )
     async with entered(NamespaceEngine(LIMITS)):
         worker = start_worker(code)
         assert worker.stdout is not None
-        init = os.pidfd_open(int(worker.stdout.readline()))
+        processes = [os.pidfd_open(int(pid)) for pid in worker.stdout.readline().split()]
+        assert len(processes) == 3, "the server, the sandbox's process outside of its namespaces, and its first inside"
         worker.kill()
         worker.wait()
         worker.stdout.close()
-        assert select.select([init], [], [], slowly(20))[0], "the sandbox outlived its worker"
-        os.close(init)
+        for process in processes:
+            assert select.select([process], [], [], slowly(20))[0], "the sandbox outlived its worker"
+            os.close(process)
 
 
 async def test_commands_can_be_interrupted_where_the_worker_was_started_deaf_to_signals() -> None:
@@ -364,30 +367,66 @@ async def test_commands_can_be_interrupted_where_the_worker_was_started_deaf_to_
         assert done.stdout == "True False\n"
 
 
+def server() -> psutil.Process:
+    """The process that the sandboxes of this one are forked from."""
+    (found,) = [child for child in psutil.Process().children() if COMMAND[3] in child.cmdline()]
+    return found
+
+
+def first_processes() -> list[psutil.Process]:
+    """Those of the living sandboxes of this process."""
+    return [inside for outside in server().children() for inside in outside.children()]
+
+
 async def test_a_namespace_sandbox_that_dies_is_a_fault_at_once() -> None:
     async with entered(NamespaceEngine(LIMITS)) as engine, asyncio.timeout(slowly(20)), engine.sandbox() as box:
         shell = Shell(box)
         await shell.execute("true")
-        init: int = box._init.pid  # type: ignore[attr-defined]
-        os.kill(int(Path(f"/proc/{init}/task/{init}/children").read_text().split()[0]), signal.SIGKILL)
+        (first,) = first_processes()
+        first.kill()
         with pytest.raises(EnvironmentFault, match="namespace sandbox"):
             await shell.execute("sleep 100")
 
 
+async def test_sandboxes_outlive_the_process_that_forked_them_and_another_is_started() -> None:
+    async with entered(NamespaceEngine(LIMITS)) as engine, engine.sandbox() as before:
+        killed = server()
+        killed.kill()
+        await asyncio.to_thread(killed.wait)
+        while True:
+            with suppress(EnvironmentFault):  # until asyncio has noticed
+                async with engine.sandbox() as after:
+                    assert await output(after, "echo on") == "on\n"
+                    break
+        assert await output(before, "echo on") == "on\n"
+
+
+async def test_python_starts_once_for_all_namespace_sandboxes() -> None:
+    async with entered(NamespaceEngine(LIMITS)) as engine, engine.sandbox() as one, engine.sandbox() as other:
+        assert await output(one, "echo on") == await output(other, "echo on")
+        assert len(first_processes()) == 2
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_a_plain_user_may_have_a_namespace_sandbox_too() -> None:
-    script = Path(namespace_init.__file__)
     allowed = subprocess.run(
-        ["/usr/bin/python3", "-c", f"open({str(script)!r})"], user=65534, group=65534, extra_groups=[], check=False
+        ["/usr/bin/python3", "-c", f"open({str(ROOT / 'proctor/namespaces/server.py')!r})"],
+        user=65534,
+        group=65534,
+        extra_groups=[],
+        check=False,
     )
     if allowed.returncode != 0:
         pytest.skip("the user nobody has no Python that may read the checkout")
-    ours, theirs = socket.socketpair()
+    requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours, control = socket.socketpair()
     ours.settimeout(slowly(20))
-    with ours, theirs:
-        command = ["/usr/bin/python3", "-I", "-S", str(script), str(theirs.fileno()), *options(LIMITS)]
-        with subprocess.Popen(command, pass_fds=[theirs.fileno()], user=65534, group=65534, extra_groups=[]) as init:
+    with requests, theirs, ours, control:
+        command = ["/usr/bin/python3", *COMMAND, str(theirs.fileno()), *options(LIMITS)]
+        with subprocess.Popen(command, pass_fds=[theirs.fileno()], user=65534, group=65534, extra_groups=[]) as forking:
             theirs.close()
+            socket.send_fds(requests, [b"1"], [control.fileno()])
+            control.close()
             assert json.loads(ours.recv(1000)) == {"ready": True}
             body = marshal.dumps((0, ["/bin/bash", "-c", "touch /usr/x /tmp/y; id -u"], {}))
             read, write = os.pipe()
@@ -396,8 +435,8 @@ def test_a_plain_user_may_have_a_namespace_sandbox_too() -> None:
             os.close(write)
             with os.fdopen(read) as printed:
                 assert printed.read().splitlines()[-1] == "0"
-            ours.close()
-            init.wait(20)
+            requests.close()
+            forking.wait(20)
 
 
 # The Docker engine
