@@ -38,13 +38,15 @@ def refuses_time(text: str) -> bool:
     return _NO.search(text) is not None
 
 
-def is_on_after_all(before: InvitationSlots, latest: InvitationSlots, text: str) -> bool:
-    """Whether the answer to `So it won't take place?` says that it does: in words, or by naming when, where or what."""
+def is_on_after_all(latest: InvitationSlots, text: str, *, asked: bool) -> bool:
+    """Whether the answer to `So it won't take place?` says that it does: in words, or by naming when, where or what.
+
+    `asked`: whether it was also asked what, where or when.
+    """
     if within(_ON, text):
         return True
     named = (latest.place, latest.day, latest.start, latest.activity)
-    asked_what = before.activity is None
-    return not (asked_what or latest.negated or begins_with_yes(text)) and named != (None, None, None, None)
+    return not (asked or latest.negated or begins_with_yes(text)) and named != (None, None, None, None)
 
 
 def amended(before: InvitationSlots, latest: InvitationSlots, text: str) -> InvitationSlots:

@@ -16,8 +16,9 @@ from environments.stss.characters.corrections import (
 )
 from environments.stss.characters.driver import Context
 from environments.stss.characters.obstacles import nearest_free, obstacle, wanted_commitments
+from environments.stss.characters.own_words import asked_for, asked_who, own_invitation
 from environments.stss.characters.read_back import HOUR
-from environments.stss.characters.remarks import begins_with_yes, confirms, corrects, halts, what_counts
+from environments.stss.characters.remarks import begins_with_yes, confirms, corrects, halts, settles, what_counts
 from environments.stss.characters.routine import Habits, habits
 from environments.stss.hearing.activities.activity import SURE
 from environments.stss.hearing.people import people, people_named, people_out
@@ -97,7 +98,7 @@ def negotiate(context: Context, places: Places, home: str, heard: int = 0, stanc
         if line.speaker == context.partner:
             situation = Situation(places, context.now, line.speaker, context.persona.name, context.lines[:index])
             turn = _Turn(line.text, situation, context, home)
-            stance = _with_people(stance, _after(stance, turn), turn)
+            stance = _with_people(stance, _asked_again(_after(stance, turn), turn), turn)
     return stance
 
 
@@ -110,7 +111,7 @@ def _after(before: Stance, turn: _Turn) -> Stance:
     if before.move == "confirm_refusal":
         return _after_refusal(before, latest, turn)
     if latest.negated or _declines(before, latest, text, situation):
-        return _refused(before, latest)
+        return _refused(before, latest, turn)
     if before.move == "propose" and _takes_up(text, latest, before):
         return _taken_up(before, turn)
     if before.move == "confirm_activity" and latest.activity is None and confirms(turn.text):
@@ -129,7 +130,7 @@ def _after_agreement(before: Stance, turn: _Turn) -> Stance:
     answers = "?" in turn.situation.question and not before.asks_about_people
     text = turn.text if answers else what_counts(turn.text, before.slots, turn.situation)
     if calls_off(text, before.slots.activity or "") or (declines(turn.text) and not begins_with_yes(turn.text)):
-        return _refused(before, InvitationSlots(people=people(turn.text, turn.situation)))
+        return _refused(before, InvitationSlots(people=people(turn.text, turn.situation)), turn)
     latest = read(text, turn.situation)._replace(people=people(turn.text, turn.situation), negated=False)
     slots = corrected(before.slots, latest, text, turn.situation)
     return _changed(before, slots, turn, text, may_rename=answers and within("what", turn.situation.question))
@@ -137,15 +138,22 @@ def _after_agreement(before: Stance, turn: _Turn) -> Stance:
 
 def _after_refusal(before: Stance, latest: InvitationSlots, turn: _Turn) -> Stance:
     """The stance after the answer to whether something won't take place."""
-    if is_on_after_all(before.slots, latest, turn.text):
+    if is_on_after_all(latest, turn.text, asked=bool(before.missing)):
         return _changed(before, amended(before.slots, latest, turn.text), turn, turn.text)
-    return _refused(before, latest)._replace(move="called_off")
+    return _refused(before, latest, turn)._replace(move="called_off")
 
 
-def _refused(before: Stance, latest: InvitationSlots) -> Stance:
-    """The question whether what was talked of, or what was named just now, won't take place."""
+def _refused(before: Stance, latest: InvitationSlots, turn: _Turn) -> Stance:
+    """The question whether what was talked of, or what was named just now, won't take place, and which that is."""
     known = before.slots._replace(people=before.slots.people | latest.people)
-    return before._replace(move="confirm_refusal", slots=known if known.activity else known.merged(latest))
+    slots = known if known.activity else known.merged(own_invitation(turn.situation)).merged(latest)
+    return before._replace(move="confirm_refusal", slots=slots, missing=_missing_of_refusal(slots))
+
+
+def _missing_of_refusal(slots: InvitationSlots) -> tuple[str, ...]:
+    """What it takes to tell what won't take place: its name; where neither day nor time is known, place and time."""
+    unknown = _missing(slots) if slots.day is None and slots.start is None else ()
+    return unknown if slots.activity else ("activity", *unknown[1:])
 
 
 def _changed(before: Stance, slots: InvitationSlots, turn: _Turn, text: str, *, may_rename: bool = False) -> Stance:
@@ -183,13 +191,17 @@ def _with_activity(slots: InvitationSlots, activity: str) -> InvitationSlots:
 
 
 def _unchanged(before: Stance, text: str) -> Stance:
-    """The stance to a text that changes nothing of what was read back: settled, unless it denies or asks."""
+    """The stance to a text that changes nothing of what was read back: settled, unless it denies or asks.
+
+    One that is neither a yes nor a leave has it read back once more, since it may have called it off.
+    """
     in_vain = before.in_vain + 1
     if before.move == "ask_what_is_wrong" and not (begins_with_yes(text) or text.startswith("Nothing")):
         return before._replace(in_vain=in_vain)
     if halts(text) and not before.asks_about_people:
         return before._replace(move="ask_what_is_wrong", in_vain=in_vain)
-    if text.rstrip().endswith("?"):
+    plain = settles(text) or before.in_vain or before.asks_about_people
+    if text.rstrip().endswith("?") or not plain:
         return before._replace(move="accept", in_vain=in_vain)
     return before._replace(move="settled")
 
@@ -221,6 +233,12 @@ def _without_activity(before: Stance, base: Stance, turn: _Turn) -> Stance:
     return base if empty else base._replace(move="ask", missing=_missing(base.slots))
 
 
+def _asked_again(after: Stance, turn: _Turn) -> Stance:
+    """The stance with the character's own question for place or time once more, where nothing was heard in answer."""
+    missing = tuple(name for name in _missing(after.slots) if name in asked_for(turn.situation))
+    return after._replace(move="ask", missing=missing) if after.move == "chat" and missing else after
+
+
 def _missing(slots: InvitationSlots) -> tuple[str, ...]:
     """The slots without which nothing is agreed, in the order in which they are asked for."""
     known = {"activity": slots.activity, "place": slots.place or (slots.online or None), "start": slots.start}
@@ -234,7 +252,11 @@ def _with_people(before: Stance, after: Stance, turn: _Turn) -> Stance:
         after = after._replace(slots=after.slots._replace(people=after.slots.people | come))
     told = people_named(turn.text, turn.situation) - people_out(turn.text, turn.situation)
     unclear = (before.unclear | told) - after.named - after.slots.people
-    if not unclear or after.move not in ("ask", "confirm_activity", "accept", "decline"):
+    who = asked_who(turn.text, turn.situation) and not before.asks_about_people
+    if after.move == "chat" and who and not after.slots.people:
+        after = after._replace(move="ask", missing=())
+    asks = unclear or (who and not after.slots.people)
+    if not asks or after.move not in ("ask", "confirm_activity", "accept", "decline"):
         return after._replace(unclear=unclear, asks_about_people=False)
     return after._replace(named=after.named | unclear, unclear=frozenset(), asks_about_people=True)
 

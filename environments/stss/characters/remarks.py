@@ -14,6 +14,7 @@ _ASSENT = (
     r"of course|that's (?:right|it)|right|no problem"
 )
 _LEAVE = r"thank you|thanks|thank|see you|bye|goodbye"
+_LEAVES = rf"{_LEAVE}|take care|look(?:ing)? forward|can't wait|it's a (?:date|deal)|agreed"
 _OPENING = re.compile(
     rf"\W*(?:(?:{_ASSENT}|{NO}|thank you|thanks|bye|goodbye|oh|ah|well|and|but|so|then|sorry|actually|wait|hm+)\b\W*)*",
     re.I,
@@ -54,6 +55,11 @@ _AFTER_PLACE = re.compile(
 def begins_with_yes(text: str) -> bool:
     """Whether a text begins as one that agrees or takes leave."""
     return _SETTLES.match(text) is not None
+
+
+def settles(text: str) -> bool:
+    """Whether a text agrees or takes leave."""
+    return begins_with_yes(text) or within(_LEAVES, text)
 
 
 def confirms(text: str) -> bool:

@@ -99,27 +99,38 @@ class RuleDriver(Driver):
                 return f"{_echo(heard)}You mean: {stance.guess}?{more}{_who(stance)}", False
             case "ask":
                 but = "Gladly, but" if stance.slots.day in (None, 0, 1) else f"I am sorry, {NOT_A_DAY} And"
-                return f"{_echo(heard)}{but} {_question(stance.missing)}?{_who(stance)}", False
+                question = f"{but} {_question(stance.missing)}?" if stance.missing else "Gladly."
+                return f"{_echo(heard)}{question}{_who(stance)}", False
             case "chat":
                 return _small_talk(context, turn)
 
 
 def _echo(heard: str) -> str:
     """What was heard, as a question before the answer to it."""
-    return f"{heard[0].upper()}{heard[1:]}? " if heard else ""
+    return f"{_sentence(heard)}? " if heard else ""
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
 
 
 def _refusal(stance: Stance, heard: str) -> str:
     """The question whether something won't take place, or what it is."""
     if stance.slots.activity is not None:
-        return f"So {heard} won't take place?"
-    return f"{_echo(heard)}What is it that won't take place?"
+        more = f" {_sentence(listed(_asked(stance.missing)))} would it have been?" if stance.missing else ""
+        return f"So {heard} won't take place?{more}"
+    more = listed(["What is it that won't take place", *_asked(stance.missing[1:])])
+    return f"{_echo(heard)}{more}?"
 
 
 def _question(missing: Sequence[str]) -> str:
     """The question for all slots that are missing."""
-    asked = listed([_QUESTIONS[name] for name in missing])
+    asked = listed(_asked(missing))
     return asked if "activity" in missing else f"{asked} would that be"
+
+
+def _asked(missing: Sequence[str]) -> list[str]:
+    return [_QUESTIONS[name] for name in missing]
 
 
 def _assumed(stance: Stance, context: Context) -> str:
@@ -134,6 +145,8 @@ def _who(stance: Stance) -> str:
     if not stance.asks_about_people:
         return ""
     names = sorted(stance.named - stance.slots.people)
+    if not names:
+        return " Who else takes part?"
     return f" {'Does' if len(names) == 1 else 'Do'} {listed(names)} take part too?"
 
 

@@ -7,7 +7,7 @@ from functools import cache
 from environments.stss.hearing.slots import Situation
 from environments.stss.hearing.words import within
 
-_WHO = (
+WHO = (
     r"who|who's|who'd|who else|how many (?:of us|people|will|are)|anyone i know|anybody i know|all alone|alone|"
     r"the other two|company|(?:just|only) (?:us|the two of us|you and me)"
 )
@@ -80,7 +80,7 @@ def _naming(name: str) -> re.Pattern[str]:
 
 
 def _taking_part(text: str, situation: Situation) -> Iterator[str]:
-    asked = within(_WHO, situation.question)
+    asked = within(WHO, situation.question)
     others = "|".join(re.escape(name.split()[0]) for name in situation.places.homes) or "$^"
     spans = _mentions(text, situation)
     out = {name for _, end, name in spans if _OUT.match(text[end:])} | people_out(text, situation)

@@ -15,7 +15,7 @@ from environments.stss.hearing.refusals import invited, refuses
 from environments.stss.hearing.slots import MAX_CHARS, InvitationSlots, NumberSpan, Situation
 from environments.stss.hearing.spots import Where, where
 from environments.stss.hearing.times import When, when
-from environments.stss.hearing.words import BEGINS, is_empty, plain, within
+from environments.stss.hearing.words import BEGINS, is_empty, plain, sentences, within
 from environments.stss.town.clock import DAY
 from environments.stss.town.places import Mention
 
@@ -130,7 +130,7 @@ def named_in_answer(text: str, situation: Situation) -> Phrase | None:
     """The likeliest activity in an answer to the question for it: in a sentence without day, time and place if any."""
     if told := framed(text, situation):
         return told
-    found = [recognise(sentence, situation) for sentence in re.split(r"(?<=[.!?;])\s+", text)]
+    found = [recognise(sentence, situation) for sentence in sentences(text)]
     phrases = [_at_least(GUESS_IN_ANSWER, each, situation) for each in found if not each.spans]
     named = [phrase for phrase in phrases if phrase]
     return max(named, key=lambda phrase: phrase.likelihood) if named else likely_activity(text, situation)

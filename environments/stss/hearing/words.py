@@ -81,6 +81,11 @@ def plain(text: str) -> str:
     return " ".join(_RANGE.sub(r"\1 to \2", _FILLERS.sub(" ", straight)).split())
 
 
+def sentences(text: str) -> list[str]:
+    """The sentences of a text."""
+    return re.split(r"(?<=[.!?;])\s+", text)
+
+
 def within(pattern: str, text: str) -> bool:
     """Whether words of a pattern occur in a text; case does not matter."""
     return re.search(rf"(?:(?<!\w)|(?='))(?:{pattern})(?!\w)", text, re.IGNORECASE) is not None

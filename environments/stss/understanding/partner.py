@@ -86,8 +86,8 @@ class PolitePartner:
 
     def _refuses(self, reply: PlayedReply) -> PoliteAnswer:
         if states("negated", True, reply):
-            told = self._answers(reply) if self.wanted["activity"] else []
-            return PoliteAnswer(" ".join(["Yes, I'm sorry.", *told]).strip())
+            told = [self._tell(name) for name in SLOTS if name in asks(reply) and self.wanted[name] is not None]
+            return PoliteAnswer(" ".join(["Yes, I'm sorry.", *filter(None, told)]))
         refusal = self._tell("negated")
         return PoliteAnswer(refusal or "Goodbye!", leaves=not refusal)
 

@@ -49,13 +49,12 @@ def outcome(said: Slots, heard: Slots, reply: PlayedReply) -> Outcome:
 def asks(reply: PlayedReply) -> frozenset[str]:
     """The slots that a reply asks about."""
     stance, found = reply.stance, frozenset[str]()
-    if stance.move in ("ask", "confirm_activity"):
+    if stance.move in ("ask", "confirm_activity", "confirm_refusal"):
         found |= {*stance.missing, *(_TIME if "start" in stance.missing else ())}
     if stance.asks_about_people:
         found |= {"people"}
-    unknown = stance.move == "confirm_refusal" and stance.slots.activity is None
     names_none = stance.move == "confirm_activity" or (stance.move == "chat" and not reply.end)
-    return found | {"activity"} if unknown or names_none else found
+    return found | {"activity"} if names_none else found
 
 
 def states(name: str, heard: Slot, reply: PlayedReply) -> bool:
