@@ -2,7 +2,7 @@
 
 import re
 
-from environments.stss.characters.remarks import begins_with_yes, corrects
+from environments.stss.characters.remarks import begins_with_yes, corrects, denies
 from environments.stss.hearing.activities.activity import Phrase
 from environments.stss.hearing.activities.groups import content_words
 from environments.stss.hearing.people import people, people_named
@@ -19,6 +19,7 @@ _NO = re.compile(
     r"i have (?:an?|to)|i must)\b",
     re.IGNORECASE,
 )
+_ONLY = r"(?:nobody|no one) else|(?:just|only) (?:us|you and|the two of us)"
 _MORE = r"also|another|one more|besides|a second|something else|as well"
 _ON = (
     r"(?:it|that|we|everything)(?:'s| is| are|'re)?(?: still| all| definitely)? (?:on|going ahead|goes ahead)|"
@@ -54,7 +55,14 @@ def amended(before: InvitationSlots, latest: InvitationSlots, text: str) -> Invi
     slots = before.merged(latest)
     if latest.online and latest.place is None and not before.online:
         slots = slots._replace(place=None)
+    slots = slots._replace(people=_people(before, latest, text))
     return _renamed(slots, latest) if corrects(text) else slots
+
+
+def _people(before: InvitationSlots, latest: InvitationSlots, text: str) -> frozenset[str]:
+    """Those who take part after a text: others come besides, but for a text that says that it is only they."""
+    only = within(_ONLY, text) or (latest.people and denies(text) and not within("too|also|as well", text))
+    return latest.people if only else before.people | latest.people
 
 
 def corrected(before: InvitationSlots, latest: InvitationSlots, text: str, situation: Situation) -> InvitationSlots:

@@ -1,6 +1,6 @@
 """How a rule-driven character negotiates an invitation: a function of the talk so far, without state."""
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from environments.stss.characters.corrections import (
     agrees,
@@ -8,20 +8,21 @@ from environments.stss.characters.corrections import (
     as_answer,
     corrected,
     is_on_after_all,
-    not_coming,
     other_activity,
     refuses_time,
     second_invitation,
     without_denied,
 )
+from environments.stss.characters.doubts import missing_of_refusal, with_doubts
 from environments.stss.characters.driver import Context
 from environments.stss.characters.obstacles import nearest_free, obstacle, wanted_commitments
-from environments.stss.characters.own_words import asked_for, asked_who, own_invitation
+from environments.stss.characters.own_words import asked_for, own_invitation
 from environments.stss.characters.read_back import HOUR
 from environments.stss.characters.remarks import begins_with_yes, confirms, corrects, halts, settles, what_counts
 from environments.stss.characters.routine import Habits, habits
+from environments.stss.characters.stance import BEGINNING, Stance, missing_slots
 from environments.stss.hearing.activities.activity import SURE
-from environments.stss.hearing.people import people, people_named, people_out
+from environments.stss.hearing.people import people
 from environments.stss.hearing.read import framed, likely_activity, named_in_answer, read, recognise
 from environments.stss.hearing.refusals import calls_off, declines
 from environments.stss.hearing.slots import InvitationSlots, Situation
@@ -30,57 +31,12 @@ from environments.stss.town.clock import DAY
 from environments.stss.town.places import Places
 from environments.stss.town.schedule import Commitment
 
-Move = Literal[
-    "chat",
-    "ask",
-    "confirm_activity",
-    "propose",
-    "decline",
-    "accept",
-    "settled",
-    "ask_what_is_wrong",
-    "confirm_refusal",
-    "called_off",
-]
 USUAL = 15 * HOUR
 """The time of day to propose if the partner names none."""
 NOT_A_DAY = "I can plan for today and tomorrow only. Would one of the two do?"
 """What stands against a day that is not simulated."""
 PATIENCE = 3
 """Number of texts of the partner that tell nothing new, after which a character ends a talk without an agreement."""
-
-
-class Stance(NamedTuple):
-    """A character's next move after the lines so far."""
-
-    move: Move
-    slots: InvitationSlots
-    commitments: tuple[Commitment, ...] = ()
-    """The commitments that it agrees to (accept, settled) or proposes (propose)."""
-    why: str = ""
-    """The obstacle, as an utterance (propose, decline)."""
-    missing: tuple[str, ...] = ()
-    """The slots that it asks for (ask, confirm_activity), of activity, place and start."""
-    guess: str = ""
-    """The activity that it asks whether it is meant (confirm_activity)."""
-    named: frozenset[str] = frozenset()
-    """Those of whom it asks, or has asked, whether they take part."""
-    unclear: frozenset[str] = frozenset()
-    """Those of whom it will ask that once there is something to ask about."""
-    asks_about_people: bool = False
-    in_vain: int = 0
-    """Number of texts so far that told nothing new."""
-    earlier: tuple[Commitment, ...] = ()
-    """The commitments of an earlier invitation in the same talk."""
-
-    @property
-    def kept(self) -> tuple[Commitment, ...]:
-        """The commitments that hold if the talk ends here."""
-        agreed = self.move in ("accept", "settled", "confirm_activity")
-        return (*self.earlier, *self.commitments) if agreed else self.earlier
-
-
-BEGINNING = Stance("chat", InvitationSlots())
 
 
 class _Turn(NamedTuple):
@@ -98,7 +54,7 @@ def negotiate(context: Context, places: Places, home: str, heard: int = 0, stanc
         if line.speaker == context.partner:
             situation = Situation(places, context.now, line.speaker, context.persona.name, context.lines[:index])
             turn = _Turn(line.text, situation, context, home)
-            stance = _with_people(stance, _asked_again(_after(stance, turn), turn), turn)
+            stance = with_doubts(stance, _after(stance, turn), turn.text, turn.situation)
     return stance
 
 
@@ -146,14 +102,10 @@ def _after_refusal(before: Stance, latest: InvitationSlots, turn: _Turn) -> Stan
 def _refused(before: Stance, latest: InvitationSlots, turn: _Turn) -> Stance:
     """The question whether what was talked of, or what was named just now, won't take place, and which that is."""
     known = before.slots._replace(people=before.slots.people | latest.people)
-    slots = known if known.activity else known.merged(own_invitation(turn.situation)).merged(latest)
-    return before._replace(move="confirm_refusal", slots=slots, missing=_missing_of_refusal(slots))
-
-
-def _missing_of_refusal(slots: InvitationSlots) -> tuple[str, ...]:
-    """What it takes to tell what won't take place: its name; where neither day nor time is known, place and time."""
-    unknown = _missing(slots) if slots.day is None and slots.start is None else ()
-    return unknown if slots.activity else ("activity", *unknown[1:])
+    if not known.activity:
+        known = known.merged(own_invitation(turn.situation) or InvitationSlots()).merged(latest)
+    sure = calls_off(turn.text, known.activity or "") or declines(turn.text)
+    return before._replace(move="confirm_refusal", slots=known, missing=missing_of_refusal(known, sure=sure))
 
 
 def _changed(before: Stance, slots: InvitationSlots, turn: _Turn, text: str, *, may_rename: bool = False) -> Stance:
@@ -165,7 +117,7 @@ def _changed(before: Stance, slots: InvitationSlots, turn: _Turn, text: str, *, 
         return _next(before, _with_activity(slots, other.words), turn)
     if other and other.words != before.guess:
         kept = before.commitments if agreed else ()
-        asks = before._replace(move="confirm_activity", slots=slots, guess=other.words, missing=_missing(slots))
+        asks = before._replace(move="confirm_activity", slots=slots, guess=other.words, missing=missing_slots(slots))
         return asks._replace(commitments=kept)
     return _unchanged(before, turn.text) if agreed and slots == before.slots else _next(before, slots, turn)
 
@@ -182,7 +134,7 @@ def _declines(before: Stance, latest: InvitationSlots, text: str, situation: Sit
         unnamed = same and (latest.place, latest.day, latest.end) == (None, None, None)
         return unnamed and refuses_time(text) and framed(text, situation) is None
     named = (latest.place, latest.start, latest.end)
-    asked = before.move in ("ask", "decline") and named == (None, None, None)
+    asked = before.move in ("ask", "confirm_activity", "decline", "confirm_consent") and named == (None, None, None)
     return asked and declines(text) and not begins_with_yes(text)
 
 
@@ -213,8 +165,8 @@ def _next(before: Stance, slots: InvitationSlots, turn: _Turn) -> Stance:
     context = turn.context._replace(commitments=(*turn.context.commitments, *before.earlier))
     if slots.activity is None:
         return _without_activity(before, base, turn)
-    missing, own = _missing(slots), habits(turn.context.persona, turn.situation.places)
-    if before.move == "ask" and missing == ("start",) == before.missing:
+    missing, own = missing_slots(slots), habits(turn.context.persona, turn.situation.places)
+    if before.move == "ask" and missing == ("start",) == before.missing and "start" in asked_for(turn.situation):
         return _suggest(base, context, own, turn.home)
     return base._replace(move="ask", missing=missing) if missing else _weigh(base, context, own, turn.home)
 
@@ -227,38 +179,10 @@ def _without_activity(before: Stance, base: Stance, turn: _Turn) -> Stance:
     if found and found.likelihood >= SURE:
         return _next(before, _with_activity(base.slots, found.words), turn)
     if found and found.words != before.guess:
-        return base._replace(move="confirm_activity", guess=found.words, missing=_missing(base.slots)[1:])
+        return base._replace(move="confirm_activity", guess=found.words, missing=missing_slots(base.slots)[1:])
     named = recognise(turn.text, turn.situation).spans
     empty = base.slots == InvitationSlots() and before.move == "chat" and not named
-    return base if empty else base._replace(move="ask", missing=_missing(base.slots))
-
-
-def _asked_again(after: Stance, turn: _Turn) -> Stance:
-    """The stance with the character's own question for place or time once more, where nothing was heard in answer."""
-    missing = tuple(name for name in _missing(after.slots) if name in asked_for(turn.situation))
-    return after._replace(move="ask", missing=missing) if after.move == "chat" and missing else after
-
-
-def _missing(slots: InvitationSlots) -> tuple[str, ...]:
-    """The slots without which nothing is agreed, in the order in which they are asked for."""
-    known = {"activity": slots.activity, "place": slots.place or (slots.online or None), "start": slots.start}
-    return tuple(name for name, value in known.items() if value is None)
-
-
-def _with_people(before: Stance, after: Stance, turn: _Turn) -> Stance:
-    """The stance with the question whether those who were named take part, once for each of them."""
-    if before.asks_about_people and agrees(turn.text):
-        come = before.named - not_coming(turn.text, turn.situation)
-        after = after._replace(slots=after.slots._replace(people=after.slots.people | come))
-    told = people_named(turn.text, turn.situation) - people_out(turn.text, turn.situation)
-    unclear = (before.unclear | told) - after.named - after.slots.people
-    who = asked_who(turn.text, turn.situation) and not before.asks_about_people
-    if after.move == "chat" and who and not after.slots.people:
-        after = after._replace(move="ask", missing=())
-    asks = unclear or (who and not after.slots.people)
-    if not asks or after.move not in ("ask", "confirm_activity", "accept", "decline"):
-        return after._replace(unclear=unclear, asks_about_people=False)
-    return after._replace(named=after.named | unclear, unclear=frozenset(), asks_about_people=True)
+    return base if empty else base._replace(move="ask", missing=missing_slots(base.slots))
 
 
 def _takes_up(text: str, latest: InvitationSlots, proposed: Stance) -> bool:

@@ -15,10 +15,10 @@ _NOBODY = (
 )
 
 
-def own_invitation(situation: Situation) -> InvitationSlots:
-    """What the character has invited to, if the text is an answer to that."""
+def own_invitation(situation: Situation) -> InvitationSlots | None:
+    """What the character has invited to; None if the text is no answer to that."""
     if not invited(situation):
-        return InvitationSlots()
+        return None
     asked = situation._replace(speaker=situation.listener, listener=situation.speaker, before=())
     return read(situation.question, asked)._replace(negated=False)
 

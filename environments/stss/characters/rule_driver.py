@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from environments.stss.characters.driver import SIDE_LIMIT, Context, Driver
-from environments.stss.characters.negotiation import BEGINNING, NOT_A_DAY, PATIENCE, Stance, negotiate
+from environments.stss.characters.negotiation import NOT_A_DAY, PATIENCE, negotiate
 from environments.stss.characters.read_back import heard_text, listed
 from environments.stss.characters.routine import chance, day_plan
+from environments.stss.characters.stance import BEGINNING, Stance
 from environments.stss.dataset import Town, home_of
 from environments.stss.hearing.read import WHAT_FOR
 from environments.stss.town.clock import DAY, time_text
@@ -84,6 +85,8 @@ class RuleDriver(Driver):
                 return "See you then!", True
             case "ask_what_is_wrong":
                 return "I am sorry, what did I get wrong?", False
+            case "confirm_consent":
+                return f"So {heard or 'it'} will take place?", False
             case "propose":
                 start = time_text(stance.commitments[0].start)
                 return f"{_echo(heard)}I am sorry, {stance.why}. How about {start} instead?", False
@@ -96,13 +99,14 @@ class RuleDriver(Driver):
                 return "Another time, then!", True
             case "confirm_activity":
                 more = f" And {_question(stance.missing)}?" if stance.missing else ""
-                return f"{_echo(heard)}You mean: {stance.guess}?{more}{_who(stance)}", False
+                return f"{_echo(heard)}You mean: {stance.guess}?{more}{_who(stance)}{_off(stance)}", False
             case "ask":
                 but = "Gladly, but" if stance.slots.day in (None, 0, 1) else f"I am sorry, {NOT_A_DAY} And"
                 question = f"{but} {_question(stance.missing)}?" if stance.missing else "Gladly."
                 return f"{_echo(heard)}{question}{_who(stance)}", False
             case "chat":
-                return _small_talk(context, turn)
+                said, end = _small_talk(context, turn)
+                return (said, end) if end else (f"{said}{_off(stance)}", end)
 
 
 def _echo(heard: str) -> str:
@@ -111,14 +115,16 @@ def _echo(heard: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}"
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _refusal(stance: Stance, heard: str) -> str:
     """The question whether something won't take place, or what it is."""
     if stance.slots.activity is not None:
-        more = f" {_sentence(listed(_asked(stance.missing)))} would it have been?" if stance.missing else ""
-        return f"So {heard} won't take place?{more}"
+        more = listed(_asked(stance.missing)) if stance.missing else ""
+        known = stance.slots.day is not None or stance.slots.start is not None
+        question = f" Or {more} will it be instead?" if known else f" {_sentence(more)} would it have been?"
+        return f"So {heard} won't take place?{question if more else ''}"
     more = listed(["What is it that won't take place", *_asked(stance.missing[1:])])
     return f"{_echo(heard)}{more}?"
 
@@ -148,6 +154,11 @@ def _who(stance: Stance) -> str:
     if not names:
         return " Who else takes part?"
     return f" {'Does' if len(names) == 1 else 'Do'} {listed(names)} take part too?"
+
+
+def _off(stance: Stance) -> str:
+    """The question whether something is called off."""
+    return " Or is something called off?" if stance.doubts else ""
 
 
 def _small_talk(context: Context, turn: int) -> tuple[str, bool]:

@@ -40,7 +40,11 @@ _WHETHER = r"(?:will|is|does|can|would) {}\b.*(?:come|coming|be there|join|take 
 _YES = re.compile(
     r"\W*(?:\w+\? )?(?:yes|yeah|aye|of course|sure|certainly|naturally|(?:he|she|they) (?:will|is|are|do))\b", re.I
 )
-_POSSESSIVE = re.compile(r"'s\b(?! (?:coming|joining|bringing|in\b|playing|up for))")
+_POSSESSIVE = re.compile(
+    r"'s\b(?! (?:\w+ing|\w+ed|an?|the|all|also|already|always|as|at|been|done|gone|got|had|in|just|keen|made|never"
+    r"|not|on|only|our|out|over|said|so|sold|still|taken|told|too|up|with|won|your)\b)",
+    re.IGNORECASE,
+)
 
 
 def people(text: str, situation: Situation) -> frozenset[str]:

@@ -8,14 +8,14 @@ from typing import NamedTuple
 from environments.stss.hearing.activities.activity import GUESS, GUESS_IN_ANSWER, SURE, Phrase, activity
 from environments.stss.hearing.activities.groups import content_words
 from environments.stss.hearing.activities.tokens import SlotSpan
-from environments.stss.hearing.clock_words import clock_times
+from environments.stss.hearing.clock_words import NOON, clock_times
 from environments.stss.hearing.days import days
 from environments.stss.hearing.people import people
 from environments.stss.hearing.refusals import invited, refuses
 from environments.stss.hearing.slots import MAX_CHARS, InvitationSlots, NumberSpan, Situation
 from environments.stss.hearing.spots import Where, where
 from environments.stss.hearing.times import When, when
-from environments.stss.hearing.words import BEGINS, is_empty, plain, sentences, within
+from environments.stss.hearing.words import BEGINS, VERBS, is_empty, plain, sentences, within
 from environments.stss.town.clock import DAY
 from environments.stss.town.places import Mention
 
@@ -31,6 +31,12 @@ _FRAME = re.compile(
     re.IGNORECASE,
 )
 """Words by which a text says expressly what it is about."""
+_VERB = rf"(?:{'|'.join(sorted(VERBS))})\b"
+_MORE_VERBS = re.compile(rf"\band (?:then )?{_VERB}", re.IGNORECASE)
+"""The second verb of an errand."""
+_LIGHT = "attend|be|come|do|get|give|go|have|help|join|make|meet|see|take|talk|tell|try|visit|wait|watch"
+_DOES = re.compile(rf"(?!(?:{_LIGHT})\b){_VERB} (?:it|them|this|that|these|those)\b", re.IGNORECASE)
+"""What is done to something that was named before, as in `sort them`."""
 _PAST = (
     r"yesterday|last (?:week|month|year|night|autumn|summer|winter|spring|saturday|sunday|all)|all last \w+|"
     r"years ago|the other (?:day|night)"
@@ -79,7 +85,8 @@ def recognise(text: str, situation: Situation) -> Recognised:
     clock = when(text, situation, dated[-1].value if dated else None)
     asked = {time.minute for time in clock_times(situation.question)}
     another = any(time.minute not in asked for time in clock_times(text))
-    changed = bool(dated or clock.start is not None or another or place.place)
+    moved = clock.start is not None and clock.start % NOON not in {minute % NOON for minute in asked}
+    changed = bool(dated or moved or another or place.place)
     return Recognised(text, dated, clock, place, refuses(text, situation, changes=changed))
 
 
@@ -139,10 +146,14 @@ def named_in_answer(text: str, situation: Situation) -> Phrase | None:
 def framed(text: str, situation: Situation) -> Phrase | None:
     """The activity that a text names expressly, as in `No, I mean to play darts`, up to the next day, time or place."""
     for match in _FRAME.finditer(text):
-        spans = recognise(match["what"], situation).spans
-        named = match["what"][: spans[0].start] if spans else match["what"]
+        what = match["what"]
+        spans = recognise(what, situation).spans
+        more = _MORE_VERBS.search(what)
+        ends = [span.start for span in spans if span.kind != "place" or more is None or span.start > more.end()]
+        lead = what[: ends[0]] if ends else what
+        named = what if lead and is_empty(lead) and re.match(_VERB, lead, re.IGNORECASE) else lead
         named = re.sub(r"(?:[\s,]+(?:at|to|in|from|on|into|for|by|until|the|please|too))*[\s,]*$", "", named)
-        if named and not is_empty(named):
+        if named and (not is_empty(named) or _DOES.match(named)):
             return Phrase(re.sub(r"^(?:an?|the|our|my) ", "", named), match.start("what"), 1.0)
     return None
 
@@ -186,6 +197,8 @@ def _second_leg(text: str, phrase: Phrase | None, spots: Sequence[Mention]) -> _
         re.sub(r"(?:[\s,]+(?:at|to|in|from|on|into|over to|and|then)(?: the)?)*[\s,]*$", "", part)
         for part in (text[phrase.start : stop], text[match.start(1) : place.start])
     )
+    if is_empty(first) or " " not in first:
+        return None
     thing = re.sub(rf"^{_ERRAND}\s+", "", first, flags=re.IGNORECASE)
     then = re.sub(r"\b(?:it|them|these|those)\b", thing, words, flags=re.IGNORECASE)
     return _Legs(first, then, before[-1].address if before else None, place.address)

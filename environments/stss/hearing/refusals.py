@@ -57,7 +57,8 @@ _YES = (
 _WITHDRAWN = (
     r"(?:withdraw|ignore|disregard|forget|cancel) (?:\w+ ){0,2}invitation|take (?:\w+ ){1,2}back"
     r"|let's (?:drop|not meet|not do)"
-    r"|changed (?:my|our) mind|don't want you to (?:come|be)|(?:i|we)(?:'m| am|'re| are) not (?:coming|going|able)"
+    r"|changed (?:my|our) mind|don't want you to (?:come|be)|(?:i|we)(?:'m| am|'re| are) not"
+    r" (?:coming|going(?! alone| without| on my own| by myself)|able)"
     r"|(?:i|we) (?:can't|cannot|won't|will not|can no longer|am not able to|won't be able to)"
     r" (?:come(?! up| down| in| out)|make it|be there|attend|join|take part)"
     r"|(?:have|had|'ve got|need) to (?:cancel|pull out|back out)|give \w+ (?:\w+ )?a miss|rain check"
@@ -92,6 +93,12 @@ _NEGATIVE = (
     r"|bad|but|too \w+|promised|i'm (?:away|off|out|working|on)|all (?:day|evening|morning)|i have (?:to|an?)"
     r"|already|shame|pity|regret|excuse|would have|'d have|ask|spare me|otherwise|somebody else|someone else"
 )
+_OVER = (
+    r"that's that|already|enough|instead|spared?|relax|over|gone|lost|sold|broken?|sank|sunk|shut|closed|stuck|ill|sick"
+    r"|fever|flu|again when|by (?:him|her|it|them)sel(?:f|ves)|(?:has|have) decided|some(?:body|one) else"
+    r"|turn (?:round|back)"
+)
+"""Words that tell why something may not be."""
 _DOUBTS = (
     r"didn't you|did you say|which (?:day|evening)|isn't that|i thought|is it (?:still|noon|today|tomorrow)|"
     r"is that|when was it|how are you"
@@ -108,6 +115,12 @@ def invited(situation: Situation) -> bool:
         re.search(rf"\b(?:will|is|does|can) {name.split()[0]}\b", question, re.I) for name in situation.places.homes
     )
     return bool(question) and not mine and bool(ahead) and not other and not within(_DOUBTS, question)
+
+
+def may_call_off(text: str) -> bool:
+    """Whether a text that is heard as no refusal has words that one may have, and none that invite."""
+    told = _KIND.sub(" ", text)
+    return within(f"{_NEGATIVE}|{_OVER}", told) and not within(_INVITES, told)
 
 
 def calls_off(text: str, agreed: str) -> bool:

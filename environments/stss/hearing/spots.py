@@ -28,7 +28,7 @@ _ONLINE = (
     r"on-?line|zoom|skype|video ?(?:call|chat|meeting|conference)s?|webinars?|live ?streams?|streams?|"
     r"streaming|virtual(?:ly)?|internet"
     r"|on the (?:web|net|computer|screen)|by video|over video|on video|over the (?:computer|screen)|from home|"
-    r"multiplayer|group call|log (?:in|on)|tune in|dial in|e-?meeting|on(?: the| a)? screen"
+    r"each at home|multiplayer|group call|log (?:in|on)|tune in|dial in|e-?meeting|on(?: the| a)? screen"
 )
 _DENIED = re.compile(
     r"\b(?:not|instead of|rather than|than|isn't|can't meet|moved from|transferred from|from|(?<!front )(?<!back )of)"

@@ -4,9 +4,10 @@ from functools import cache
 from typing import NamedTuple
 
 from environments.stss.characters.driver import Context
-from environments.stss.characters.negotiation import Stance, negotiate
+from environments.stss.characters.negotiation import negotiate
 from environments.stss.characters.read_back import as_slots, day_meant, end_meant
 from environments.stss.characters.rule_driver import RuleDriver
+from environments.stss.characters.stance import Stance
 from environments.stss.dataset import SHIPPED, Data, Town, home_of
 from environments.stss.hearing.labelled import Labelled, Slots
 from environments.stss.hearing.read import read

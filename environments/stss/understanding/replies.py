@@ -10,6 +10,9 @@ from environments.stss.understanding.listener import PlayedReply, listen, meant,
 Outcome = Literal["understood", "asked", "read_back", "silent"]
 _TIME = frozenset({"day", "start", "end"})
 
+_ON = ("ask", "accept", "propose", "confirm_consent")
+"""Moves by which a character says that it takes something to take place."""
+
 
 async def answered(said: Labelled) -> tuple[PlayedReply, Outcome]:
     """The character's next move on an utterance, and how good it is."""
@@ -53,6 +56,8 @@ def asks(reply: PlayedReply) -> frozenset[str]:
         found |= {*stance.missing, *(_TIME if "start" in stance.missing else ())}
     if stance.asks_about_people:
         found |= {"people"}
+    if stance.doubts and not reply.end:
+        found |= {"negated"}
     names_none = stance.move == "confirm_activity" or (stance.move == "chat" and not reply.end)
     return found | {"activity"} if names_none else found
 
@@ -60,7 +65,7 @@ def asks(reply: PlayedReply) -> frozenset[str]:
 def states(name: str, heard: Slot, reply: PlayedReply) -> bool:
     """Whether a reply says aloud what the character takes a slot to be."""
     if name == "negated":
-        return "won't take place" in reply.text if heard else reply.stance.move in ("ask", "accept", "propose")
+        return "won't take place" in reply.text if heard else reply.stance.move in _ON
     return heard is not None and all(words in reply.text.lower() for words in _words(name, heard))
 
 

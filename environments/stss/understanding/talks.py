@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from environments.stss.characters.driver import SIDE_LIMIT
-from environments.stss.characters.negotiation import Stance
+from environments.stss.characters.stance import Stance
 from environments.stss.hearing.labelled import SLOTS, Labelled, Slot, verdict
 from environments.stss.hearing.slots import SpokenLine
 from environments.stss.understanding.listener import kept, listen, meant, next_move, stance_of

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 from click.testing import CliRunner
 
-from environments.stss.characters.negotiation import Move, Stance
+from environments.stss.characters.stance import Move, Stance
 from environments.stss.commands import stss
 from environments.stss.hearing.labelled import SLOTS, Half, Labelled, Slot, Slots, same_activity, utterances
 from environments.stss.hearing.slots import InvitationSlots
