@@ -10,9 +10,7 @@ _QUESTIONS = (
     ("place", r"where|(?:which|whose) (?:house|place)"),
     ("start", r"when|what time|what hour|how (?:long|late)|which day|how many hours"),
 )
-_NOBODY = (
-    r"nobody|no one|alone|(?:just|only) (?:us|you|me|the)|the two of us|on (?:my|your|our) own|by (?:my|your)self"
-)
+_NOBODY = r"nobody|no one|alone|(?:just|only) (?:us|you|me|the)|the two of us|on (?:my|your|our) own|by (?:my|your)self"
 
 
 def own_invitation(situation: Situation) -> InvitationSlots | None:

@@ -26,7 +26,8 @@ _SECOND = re.compile(
 )
 WHAT_FOR = "what would that be for"
 _FRAME = re.compile(
-    rf"{BEGINS}(?:(?:no|yes|oh|well|sorry),? )*(?:i (?:mean|meant)(?: to)?|(?:it(?:'s| is)|i(?:'d| would) like) to)"
+    rf"{BEGINS}(?:(?:no|yes|oh|well|sorry),? )*(?:(?<=no, )it(?:'s| is) (?:about|for)|i (?:mean|meant)(?: to)?"
+    r"|(?:it(?:'s| is)|i(?:'d| would) like) to)"
     r" (?P<what>(?!you\b|me\b|us\b|that\b|it\b|not\b|know\b|what\b|two\b)[^.!?;]+)",
     re.IGNORECASE,
 )

@@ -94,8 +94,8 @@ _NEGATIVE = (
     r"|already|shame|pity|regret|excuse|would have|'d have|ask|spare me|otherwise|somebody else|someone else"
 )
 _OVER = (
-    r"that's that|already|enough|instead|spared?|relax|over|gone|lost|sold|broken?|sank|sunk|shut|closed|stuck|ill|sick"
-    r"|fever|flu|again when|by (?:him|her|it|them)sel(?:f|ves)|(?:has|have) decided|some(?:body|one) else"
+    r"that's that|nothing|needn't|already|enough|instead|spared?|relax|over|gone|lost|sold|broken?|sank|sunk"
+    r"|shut|closed|stuck|ill|sick|fever|flu|again when|by (?:him|her|it|them)sel(?:f|ves)|(?:has|have) decided|some(?:body|one) else"
     r"|turn (?:round|back)"
 )
 """Words that tell why something may not be."""

@@ -30,6 +30,11 @@ _ONLINE = (
     r"|on the (?:web|net|computer|screen)|by video|over video|on video|over the (?:computer|screen)|from home|"
     r"each at home|multiplayer|group call|log (?:in|on)|tune in|dial in|e-?meeting|on(?: the| a)? screen"
 )
+_OFFLINE = re.compile(
+    rf"\b(?:not|no more|instead of|rather than|given up on|done with)(?: on| over| by| the)* (?:{_ONLINE})\b",
+    re.IGNORECASE,
+)
+"""Words by which something is not online, or no longer."""
 _DENIED = re.compile(
     r"\b(?:not|instead of|rather than|than|isn't|can't meet|moved from|transferred from|from|(?<!front )(?<!back )of)"
     r"(?: at| in| on| to)?(?: the| my| your)?\s*$",
@@ -109,7 +114,7 @@ def _pattern(word: str) -> re.Pattern[str]:
 def where(text: str, situation: Situation) -> Where:
     """The place of what a text invites to, and whether it is online."""
     mentions = tuple(sorted(_mentions(text, situation)))
-    online = within(_ONLINE, text)
+    online = within(_ONLINE, _OFFLINE.sub(" ", text))
     counted = [spot for spot in mentions if not _denied(text, spot)] or [
         spot
         for spot in mentions

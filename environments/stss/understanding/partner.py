@@ -1,5 +1,6 @@
 """A polite partner in a talk with a character: answers each question and corrects each slot once, in plain words."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -80,7 +81,7 @@ class PolitePartner:
         told = [self._tell("negated")] if states("negated", True, reply) else []
         corrections = list(filter(None, [self._tell(name) for name in SLOTS[:-1] if self._wrong(name, reply)]))
         if corrections and not told:
-            corrections[0] = f"No, {corrections[0][0].lower()}{corrections[0][1:]}".replace("No, i ", "No, I ")
+            corrections[0] = f"No, {_within(corrections[0])}"
         text = " ".join(filter(None, [*told, *corrections, *self._answers(reply)]))
         return PoliteAnswer(text) if text else self._content(reply)
 
@@ -152,6 +153,12 @@ class PolitePartner:
     def _drawn(self, kind: str, value: str) -> str:
         sentence = chance(self._said.id, kind).choice(STOCK[kind]).format(value)
         return sentence[0].upper() + sentence[1:]
+
+
+def _within(text: str) -> str:
+    """A text as it goes on within a sentence: a name keeps its capital."""
+    proper = re.match(r"(?:I|[A-Z]\w+ [A-Z]\w+)\b", text)
+    return text if proper else f"{text[0].lower()}{text[1:]}"
 
 
 def _is_verb(activity: str) -> bool:
