@@ -95,8 +95,8 @@ _NEGATIVE = (
 )
 _OVER = (
     r"that's that|nothing|needn't|already|enough|instead|spared?|relax|over|gone|lost|sold|broken?|sank|sunk"
-    r"|shut|closed|stuck|ill|sick|fever|flu|again when|by (?:him|her|it|them)sel(?:f|ves)|(?:has|have) decided|some(?:body|one) else"
-    r"|turn (?:round|back)"
+    r"|shut|closed|stuck|ill|sick|fever|flu|again when|by (?:him|her|it|them)sel(?:f|ves)|(?:has|have) decided"
+    r"|some(?:body|one) else|turn (?:round|back)"
 )
 """Words that tell why something may not be."""
 _DOUBTS = (
