@@ -20,6 +20,7 @@ _NO = re.compile(
     re.IGNORECASE,
 )
 _ONLY = r"(?:nobody|no one) else|(?:just|only) (?:us|you and|the two of us)"
+_NO_END = r"no fixed end|open end|end is open|(?:don't|doesn't) know(?: yet)? how long"
 _MORE = r"also|another|one more|besides|a second|something else|as well"
 _ON = (
     r"(?:it|that|we|everything)(?:'s| is| are|'re)?(?: still| all| definitely)? (?:on|going ahead|goes ahead)|"
@@ -56,6 +57,8 @@ def amended(before: InvitationSlots, latest: InvitationSlots, text: str) -> Invi
     if latest.online and latest.place is None and not before.online:
         slots = slots._replace(place=None)
     slots = slots._replace(people=_people(before, latest, text))
+    if within(_NO_END, text):
+        slots = slots._replace(end=None)
     return _renamed(slots, latest) if corrects(text) else slots
 
 

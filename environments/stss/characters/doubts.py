@@ -4,7 +4,7 @@ from environments.stss.characters.corrections import agrees, not_coming
 from environments.stss.characters.own_words import asked_for, asked_who, own_invitation
 from environments.stss.characters.stance import Stance, missing_slots
 from environments.stss.hearing.people import people_named, people_out
-from environments.stss.hearing.refusals import may_call_off
+from environments.stss.hearing.refusals import may_call_off, offers
 from environments.stss.hearing.slots import InvitationSlots, Situation
 from environments.stss.hearing.words import sentences
 
@@ -32,13 +32,13 @@ def missing_of_refusal(slots: InvitationSlots, *, sure: bool) -> tuple[str, ...]
 def _asked_again(after: Stance, text: str, situation: Situation) -> Stance:
     """The stance with the character's own question once more, where nothing was heard in answer.
 
-    What is no plain refusal of its invitation is read back as a yes to that.
+    Where a text is no plain refusal of its invitation, it asks whether that was a yes.
     """
     if after.move != "chat":
         return after
     own = own_invitation(situation)
     if own and not all(sentence.endswith("?") for sentence in sentences(text)):
-        return after._replace(move="confirm_consent", slots=own)
+        return after._replace(move="ask_consent", slots=own, missing=("place", "start") if offers(text) else ())
     missing = tuple(name for name in missing_slots(after.slots) if name in asked_for(situation))
     return after._replace(move="ask", missing=missing) if missing else after
 

@@ -134,7 +134,7 @@ def _declines(before: Stance, latest: InvitationSlots, text: str, situation: Sit
         unnamed = same and (latest.place, latest.day, latest.end) == (None, None, None)
         return unnamed and refuses_time(text) and framed(text, situation) is None
     named = (latest.place, latest.start, latest.end)
-    asked = before.move in ("ask", "confirm_activity", "decline", "confirm_consent") and named == (None, None, None)
+    asked = before.move in ("ask", "confirm_activity", "decline", "ask_consent") and named == (None, None, None)
     return asked and declines(text) and not begins_with_yes(text)
 
 

@@ -85,8 +85,9 @@ class RuleDriver(Driver):
                 return "See you then!", True
             case "ask_what_is_wrong":
                 return "I am sorry, what did I get wrong?", False
-            case "confirm_consent":
-                return f"So {heard or 'it'} will take place?", False
+            case "ask_consent":
+                more = f", or {listed(_asked(stance.missing))} instead" if stance.missing else ""
+                return f"Will {heard or 'it'} take place, then{more}?", False
             case "propose":
                 start = time_text(stance.commitments[0].start)
                 return f"{_echo(heard)}I am sorry, {stance.why}. How about {start} instead?", False
@@ -98,8 +99,8 @@ class RuleDriver(Driver):
             case "called_off":
                 return "Another time, then!", True
             case "confirm_activity":
-                more = f" And {_question(stance.missing)}?" if stance.missing else ""
-                return f"{_echo(heard)}You mean: {stance.guess}?{more}{_who(stance)}{_off(stance)}", False
+                more = f"Gladly, but {_question(stance.missing)}?" if stance.missing else "Gladly."
+                return f"{_echo(heard)}You mean: {stance.guess}? {more}{_who(stance)}{_off(stance)}", False
             case "ask":
                 but = "Gladly, but" if stance.slots.day in (None, 0, 1) else f"I am sorry, {NOT_A_DAY} And"
                 question = f"{but} {_question(stance.missing)}?" if stance.missing else "Gladly."

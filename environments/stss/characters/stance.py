@@ -9,7 +9,7 @@ Move = Literal[
     "chat",
     "ask",
     "confirm_activity",
-    "confirm_consent",
+    "ask_consent",
     "propose",
     "decline",
     "accept",
@@ -30,7 +30,7 @@ class Stance(NamedTuple):
     why: str = ""
     """The obstacle, as an utterance (propose, decline)."""
     missing: tuple[str, ...] = ()
-    """The slots that it asks for (ask, confirm_activity, confirm_refusal), of activity, place and start."""
+    """The slots that it asks for (ask, ask_consent, confirm_activity, confirm_refusal): activity, place, start."""
     guess: str = ""
     """The activity that it asks whether it is meant (confirm_activity)."""
     named: frozenset[str] = frozenset()

@@ -139,6 +139,11 @@ def _without_others(text: str, agreed: str) -> str:
     return _OWN.sub(kept, text)
 
 
+def offers(text: str) -> bool:
+    """Whether a text proposes a change."""
+    return within(f"{_OFFER}|would you mind", text)
+
+
 def declines(text: str) -> bool:
     """Whether a text has words that decline, and proposes nothing else."""
     told = _KIND.sub(" ", text)
@@ -148,7 +153,7 @@ def declines(text: str) -> bool:
 def refuses(text: str, situation: Situation, *, changes: bool) -> bool:
     """Whether a text calls something off or declines it; not if it offers another day, time or place (`changes`).
 
-    An answer to an invitation that neither agrees nor asks nor tells anything of the event declines it.
+    An answer to an invitation that neither agrees nor asks declines it if it has words of a no or of an obstacle.
     """
     if changes and within(_MOVED, text):
         return False
@@ -163,4 +168,5 @@ def refuses(text: str, situation: Situation, *, changes: bool) -> bool:
         return False
     if within(_DECLINES, text):
         return True
-    return not within(_YES, text) and not text.endswith("?") and (not changes or within(_NEGATIVE, text))
+    words = _NEGATIVE if changes else f"{_NEGATIVE}|{_OVER}"
+    return not within(_YES, text) and not text.endswith("?") and within(words, text)

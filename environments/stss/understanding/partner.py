@@ -7,6 +7,7 @@ from typing import NamedTuple
 from environments.stss.characters.read_back import HOUR, listed
 from environments.stss.characters.routine import chance
 from environments.stss.hearing.activities.clauses import DETERMINERS
+from environments.stss.hearing.days import OUT_OF_REACH
 from environments.stss.hearing.labelled import SLOTS, Labelled, Slot, same_activity, verdict
 from environments.stss.hearing.words import NUMBERS, VERBS
 from environments.stss.town.clock import DAY
@@ -82,6 +83,8 @@ class PolitePartner:
         corrections = list(filter(None, [self._tell(name) for name in SLOTS[:-1] if self._wrong(name, reply)]))
         if corrections and not told:
             corrections[0] = f"No, {_within(corrections[0])}"
+        if self.wanted["day"] == reply.stance.slots.day == OUT_OF_REACH and not (told or corrections):
+            return PoliteAnswer("No, it can't be on another day. Goodbye!", leaves=True)
         text = " ".join(filter(None, [*told, *corrections, *self._answers(reply)]))
         return PoliteAnswer(text) if text else self._content(reply)
 
@@ -190,9 +193,10 @@ def _names(value: Slot) -> str:
     return listed(sorted(value)) if isinstance(value, frozenset) else str(value)
 
 
+_DAYS: Mapping[Slot, str] = {0: "today", 1: "tomorrow"}
 _SPOKEN: Mapping[str, Callable[[Slot], str]] = {
     "place": _place,
-    "day": lambda day: "tomorrow" if day else "today",
+    "day": lambda day: _DAYS.get(day, "the day after tomorrow"),
     "start": _clock,
     "end": _clock,
     "people": _names,

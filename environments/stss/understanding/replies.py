@@ -10,7 +10,7 @@ from environments.stss.understanding.listener import PlayedReply, listen, meant,
 Outcome = Literal["understood", "asked", "read_back", "silent"]
 _TIME = frozenset({"day", "start", "end"})
 
-_ON = ("ask", "accept", "propose", "confirm_consent")
+_ON = ("ask", "accept", "propose", "confirm_activity")
 """Moves by which a character says that it takes something to take place."""
 
 
@@ -52,11 +52,11 @@ def outcome(said: Slots, heard: Slots, reply: PlayedReply) -> Outcome:
 def asks(reply: PlayedReply) -> frozenset[str]:
     """The slots that a reply asks about."""
     stance, found = reply.stance, frozenset[str]()
-    if stance.move in ("ask", "confirm_activity", "confirm_refusal"):
+    if stance.move in ("ask", "confirm_activity", "confirm_refusal", "ask_consent"):
         found |= {*stance.missing, *(_TIME if "start" in stance.missing else ())}
     if stance.asks_about_people:
         found |= {"people"}
-    if stance.doubts and not reply.end:
+    if stance.move == "ask_consent" or (stance.doubts and not reply.end):
         found |= {"negated"}
     names_none = stance.move == "confirm_activity" or (stance.move == "chat" and not reply.end)
     return found | {"activity"} if names_none else found

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from environments.stss.characters.driver import SIDE_LIMIT
 from environments.stss.characters.stance import Stance
+from environments.stss.hearing.days import OUT_OF_REACH
 from environments.stss.hearing.labelled import SLOTS, Labelled, Slot, verdict
 from environments.stss.hearing.slots import SpokenLine
 from environments.stss.understanding.listener import kept, listen, meant, next_move, stance_of
@@ -37,8 +38,9 @@ async def talked(said: Labelled) -> PlayedTalk:
 def is_right(said: Labelled, wanted: Mapping[str, Slot], final: Stance) -> bool:
     """Whether a talk comes to what its utterance meant.
 
-    A refusal: it is taken for one. Small talk: nothing is agreed. All else: there is a commitment or a clash of times,
-    every slot of it that was said or chosen since is right, and nothing that was never said was added.
+    A refusal: it is taken for one. Small talk: nothing is agreed. What is after the two days: nothing is agreed, and no
+    slot is wrong. All else: there is a commitment or a clash of times, every slot of it that was said or chosen since
+    is right, and nothing that was never said was added.
     """
     agreed = bool(final.kept)
     if said.slots["negated"]:
@@ -48,5 +50,8 @@ def is_right(said: Labelled, wanted: Mapping[str, Slot], final: Stance) -> bool:
     heard, alone = kept(final, said.now) if agreed else meant(final, said.now), listen(said)
     if all(value is None for value in said.slots.values()):
         return all(alone[name] is None for name in SLOTS) or not agreed
-    slots = [name for name in SLOTS if wanted[name] is not None or (alone[name] is not None and name != "day")]
+    added = {name for name in SLOTS if alone[name] is not None} - {"day", *(["end"] if final.slots.end is None else [])}
+    slots = [name for name in SLOTS if wanted[name] is not None or name in added]
+    if said.slots["day"] == OUT_OF_REACH:
+        return not agreed and heard["day"] == OUT_OF_REACH and "wrong" not in [verdict(s, wanted, heard) for s in slots]
     return (agreed or final.move == "decline") and all(verdict(name, wanted, heard) == "right" for name in slots)

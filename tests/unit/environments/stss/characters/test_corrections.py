@@ -115,7 +115,7 @@ async def test_what_seems_called_off_is_asked_about_once() -> None:
 
 async def test_an_unlikely_activity_is_asked_about_by_name() -> None:
     replies = await answers("Flute, you, me. When?", "Yes.", "At Grace's house, tomorrow at noon.")
-    assert replies[0] == "You mean: Flute? And where and when would that be?"
+    assert replies[0] == "You mean: Flute? Gladly, but where and when would that be?"
     assert replies[1] == "Flute? Gladly, but where and when would that be?"
     assert "Flute at Grace's house on 2023-02-14 12:00 to 13:00" in replies[2]
 
@@ -123,7 +123,7 @@ async def test_an_unlikely_activity_is_asked_about_by_name() -> None:
 async def test_another_activity_that_is_unlikely_is_asked_about_too() -> None:
     sails = "It's about the sails and so on."
     replies = await answers(INVITED, sails, "Yes.")
-    assert replies[1] == f"{READ_BACK[0].upper()}{READ_BACK[1:]}? You mean: sails?"
+    assert replies[1] == f"{READ_BACK[0].upper()}{READ_BACK[1:]}? You mean: sails? Gladly."
     assert replies[2] == f"Yes, gladly: {READ_BACK.replace('kite contest', 'sails')}. I will be there."
     assert (await answers(INVITED, sails, "No."))[2].startswith(f"Yes, gladly: {READ_BACK}.")
 
