@@ -1,9 +1,11 @@
 """Processes killed, stopped, restarted and drained in mid-run."""
 
+import contextlib
 import random
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from task_server.wire.messages import SETTLE_S, VERSION
 from tests.e2e.proctor import Server
 from tests.faults.parts.farm import SHORT_LEASE_S, Farm, farm, go_on, stop
 from tests.faults.parts.invariants import rows_of
-from tests.faults.parts.proxy import Call
+from tests.faults.parts.proxy import Call, Fault
 from tests.pace import slowly, until
 
 IN_FLIGHT = 8
@@ -177,19 +179,31 @@ def test_workers_drained_and_restarted_one_by_one_lose_and_repeat_no_turn(tmp_pa
     with farm(tmp_path, agents, turns=14) as parts:
         parts.start(workers=2)
         client = parts.begin()
-        for name in ("w1", "w2"):
+        for name, other in (("w1", "w2"), ("w2", "w1")):
             parts.until_calls(8)
-            parts.slow(2.0)  # so that there is a mid-run still when the worker is back
-            old = parts.workers[name]
-            old.process.send_signal(signal.SIGTERM)
-            assert old.process.wait(slowly(60)) == 0
-            parts.start_worker(name)
+            with held(parts, other):  # so that there is a mid-run still when the worker is back
+                drain(parts.workers[name])
+                parts.start_worker(name)
         assert client.poll() is None
-        parts.link("agents").faults.clear()
         parts.completed(client)
         parts.verify()
         assert set(parts.attempts()) == {1}
         assert parts.turns() == 2 * parts.world.count * parts.world.turns
+
+
+@contextlib.contextmanager
+def held(parts: Farm, worker: str) -> Iterator[None]:
+    """No turn reaches this worker meanwhile."""
+    gate = Fault("gate", "POST .*/turns")
+    parts.link(worker).faults.append(gate)
+    yield
+    parts.link(worker).faults.remove(gate)
+
+
+def drain(worker: Server) -> None:
+    """SIGTERM to a worker, which plays its sessions to their ends first."""
+    worker.process.send_signal(signal.SIGTERM)
+    assert worker.process.wait(slowly(60)) == 0
 
 
 def test_workers_replaced_by_ones_with_other_parameters_play_nothing_of_a_run_under_way(
@@ -199,19 +213,16 @@ def test_workers_replaced_by_ones_with_other_parameters_play_nothing_of_a_run_un
         parts.start(workers=2, patience_s=slowly(200))
         client = parts.begin()
         parts.until_calls(8)
-        parts.slow(1.0)
         parts.configure(turns=3)
-        for name in ("w1", "w2"):
-            old = parts.workers[name]
-            old.process.send_signal(signal.SIGTERM)
-            assert old.process.wait(slowly(60)) == 0
-            parts.start_worker(name)
+        with held(parts, "w2"):
+            drain(parts.workers["w1"])
+            parts.start_worker("w1")
+        drain(parts.workers["w2"])
+        parts.start_worker("w2")
         until(lambda: "changed since the run began" in held_up(tmp_path), slowly(60))
         assert client.poll() is None
         parts.configure(turns=14)
-        parts.workers["w2"].process.send_signal(signal.SIGTERM)
-        assert parts.workers["w2"].process.wait(slowly(60)) == 0
-        parts.link("agents").faults.clear()
+        drain(parts.workers["w2"])
         parts.start_worker("w2")  # as it was; w1 stays the odd one
         parts.completed(client)
         parts.verify()
