@@ -7,6 +7,7 @@ Lucene: each kana is a token of its own, and numbers that are not decimal digits
 import functools
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from environments.webshop.catalogue.porter import stem
 
@@ -53,9 +54,10 @@ def words(text: str) -> Iterator[str]:
 def tokens(text: str) -> list[str]:
     """The tokens of a document or a query, in order, with repeats; none contains white space."""
     parts = text.split()
-    return [
-        token for part in parts for token in (_of_part(part) if len(part) <= _CACHED else _of_part.__wrapped__(part))
-    ]
+    if max(map(len, parts), default=0) <= _CACHED:
+        return list(chain.from_iterable(map(_of_part, parts)))
+    found = (_of_part(part) if len(part) <= _CACHED else _of_part.__wrapped__(part) for part in parts)
+    return list(chain.from_iterable(found))
 
 
 @functools.lru_cache(maxsize=1 << 16)

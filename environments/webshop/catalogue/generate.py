@@ -3,7 +3,7 @@
 import gzip
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from io import TextIOWrapper
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import IO, NamedTuple
 
 from environments.webshop.catalogue.published import INVENTED
 from environments.webshop.catalogue.words import AISLES, COLOURS, FILLERS, PACKS, PRAISE, SYLLABLES, WISHES, Aisle
-from proctor.types import Value
 
 LARGE = 10_000
 """Number of products from which there are 300 kinds instead of 60."""
@@ -30,13 +29,13 @@ class ProductKind(NamedTuple):
     head: str
 
 
-class Made(Value):
+class Made(NamedTuple):
     """A generated product, as in the published files."""
 
     record: dict[str, object]
     attributes: tuple[str, ...]
-    wish: dict[str, object]
-    """An instruction that the product fulfils."""
+    wish: Callable[[], dict[str, object]]
+    """Draws an instruction that the product fulfils; to be called once at most."""
 
 
 def write(folder: Path, products: int, goals: int, seed: int = 0, *, compress: bool = False) -> None:
@@ -64,7 +63,7 @@ def write(folder: Path, products: int, goals: int, seed: int = 0, *, compress: b
             asin = json.dumps(made.record["asin"])
             ins.write(f"{asin}: {json.dumps({'attributes': made.attributes})}")
             if position in wished:
-                human.write(f"{asin}: {json.dumps([made.wish])}")
+                human.write(f"{asin}: {json.dumps([made.wish()])}")
 
 
 def product(position: int, kinds: Sequence[ProductKind], products: int, seed: int) -> Made:
@@ -93,7 +92,7 @@ def product(position: int, kinds: Sequence[ProductKind], products: int, seed: in
         "brand": f"Brand: {brand}",
     }
     listed = tuple(phrases[: dice.randint(2, len(phrases))])
-    return Made(record=record, attributes=listed, wish=_wish(kind, phrases, options, dice))
+    return Made(record=record, attributes=listed, wish=lambda: _wish(kind, phrases, options, dice))
 
 
 def _kinds(*, large: bool) -> list[ProductKind]:

@@ -3,6 +3,7 @@
 They are extracted once, when a catalogue is made, and stored in it with the name and version of the extractor.
 """
 
+import functools
 import re
 from collections.abc import Callable
 from importlib import import_module
@@ -80,6 +81,7 @@ def lexical(title: str) -> tuple[str, ...]:
     return tuple(word for at, word in enumerate(found) if _is_noun(word, brand=at == 0))
 
 
+@functools.lru_cache(maxsize=1 << 16)
 def _is_noun(word: str, *, brand: bool) -> bool:
     if not word[0].isalpha() or len(word) == 1 or word in _OTHERS:
         return False

@@ -110,6 +110,8 @@ class Importer:
 
 def text(value: object) -> str:
     """A published value as text that UTF-8 can encode; empty for null."""
+    if isinstance(value, str) and value.isascii():
+        return value
     return "" if value is None else str(value).encode(errors="replace").decode()
 
 

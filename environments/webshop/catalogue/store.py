@@ -27,6 +27,8 @@ create table products (position integer primary key, tokens, {", ".join(_COLUMNS
 create table goals (position integer primary key, goal text not null);
 create table meta (meta text not null);
 """
+_INSERT = f"insert into products values (?, ?{', ?' * len(_COLUMNS)})"
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class Meta(Value):
@@ -57,10 +59,9 @@ def create(path: Path) -> sqlite3.Connection:
 
 def add_product(connection: sqlite3.Connection, position: int, product: Product, tokens: Sequence[str]) -> None:
     """Stores a product at a position, with the tokens of its document."""
-    fields = product.model_dump(mode="json")
-    cells = [json.dumps(fields[name], ensure_ascii=False) if name in _LISTS else fields[name] for name in _COLUMNS]
-    row = (position, " ".join(["", *tokens, ""]), *cells)
-    connection.execute(f"insert into products values ({', '.join('?' * len(row))})", row)
+    fields = product.__dict__
+    cells = [_encode(fields[name]) if name in _LISTS else fields[name] for name in _COLUMNS]
+    connection.execute(_INSERT, (position, " ".join(["", *tokens, ""]), *cells))
 
 
 def finish(connection: sqlite3.Connection, goals: Iterable[Goal], meta: Meta) -> None:
