@@ -6,9 +6,10 @@ import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.database_servers import program
+from tests.pace import slowly
 from tests.support import CHROMIUM
 
 
@@ -25,6 +26,7 @@ def chromium() -> Iterator[Browser]:
 
 @functools.cache
 def _started() -> tuple[Browser, asyncio.AbstractEventLoop]:
+    expect.set_options(timeout=slowly(5_000))
     playwright = sync_playwright().start()
     loop = asyncio.get_running_loop()
     try:
