@@ -15,32 +15,37 @@ from tests.pace import until
 from tests.support import ROOT
 
 KILLED = """\
-import os, signal, sys, time
+import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job's child ignores it
 from proctor import evaluate
 def slow(messages, tools):
     os.write(1, b"called\\n")
-    time.sleep({wait})
+    os.read(0, 1)
     return "ACTION: look"
-evaluate(agents=slow, tasks=["alfworld"], limit=3, overrides={{"limits.trial.turns": 4}}, folder=sys.argv[1], name="r")
+evaluate(agents=slow, tasks=["alfworld"], limit=3, overrides={"limits.trial.turns": 4}, folder=sys.argv[1], name="r")
 """
+"""Its agent gives as many answers as characters are typed, and all of them at the end of its standard input."""
 
 
 def _python(text: str, folder: Path) -> "subprocess.Popen[str]":
-    return subprocess.Popen([sys.executable, "-c", text, str(folder)], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    pipe = subprocess.PIPE
+    return subprocess.Popen([sys.executable, "-c", text, str(folder)], stdin=pipe, stdout=pipe, text=True, cwd=ROOT)
 
 
-def begin(folder: Path, wait_s: float) -> "subprocess.Popen[str]":
-    text = KILLED.format(wait=wait_s)
-    running = _python(text, folder)
+def begin(folder: Path) -> "subprocess.Popen[str]":
+    """A run under way: two of its calls have got their answers, three have not."""
+    running = _python(KILLED, folder)
+    assert running.stdin is not None
     assert running.stdout is not None
+    running.stdin.write("..")
+    running.stdin.flush()
     for _ in range(5):
         assert running.stdout.readline() == "called\n"
     return running
 
 
 def test_a_run_whose_process_was_killed_goes_on_and_pays_nothing_twice(tmp_path: Path) -> None:
-    with begin(tmp_path, 0.2) as killed:
+    with begin(tmp_path) as killed:
         killed.kill()
     calls: list[int] = []
 
@@ -71,28 +76,21 @@ def _free(run: proctor.Run) -> bool:
 
 
 def test_ctrl_c_drains_and_the_run_can_be_gone_on_with(tmp_path: Path) -> None:
-    text = KILLED.format(wait=0.2).replace(
-        "evaluate(agents", "from proctor import RunInterrupted\ntry: evaluate(agents"
-    )
+    text = KILLED.replace("evaluate(agents", "from proctor import RunInterrupted\ntry: evaluate(agents")
     text += "except RunInterrupted as stopped: print(stopped, stopped.run.state)\n"
-    running = _python(text, tmp_path)
-    with running:
-        assert running.stdout is not None
-        assert running.stdout.readline() == "called\n"
-        running.send_signal(signal.SIGINT)
-        output = running.stdout.read()
+    output = _interrupted(text, tmp_path)
     assert "draining" in output
     assert "interrupted; go on with: proctor.open_run" in output
     assert output.endswith("interrupted\n")
 
 
 IN_A_NOTEBOOK = """\
-import asyncio, os, signal, sys, time
+import asyncio, os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from proctor import RunInterrupted, evaluate, play
 def slow(messages, tools):
     os.write(1, b"called\\n")
-    time.sleep(0.2)
+    sys.stdin.read()
     return "ACTION: look"
 async def cell():
     try:
@@ -116,7 +114,7 @@ def test_ctrl_c_in_a_cell_drains_while_the_notebooks_loop_runs(tmp_path: Path) -
 
 
 OF_A_SESSION = """\
-import asyncio, signal, sys, time
+import asyncio, signal, sys
 from contextlib import asynccontextmanager
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from proctor import play, registry
@@ -131,7 +129,7 @@ class World(registry.load("alfworld")):
             print("released", flush=True)
 def slow(messages, tools):
     print("called", flush=True)
-    time.sleep(0.2)
+    sys.stdin.read()
     return "ACTION: look"
 try:
     play(World(), slow)
@@ -147,11 +145,13 @@ def test_ctrl_c_ends_a_session_that_is_played_and_releases_what_it_holds(tmp_pat
 
 
 def _interrupted(text: str, folder: Path) -> str:
-    """What a program prints after its first call of an agent, when Ctrl-C comes."""
+    """What a program prints after its first call of an agent, when Ctrl-C comes, and then the agents' answers."""
     with _python(text, folder) as running:
+        assert running.stdin is not None
         assert running.stdout is not None
         assert running.stdout.readline() == "called\n"
         running.send_signal(signal.SIGINT)
+        running.stdin.close()
         return running.stdout.read()
 
 
