@@ -156,14 +156,15 @@ def test_two_runs_on_one_key_never_ask_more_at_once_than_the_endpoint_takes(
 
 
 def test_runs_that_share_nothing_are_refused(tmp_path: Path, worker: Server, limited: LimitedEndpoint) -> None:
-    limited.answer_s = slowly(0.4)
+    limited.hold()
     write_plan(tmp_path, worker, limited, f"concurrency: {LIMIT}, shared: false, max_tries: 100")
     first = run(tmp_path, "a")
-    until(lambda: len(limited.came) > 0)
+    until(lambda: len(limited.came) == LIMIT)
     second = run(tmp_path, "b")
+    until(lambda: limited.refused > 0)
+    limited.let_go()
     finished(first, second)
     assert limited.most > LIMIT
-    assert limited.refused > 0
 
 
 @pytest.mark.parametrize("rate", ["rpm", "tpm"])
