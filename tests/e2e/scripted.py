@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import socket
 import threading
 from collections.abc import Iterator
 
@@ -28,6 +29,12 @@ def reply(status: int, body: bytes, *headers: str) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
+def _anywhere() -> socket.socket:
+    bound = socket.socket()
+    bound.bind(("127.0.0.1", 0))
+    return bound
+
+
 class ScriptedEndpoint:
     """Answers each request with `bad` while any is left, then with a good completion; None never answers."""
 
@@ -40,11 +47,11 @@ class ScriptedEndpoint:
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self.url = ""
-        self.port = 0
-        """The port to listen at; 0: any."""
+        self.bound: socket.socket | None = None
+        """Where to listen; None: anywhere."""
 
     async def open(self) -> None:
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._connected, sock=self.bound or _anywhere())
         self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
 
     async def close(self) -> None:

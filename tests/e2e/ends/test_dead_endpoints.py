@@ -14,7 +14,7 @@ import pytest
 
 from tests.e2e.proctor import Server, begin, ended, proctor, rows
 from tests.e2e.scripted import GOOD, ScriptedEndpoint, listening, reply
-from tests.pace import slowly
+from tests.pace import slowly, until
 
 PATIENCE_S = slowly(1)
 PLAN = """\
@@ -42,12 +42,10 @@ def troubles(folder: Path) -> str:
         return ""
 
 
-def until(client: subprocess.Popen[str], is_so: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + slowly(90)
-    while not is_so():
-        assert client.poll() is None, client.communicate()[1]
-        assert time.monotonic() < give_up
-        time.sleep(0.1)
+def until_so(client: subprocess.Popen[str], is_so: Callable[[], bool]) -> None:
+    """Until a condition holds while the client is there."""
+    until(lambda: client.poll() is not None or is_so(), 90)
+    assert client.poll() is None, client.communicate()[1]
 
 
 def lines_until(client: subprocess.Popen[str], pattern: str) -> str:
@@ -71,11 +69,8 @@ def test_trials_wait_for_an_endpoint_behind_a_gateway_and_go_on_when_it_is_back(
     plan(tmp_path, worker, endpoint.url)
     with ended():
         client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path)
-        until(
-            client,
-            lambda: DOWN in troubles(tmp_path),
-        )
-        until(client, lambda: len(endpoint.requests) == 2 * 3)  # two trials, three tries each
+        until_so(client, lambda: DOWN in troubles(tmp_path))
+        until_so(client, lambda: len(endpoint.requests) == 2 * 3)  # two trials, three tries each
         assert "no backend" in troubles(tmp_path)
         time.sleep(2 * PATIENCE_S)
         assert len(endpoint.requests) == 2 * 3  # only probes since, which cost nothing
@@ -98,13 +93,11 @@ def test_no_trial_is_lost_to_an_endpoint_that_goes_down_in_the_middle_of_a_run(
 
 
 def test_trials_wait_for_an_endpoint_that_nobody_listens_at(tmp_path: Path, worker: Server) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     scripted = ScriptedEndpoint()
-    scripted.port = port
-    plan(tmp_path, worker, f"http://127.0.0.1:{port}/v1", tries=7)
-    with ended():
+    with socket.socket() as bound, ended():
+        bound.bind(("127.0.0.1", 0))  # nobody else listens there either
+        scripted.bound = bound
+        plan(tmp_path, worker, f"http://127.0.0.1:{bound.getsockname()[1]}/v1", tries=7)
         client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path)
         said = lines_until(client, r"endpoint scripted .*has answered nothing for \d+ s: .*onnect")
         with listening(scripted):
@@ -122,7 +115,7 @@ def test_a_run_that_waits_can_be_stopped_by_ctrl_c_or_by_fail_on_error_and_its_t
     with ended():
         client = begin("run", "plan.yaml", "--name", "r", *limit, cwd=tmp_path)
         if not limit:
-            until(client, lambda: "endpoint scripted is down" in troubles(tmp_path))
+            until_so(client, lambda: "endpoint scripted is down" in troubles(tmp_path))
             os.kill(client.pid, signal.SIGINT)
         _, said = client.communicate(timeout=slowly(90))
     assert client.returncode == (1 if limit else 130), said

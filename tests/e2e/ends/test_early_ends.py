@@ -1,16 +1,14 @@
 """`--fail-on-error` ends a run early; `on_end` of a plan is run when a run ends, and changes nothing."""
 
 import json
-import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.proctor import Server, begin, ended, proctor, rows
 from tests.e2e.scripted import ScriptedEndpoint, reply
-from tests.pace import slowly
+from tests.pace import slowly, until
 
 PLAN = """\
 name: early
@@ -118,12 +116,10 @@ def test_on_end_is_told_of_an_interrupted_run(tmp_path: Path, worker: Server, en
     plan(tmp_path, worker, endpoint, "on_end: [./notify, word]\n")
     with ended():
         client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path)
-        give_up = time.monotonic() + slowly(60)
-        while not endpoint.requests:
-            assert time.monotonic() < give_up
-            time.sleep(0.1)
-        os.kill(client.pid, signal.SIGINT)
-        time.sleep(slowly(0.5))
-        os.kill(client.pid, signal.SIGINT)
+        until(lambda: bool(endpoint.requests))
+        client.send_signal(signal.SIGINT)
+        assert client.stderr is not None
+        assert any("draining" in line for line in client.stderr)
+        client.send_signal(signal.SIGINT)
         assert client.wait(slowly(60)) == 130
     assert (tmp_path / "notified.txt").read_text() == f"{tmp_path / 'runs' / 'r'} interrupted 130 word interrupted\n"

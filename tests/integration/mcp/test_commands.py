@@ -7,15 +7,13 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.e2e.proctor import begin, proctor
-from tests.pace import slowly
+from tests.pace import slowly, until
 from tests.support import ROOT
 from tests.tools_environment import NAME, write_distribution
 
@@ -168,14 +166,6 @@ def test_a_command_that_is_not_there_is_said_before_the_run(folder: Folder) -> N
     ended = folder.run("run", "plan.yaml", "-q")
     assert ended.returncode == 2
     assert "agents.claude.command: there is no program 'no-such-program'" in " ".join(ended.stderr.split())
-
-
-def until(true: Callable[[], bool]) -> None:
-    """Wait until this is so."""
-    give_up = time.monotonic() + slowly(60)
-    while not true():
-        assert time.monotonic() < give_up
-        time.sleep(0.1)
 
 
 def under_way(folder: Folder) -> "subprocess.Popen[str]":
