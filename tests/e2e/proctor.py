@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import urllib.request
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from tests.e2e.preloaded import Forked, preloaded
 from tests.pace import slowly
@@ -116,6 +118,15 @@ def server(*arguments: str, cwd: Path, **extra: str) -> Iterator[Server]:
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGKILL)
                 raise
+
+
+def scored(folder: Path, run: str) -> int:
+    """How many trials of a run in a folder's `runs` have a score; 0 where it is not there yet."""
+    with contextlib.suppress(sqlite3.OperationalError):
+        uri = f"file:{quote(str(folder / 'runs' / run / 'run.sqlite'))}?mode=ro"
+        with contextlib.closing(sqlite3.connect(uri, uri=True)) as store:
+            return int(store.execute("SELECT count(score) FROM proctor_trial").fetchone()[0])
+    return 0
 
 
 def rows(run: str, cwd: Path, **extra: str) -> list[dict[str, object]]:

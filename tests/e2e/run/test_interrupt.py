@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.forks.forker import STARTED
-from tests.e2e.proctor import COMMAND, Server, begin, environment, proctor, rows, server
+from tests.e2e.proctor import COMMAND, Server, begin, environment, proctor, rows, scored, server
 from tests.pace import slowly, until
 
 TASK = "{name: db-own, environment: db, parameters: {engine: sqlite}}"
@@ -38,6 +39,14 @@ def wait_for_calls(agents: Server, calls: int) -> None:
     until(lambda: agents.metric(CALLS) >= calls)
 
 
+def interrupt_twice(client: "subprocess.Popen[str]") -> None:
+    """The second time once the first was heard: two signals that wait together are one."""
+    assert client.stderr is not None
+    client.send_signal(signal.SIGINT)
+    assert any("draining" in line for line in client.stderr)
+    client.send_signal(signal.SIGINT)
+
+
 def test_ctrl_c_once_plays_what_is_under_way_to_its_end(tmp_path: Path, agents: Server) -> None:
     client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path, **KEY)
     wait_for_calls(agents, 6)
@@ -55,8 +64,7 @@ def test_ctrl_c_once_plays_what_is_under_way_to_its_end(tmp_path: Path, agents: 
 def test_ctrl_c_twice_stops_at_once_and_resume_pays_only_for_what_was_in_flight(tmp_path: Path, agents: Server) -> None:
     client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path, **KEY)
     wait_for_calls(agents, 6)
-    client.send_signal(signal.SIGINT)
-    client.send_signal(signal.SIGINT)
+    interrupt_twice(client)
     _, errors = client.communicate(timeout=slowly(60))
     assert client.returncode == 130
     assert "proctor resume" in errors
@@ -74,8 +82,7 @@ def test_a_second_client_is_refused_and_status_works_beside_a_run(tmp_path: Path
     assert "another client" in second.stderr
     assert json.loads(proctor("status", "r", "--json", cwd=tmp_path).stdout)["state"] == "running"
     assert proctor("report", "r", cwd=tmp_path).returncode == 0
-    client.send_signal(signal.SIGINT)
-    client.send_signal(signal.SIGINT)
+    interrupt_twice(client)
     _, errors = client.communicate(timeout=slowly(60))
     assert client.returncode == 130, errors
     assert json.loads(proctor("status", "r", "--json", cwd=tmp_path).stdout)["state"] == "interrupted"
@@ -137,22 +144,23 @@ def children(pid: int) -> list[int]:
     return found
 
 
+def until_scored(client: "subprocess.Popen[str]", folder: Path, trials: int) -> None:
+    """Until the run `r` has so many scores, and is still under way."""
+    until(lambda: client.poll() is not None or scored(folder, "r") >= trials)
+    assert client.poll() is None, client.communicate()
+
+
 @pytest.mark.parametrize(
     ("workers", "servers"), [(1, ("agents", "worker")), (2, ("agents", "controller", "worker"))], ids=str
 )
 def test_a_killed_server_of_the_run_is_started_again(tmp_path: Path, workers: int, servers: tuple[str, ...]) -> None:
     (tmp_path / "plan.yaml").write_text(
-        f"name: own\nagents: [{{name: naive, builtin: naive}}]\ntasks: [{TASK}]\nepochs: 20\n"
+        f"name: own\nagents: [{{name: naive, builtin: naive}}]\ntasks: [{TASK}]\nepochs: 8\n"
         f"local: {{workers: {workers}}}\n"
     )
     client = begin("run", "plan.yaml", "--name", "r", "--set", "agents.naive.concurrency=4", cwd=tmp_path, **STARTED)
-    done = 0
-    for server_of_the_run in servers:
-        while done < 20 or client.poll() is not None:
-            assert client.poll() is None, client.communicate()
-            status = proctor("status", "r", "--json", cwd=tmp_path)
-            done = json.loads(status.stdout)["pairs"][0]["scored"] if status.returncode == 0 else 0
-        done = 0
+    for kills, server_of_the_run in enumerate(servers, 1):
+        until_scored(client, tmp_path, 20 * kills)
         named = f"\0{server_of_the_run}\0"
         killed = [pid for pid in children(client.pid) if named in (Path("/proc") / str(pid) / "cmdline").read_text()]
         os.kill(killed[0], signal.SIGKILL)

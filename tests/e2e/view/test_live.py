@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import sqlite3
 import time
 import urllib.request
 from pathlib import Path
@@ -15,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from eval_client.store.connection import connect
 from tests.database_servers import postgresql
-from tests.e2e.proctor import begin, proctor
+from tests.e2e.proctor import begin, proctor, scored
 from tests.e2e.view.conftest import KEY, PLANNED, Begin, viewer
 from tests.pace import slowly, until
 
@@ -37,12 +36,7 @@ def shown_count(page: Page) -> int:
 
 def begun(folder: Path) -> bool:
     """Whether the run of a folder has a scored trial."""
-    path = folder / "runs" / "slow" / "run.sqlite"
-    try:
-        with sqlite3.connect(path) as store:
-            return bool(store.execute("SELECT count(score) FROM proctor_trial").fetchone()[0])
-    except sqlite3.Error:
-        return False
+    return scored(folder, "slow") > 0
 
 
 @pytest.mark.browser
