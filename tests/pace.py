@@ -27,8 +27,9 @@ PIECE_S = 0.001
 pieces, cost what stands there."""
 MOST = 20.0
 """A machine that is slower than this fails its tests."""
-BUSY_PROCESSES = 2
-"""How many processors one test keeps busy: a client and a server, say."""
+BUSY_VARIABLE = "PROCTOR_TEST_BUSY"
+BUSY_PROCESSORS = float(os.environ.get(BUSY_VARIABLE, "2"))
+"""How many processors one test keeps busy: a client and a server, say; of tests that mostly wait, a part of one."""
 _LOOKS, _PIECES = 9, 20
 """So many times so many pieces are timed for FACTOR: 0.2 s on the machine of RESULTS.md."""
 _BESIDE = 3
@@ -103,20 +104,21 @@ def slowly(seconds: float) -> float:
 def until(true: Callable[[], bool], within_s: float = 60.0, seen: Callable[[], object] = lambda: "") -> None:
     """Returns as soon as a condition holds; it must within so long a deadline. `seen` says what there is instead.
 
-    Between two looks it waits twice as long as a look takes: what is looked at needs the processor too.
+    Between two looks it waits twice as long as a look takes: what is looked at needs the processor too. A fiftieth of
+    the time since the first one is waited at least: long waits cost little.
     """
-    looked = time.monotonic()
+    began = looked = time.monotonic()
     give_up = looked + slowly(within_s)
     while not true():
         now = time.monotonic()
         assert now < give_up, f"not within {slowly(within_s):.0f} s: {seen()}"
-        time.sleep(max(0.02, 2 * (now - looked)))
+        time.sleep(max(0.02, 2 * (now - looked), (now - began) / 50))
         looked = time.monotonic()
 
 
-def factor(pace: float, processes: int, processors: int) -> float:
+def factor(pace: float, processes: int, processors: int, busy: float = BUSY_PROCESSORS) -> float:
     """By how much deadlines grow: the pace of one process, and the share that parallel test processes leave each."""
-    share = max(1.0, BUSY_PROCESSES * processes / processors) if processes > 1 else 1.0
+    share = max(1.0, busy * processes / processors) if processes > 1 else 1.0
     return min(MOST, max(1.0, pace * share))
 
 

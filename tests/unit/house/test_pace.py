@@ -12,20 +12,22 @@ from tests.support import ROOT
 
 
 @pytest.mark.parametrize(
-    ("measured", "processes", "processors", "expected"),
+    ("measured", "processes", "processors", "busy", "expected"),
     [
-        (1.0, 1, 2, 1.0),
-        (3.0, 1, 1, 3.0),
-        (0.5, 1, 2, 1.0),
-        (2.0, 2, 2, 4.0),
-        (2.0, 4, 16, 2.0),
-        (15.0, 2, 2, pace.MOST),
+        (1.0, 1, 2, 2.0, 1.0),
+        (3.0, 1, 1, 2.0, 3.0),
+        (0.5, 1, 2, 2.0, 1.0),
+        (2.0, 2, 2, 2.0, 4.0),
+        (2.0, 4, 16, 2.0, 2.0),
+        (15.0, 2, 2, 2.0, pace.MOST),
+        (2.0, 8, 2, 0.5, 4.0),
+        (2.0, 4, 2, 0.25, 2.0),
     ],
 )
 def test_a_slow_machine_and_many_processes_stretch_deadlines_up_to_a_bound(
-    measured: float, processes: int, processors: int, expected: float
+    measured: float, processes: int, processors: int, busy: float, expected: float
 ) -> None:
-    assert pace.factor(measured, processes, processors) == expected
+    assert pace.factor(measured, processes, processors, busy) == expected
 
 
 def told(**variables: str) -> "subprocess.CompletedProcess[str]":
