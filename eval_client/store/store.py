@@ -176,7 +176,9 @@ class Store(Results):
             free = trial_table.update().where(t.run == self.run, t.score.is_(None), t.holder == FREE)
             connection.execute(free.values(holder=SETTLED))
             while batch := list(islice(ids, ROWS_AT_ONCE)):
-                chosen = sa.and_(t.run == self.run, t.id.in_(batch))
+                # The numbers stand in the statement: as values of it they would cost its driver more than the database.
+                written = sa.bindparam("ids", batch, type_=t.id.type, expanding=True, literal_execute=True)
+                chosen = sa.and_(t.run == self.run, t.id.in_(written))
                 self._move_results_to_attempts(connection, chosen)
                 connection.execute(trial_table.update().where(chosen, t.holder == SETTLED).values(holder=FREE))
 
