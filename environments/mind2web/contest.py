@@ -23,6 +23,7 @@ class Contest:
     def __init__(self, step: Step, ranker: Ranker, seed: int) -> None:
         self.step = step
         self._seed = seed
+        self._rendered: dict[tuple[str, ...], Rendered] = {}
         try:
             self._page = parse(step.page)
         except ValueError as error:
@@ -57,7 +58,10 @@ class Contest:
 
     def render(self, group: Sequence[str]) -> Rendered:
         """The page pruned to the surroundings of a group of candidates, as text."""
-        return render(prune(self._page, {name: self._nodes[name] for name in group}))
+        key = tuple(group)
+        if key not in self._rendered:
+            self._rendered[key] = render(prune(self._page, {name: self._nodes[name] for name in group}))
+        return self._rendered[key]
 
     def asked(self, page: Rendered) -> Message:
         """The question about a rendered page."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
+from weakref import WeakValueDictionary
 
 import pydantic_core
 from pydantic import Field, JsonValue, model_validator
@@ -120,8 +121,15 @@ class Mind2Web(Environment):
         return self._dataset.first_step(sample)
 
     def contest(self, sample: str) -> Contest:
-        """The step, prepared for play. Raises ValueError if its record is broken, OSError if it can't be read."""
-        return Contest(self._dataset.step(sample), self._ranker, self.shuffle_seed)
+        """The step, prepared for play. Raises ValueError if its record is broken, OSError if it can't be read.
+
+        As long as anybody plays it, all get the same one.
+        """
+        key = sample, self._ranker, self.shuffle_seed
+        contest = self._contests.get(key)
+        if contest is None:
+            contest = self._contests[key] = Contest(self._dataset.step(sample), self._ranker, self.shuffle_seed)
+        return contest
 
     def rehearsed(self, sample: str, chooser: Chooser) -> Policy:
         """A policy whose replies are chosen from the step's data."""
@@ -178,6 +186,10 @@ class Mind2Web(Environment):
     @property
     def _scores(self) -> Path | None:
         return OWN_SCORES if self.data is None else self.scores
+
+    @cached_property
+    def _contests(self) -> "WeakValueDictionary[tuple[str, Ranker, int], Contest]":
+        return WeakValueDictionary()
 
     @cached_property
     def _opening(self) -> tuple[Message, ...]:
