@@ -22,23 +22,6 @@ MEDIA_TYPES = {
 }
 
 
-KEYS = (
-    ("j k", "next, previous row or turn"),
-    ("Enter", "open it"),
-    ("u", "up"),
-    ("[ ]", "previous, next trial or page"),
-    ("s", "side by side"),
-    ("/", "search"),
-    ("f", "filters"),
-    ("g o", "overview"),
-    ("g t", "trials"),
-    ("c", "copy the link to this row, turn or page"),
-    (".", "fold or unfold all turns"),
-    ("?", "this list"),
-)
-"""(keys that the pages' module takes, what they do)"""
-
-
 class Asset(NamedTuple):
     """A file that pages refer to, by an address that changes with its content."""
 
@@ -72,10 +55,11 @@ class Renderer:
             trim_blocks=True,
             lstrip_blocks=True,
             finalize=shown,
+            auto_reload=False,
         )
         addresses = {name: asset.address for name, asset in files.items()}
         self._environment.filters["drawn"] = drawn
-        self._environment.globals.update(assets=addresses, link=link, number=number, entry_lines=entry_lines, keys=KEYS)
+        self._environment.globals.update(assets=addresses, link=link, number=number, entry_lines=entry_lines)
 
     def page(self, template: str, status: int = 200, **values: object) -> Response:
         """A page as an answer. Lone surrogates, which UTF-8 can't hold, are shown as escapes."""
