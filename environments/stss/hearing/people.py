@@ -8,25 +8,26 @@ from environments.stss.hearing.slots import Situation
 from environments.stss.hearing.words import within
 
 WHO = (
-    r"who|who's|who'd|who else|how many (?:of us|people|will|are)|anyone i know|anybody i know|all alone|alone|"
-    r"the other two|company|(?:just|only) (?:us|the two of us|you and me)"
+    r"who|whom|who's|who'd|who else|a party|your (?:four|team|crew)|how many (?:of us|people|will|are)|anyone i know"
+    r"|anybody i know|all alone|alone|the other two|company|(?:just|only) (?:us|the two of us|you and me)"
 )
 _WILL = r"(?:'s| is| are|'ll be|'ll| will| will be|'d| would| might| may| could)"
 _THEY = r"(?:he|she|they)"
 _COMES = (
     rf"^,? (?:too|as well)\b|^{_WILL}(?=[.,!]|$)|^{_WILL} up for\b|^ (?:wants|would like|is keen|fancies)\b"
-    rf"|^{_WILL}?,? ?(?:also |both |already )?(?:coming|joining|bringing|in\b|playing|helping|there\b|reading\b"
+    rf"|^{_WILL}?,? ?(?:also |both |already |only )?(?:coming|looking in|rows|plays|joining|bringing|in\b|playing"
+    r"|helping|there\b|reading\b"
     r"|singing\b|come\b|comes\b|join\b|joins\b|bring\b|brings\b|be\b|along\b|look in\b|drop in\b|turn up\b|on my side)"
     r"|^ (?:has|have|had)(?: \w+){0,2} (?:agreed|offered|said|promised|joined|signed|accepted)|^ wouldn't miss"
     rf"|^ (?:says|said|thinks|promised|swears)(?: that)? (?:{_THEY}{_WILL}(?! not\b)|yes|aye)"
 )
 _WITH = re.compile(
     r"(?:\b(?:with|join|joins)(?: \w+ and)?(?: me(?:,| and)?)?|\b(?:you|me|us|i)(?:,| and|, and| and with)|"
-    r"just|so it's just)\s*$",
+    r"just|so it's just|let's (?:get|take|bring)(?: \w+ and)?)\s*$",
     re.IGNORECASE,
 )
 _NOT_WITH = re.compile(
-    r"\b(?:not with|left \w+ \w+ with|left|talk(?:ed)? with|spoke with|without|promised|ask|tell|told|for|"
+    r"\b(?:not with|left \w+ \w+ with|left|talk(?:ed)? with|spoke with|without|promised|ask|asked|bring|tell|told|for|"
     r"from|about|near|of|see)\s*$",
     re.IGNORECASE,
 )

@@ -25,8 +25,18 @@ _CALLED_OFF = "|".join(
         r"needn't (?:carry|fetch|bring|collect|do)(?! anything| a thing| much)",
         r"(?:don't|needn't|won't|doesn't|can't make) (?:\S+ ){0,6}?(?:after all|any ?more|any longer)",
         r"(?:i|we) (?:won't|shan't|will not) be (?:\w+ing|able)|no longer (?:need\w*|necessary|wanted)",
-        r"there (?:won't be|will be no|'ll be no) (?!a single|any|reason|hurry|rush|need|charge|room)\w+",
-        r"there's no (?!reason|hurry|rush|need|charge|fee|room|one|point|time|harm|music)\w+(?!.*\b[wc]ould you\b)",
+        r"there(?: won't be| will be no|'ll be no) (?!a single|any|reason|hurry|rush|need|charge|room)\w+",
+        r"there's no (?!reason|hurry|rush|need|charge|fee|room|one|point|time|harm|music"
+        r"|talking|denying|telling)\w+(?!.*\b[wc]ould you\b)",
+        r"(?:must|have to|had to) (?:drop|skip)|been (?:dropped|struck)|(?:come|came) to grief|gone off (?:it|the)",
+        r"that's that",
+        r"save (?:yourself|your)|strike (?:that|it|me) (?:off|from)|(?:sleep|lie|lay) in(?=\W*$)",
+        r"go back to (?:bed|sleep)",
+        r"put (?:your|the|that) (?:\w+ ){1,2}away|turn (?:round|back)(?=[,!.])|nobody's (?!perfect|fault)\w+ing",
+        r"that's (?:\w+ ){1,2}o'clock gone|(?:have|hate) to disappoint|don't (?:trouble|wait up)",
+        r"there's nothing left to",
+        r"(?:shan't|won't) need|you(?:'re| are)? (?:may|can|could) (?:stay|lie|leave the)",
+        r"consider yourself (?:spared|excused)",
         r"take (?:it |that )?back (?:my|the|what|about)|take back|forget (?:about|it|the|what)|never mind",
         r"(?:let's |just |actually,? |please )leave (?:it|that)(?= ?[,.;:!]|$)|stay (?:at home|by your)",
     )
@@ -42,6 +52,9 @@ _DECLINES = (
     r"|not able|(?:going to )?have to (?:decline|say no|pass))|not (?:this time|for me|my thing|today|tonight|tomorrow)"
     r"|(?:some other|another|next) time|some other (?:night|day|evening)|without me"
     r"|(?:count|leave) me out|i wish i could|would if i could"
+    r"|(?:i'll|i think i'll|i must) pass|be joking|(?:wrong|bad) (?:day|evening|night|time)|past my bedtime"
+    r"|(?:have to |must )?find (?:yourself )?(?:an?|another|some) (?:younger|other|better|\w+ else)|doctor's note"
+    r"|i(?:'d| would) have (?:liked|loved) to|i would,? (?:\w+,? )?(?:only|if|but)|(?:you'll|please) forgive me"
     r"|(?:isn't|aren't) for me|i'd (?:better|rather) not|no,? thank|thank you kindly|unfortunately|out of the question"
 )
 """Words that decline whatever else is said."""
@@ -51,6 +64,7 @@ _YES = (
     r"|(?:consider it )?done(?= *[.!])"
     r"|(?<!no )(?:works|fine|good|suits) (?:for|by|with)? ?me|fine\W|why not|happily|count on"
     r"|do (?:bring|come)|looking forward|wouldn't miss|couldn't keep|can't wait"
+    r"|very well|rely on|i'm yours|stop me|consider (?:it|them|him)|never said no|wouldn't want to be anywhere"
     r"|pleasure|any ?time|nothing i'd rather|never ask|all yours|see why not|do my best|let's(?=!)|don't be late"
     r"|i'd (?:be (?:glad|happy|delighted|honoured)|love to(?!.* but))|(?:i|we) can(?! not)|it is,? then|you bet"
 )
@@ -83,14 +97,17 @@ _OWN = re.compile(
 _OFFER = (
     r"could we|can we|shall we|how about|what about|(?<!n't )(?<!cannot )make (?:it|that)|let's"
     r"|let us|instead|might i|would (?:it|that) be|(?<!if )i could(?= *[.,!]|$)|i could do|we could"
-    r"|can we say|rather (?:have|do)|then let us|would \w+ (?:in|at|do|work|suit)|better (?:at|in)"
+    r"|can we say|rather (?:have|do)|then let us|would (?:\w+ ){1,3}(?:in|at|do|work|suit)(?! as i| for)"
+    r"|better (?:at|in)"
 )
 _MOVED = (
-    r"instead|take (?:it|that) back|change of (?:plans?|address)|moved|until (?!further|next)[\w ]+|after all,? but"
+    r"instead|take (?:it|that) back|change of (?:plans?|address)|moved"
+    r"|until (?!further|next|my|the|we|i\b)[\w ]+|after all,? but"
 )
 _NEGATIVE = (
     rf"\w+n't|cannot|(?<!, )(?:not|no)(?!,? (?:at |until |before )?{HOUR}\b)|never|nobody|sorry|afraid|alas|busy|dead"
     r"|bad|but|too \w+|promised|i'm (?:away|off|out|working|on)|all (?:day|evening|morning)|i have (?:to|an?)"
+    r"|(?:at|by|from|tonight|tomorrow) (?:\S+ ){0,3}?i(?:'m| am|'ve| have)(?! free| there| yours| all)|headache|seasick"
     r"|already|shame|pity|regret|excuse|would have|'d have|ask|spare me|otherwise|somebody else|someone else"
 )
 _OVER = (
@@ -103,7 +120,9 @@ _DOUBTS = (
     r"didn't you|did you say|which (?:day|evening)|isn't that|i thought|is it (?:still|noon|today|tomorrow)|"
     r"is that|when was it|how are you"
 )
-_INVITES = r"would you|could you|will you|can you|you'll|come|join|fancy|with me|for me|up for"
+_INVITES = (
+    r"shall (?:we|i)|care to|want to|would you|could you|will you|can you|you'll|come|join|fancy|with me|for me|up for"
+)
 
 
 def invited(situation: Situation) -> bool:

@@ -45,8 +45,8 @@ VERBS = word_set(
 """Verbs that may begin a request, in their base form."""
 EMPTY = word_set(
     """
-    a about count after again all along also an and another any anyone anything are around as ask asking at attend
-    away back be being big bit both bring but by call came can chance change come comes coming could couple
+    a about actually count after again all along also an and another any anyone anything are around as ask asking at
+    attend away back be being big bit both bring but by call came can chance change come comes coming could couple
     day do does doing done dear else errand even event evening every everybody everyone favor favour favours
     few fine for forgive free friend friends from full fun get getting give go goes going good got great guess
     half hand happen has have having he hear hello help her here hey hi him his hold hope hour how huge i idea

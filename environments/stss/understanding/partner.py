@@ -84,7 +84,7 @@ class PolitePartner:
         if corrections and not told:
             corrections[0] = f"No, {_within(corrections[0])}"
         if self.wanted["day"] == reply.stance.slots.day == OUT_OF_REACH and not (told or corrections):
-            return PoliteAnswer("No, it can't be on another day. Goodbye!", leaves=True)
+            return PoliteAnswer("I understand. Goodbye!", leaves=True)
         text = " ".join(filter(None, [*told, *corrections, *self._answers(reply)]))
         return PoliteAnswer(text) if text else self._content(reply)
 
