@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from benchmarks.measure import Figure, figure, main, median
 from benchmarks.overhead import Case, play
-from benchmarks.world import over_tls, world
+from benchmarks.world import QUICK_SAMPLES, SAMPLES, over_tls, world
 
 IN_FLIGHT = 64
 TURNS = 32
@@ -18,10 +18,10 @@ RATIO_BUDGET = 1.5
 
 def measure(quick: bool) -> Iterator[Figure]:
     """CPU of the client per turn, for each length of history, over HTTP and TLS."""
-    rounds, in_flight = (1, IN_FLIGHT // 8) if quick else (5, IN_FLIGHT)
+    rounds, in_flight = (1, IN_FLIGHT // 32) if quick else (5, IN_FLIGHT)
     turns = (2 if quick else 4) * in_flight * TURNS
     used: dict[tuple[str, int], list[float]] = {}
-    with world() as plain, over_tls(plain) as secure:
+    with world(QUICK_SAMPLES if quick else SAMPLES) as plain, over_tls(plain) as secure:
         play(plain, Case(in_flight=10), 200)  # first calls warm the servers up
         for _ in range(rounds):
             for scheme, servers in (("HTTP", plain), ("TLS", secure)):

@@ -33,7 +33,7 @@ from proctor.types import Action, Finish, FinishReason, Message, Observation
 from task_server.wire.messages import Act
 from tests.database_servers import postgresql, program
 
-AGENTS, TASKS, SAMPLES, QUICK_SAMPLES = 10, 100, 1_000, 20
+AGENTS, TASKS, SAMPLES, QUICK_SAMPLES = 10, 100, 1_000, 2
 TURNS = 2
 MOST_S, MOST_MB = 10.0, 300.0
 RUN = "million"

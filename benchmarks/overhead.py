@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from benchmarks import floor
 from benchmarks.client import Load, Took
 from benchmarks.measure import Figure, figure, forget_peak, main, peak_mb
-from benchmarks.world import World, world
+from benchmarks.world import QUICK_SAMPLES, SAMPLES, World, world
 from eval_client.plan.plan import Plan
 from proctor.types import Value
 
@@ -73,7 +73,7 @@ def cases() -> list[Case]:
 
 def measure(quick: bool) -> Iterator[Figure]:
     """Every case in one set of servers, and the floor between them."""
-    with world() as servers:
+    with world(QUICK_SAMPLES if quick else SAMPLES) as servers:
         play(servers, Case(in_flight=10), 200)  # first calls warm the servers up
         floor_ms = 0.0
         for case in [BUDGETED, AT_200] if quick else cases():

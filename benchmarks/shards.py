@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from benchmarks import machines
 from benchmarks.client import Load, Took
 from benchmarks.measure import Figure, cpu_s, figure, main
-from benchmarks.world import World, world
+from benchmarks.world import QUICK_SAMPLES, SAMPLES, World, world
 from eval_client.plan.plan import Plan
 from eval_client.store.tables import trial_table
 from tests.database_servers import postgresql, program
@@ -35,8 +35,8 @@ def measure(quick: bool) -> Iterator[Figure]:
         print("no postgres here; left out", file=sys.stderr)
         return
     counts = (1, 2) if quick else (1, 2, 4)
-    trials = QUICK_TRIALS if quick else TRIALS
-    with world() as servers, postgresql() as database:
+    trials, samples = (QUICK_TRIALS, QUICK_SAMPLES) if quick else (TRIALS, SAMPLES)
+    with world(samples) as servers, postgresql() as database:
         for shards in counts:
             yield from _case(servers, database.url, _names(shards, "client"), [()] * shards, trials)
     if not machines.available():
@@ -44,7 +44,7 @@ def measure(quick: bool) -> Iterator[Figure]:
         return
     with (
         machines.machines(max(counts)) as others,
-        world(host=others.host) as servers,
+        world(samples, host=others.host) as servers,
         postgresql() as database,
     ):
         for shards in counts:

@@ -53,7 +53,7 @@ def _database(kind: str) -> Iterator[str]:
 
 def _journal(kind: str, url: str, quick: bool) -> Iterator[Figure]:
     grouped = journal_module.MAX_GROUP
-    few, many = (256, 2_560) if quick else (512, 25_600)
+    few, many = (128, 640) if quick else (512, 25_600)
     for case, writers, group, rows in (
         ("one writer", 1, grouped, few),
         (f"{WRITERS} writers, a commit a row", WRITERS, 1, few),
@@ -130,7 +130,7 @@ def _indexed(quick: bool) -> float:
     for _ in range(1 if quick else 5):
         with _database("SQLite") as url, _database("SQLite") as bare:
             stores = Store(connect(url), "indexed"), Store(connect(bare), "bare")
-            indexed_s, bare_s = (asyncio.run(_play(store, 400 if quick else 2_000)) for store in stores)
+            indexed_s, bare_s = (asyncio.run(_play(store, 100 if quick else 2_000)) for store in stores)
             ratios.append(indexed_s / bare_s)
     return median(ratios)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from benchmarks.measure import Figure, figure, main, median
 from benchmarks.overhead import Case, play
-from benchmarks.world import world
+from benchmarks.world import QUICK_SAMPLES, SAMPLES, world
 
 IN_FLIGHT = 128
 FUNCTIONS = (0, 3, 7)
@@ -16,9 +16,9 @@ RATIO_BUDGET = 1.15
 
 def measure(quick: bool) -> Iterator[Figure]:
     """CPU of client and worker per turn, for each number of functions."""
-    rounds, in_flight, turns = (1, IN_FLIGHT // 4, 512) if quick else (7, IN_FLIGHT, 4_096)
+    rounds, in_flight, turns = (1, IN_FLIGHT // 16, 128) if quick else (7, IN_FLIGHT, 4_096)
     used: dict[tuple[int, str], list[float]] = {}
-    with world() as servers:
+    with world(QUICK_SAMPLES if quick else SAMPLES) as servers:
         play(servers, Case(in_flight=10), 200)  # first calls warm the servers up
         for _ in range(rounds):
             for functions in FUNCTIONS:

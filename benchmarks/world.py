@@ -15,6 +15,8 @@ from benchmarks import echo
 
 CLI = [sys.executable, "-m", "eval_client.cli.main"]
 CAPACITY = 2048
+SAMPLES, QUICK_SAMPLES = 101_000, 1_000
+"""Of each task."""
 TOKEN = "of-a-benchmark"
 AUTHORIZATION = {"Authorization": f"Bearer {TOKEN}"}
 TASKS = {
@@ -54,7 +56,7 @@ class World:
 
 
 @contextmanager
-def world(samples: int = 101_000, tasks: Mapping[str, Mapping[str, int]] = TASKS, host: str = "") -> Iterator[World]:
+def world(samples: int = SAMPLES, tasks: Mapping[str, Mapping[str, int]] = TASKS, host: str = "") -> Iterator[World]:
     """The servers up, the worker's tasks ready; everything is gone afterwards. `host` is the address they listen at."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="proctor-bench-")))
