@@ -10,11 +10,15 @@ mapfile -t found < <(find_pythons 11)
 tested=()
 for PYTHON in "${found[@]}"; do
     VENV=$PLACE/venv-${#tested[@]}
-    create_venv
+    if [[ -z ${INSTALLER:-} ]]; then
+        create_venv
+        INSTALLER=$VENV # its pip or uv installs for the others too
+    else
+        "$PYTHON" -m venv --without-pip "$VENV"
+    fi
     venv_install -c requirements.lock ".[all]"
     (cd "$PLACE" && "$VENV/bin/python" -P "$ROOT/scripts/import_all.py")
     tested+=("$("$PYTHON" -c 'import platform; print(platform.python_version())')")
-    rm -rf "$VENV"
 done
 say "every module was imported on Python ${tested[*]}"
 if ((${#tested[@]} < 2)); then
