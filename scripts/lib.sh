@@ -83,8 +83,10 @@ ensure_uv() {
     [[ -x $UV ]]
 }
 
-# ensure_venv NAME,...: the locked packages of this checkout with these extras in $VENV.
-ensure_venv() {
+# ensure_venv NAME,...: the locked packages of this checkout with these extras in $VENV; one at a time in a checkout.
+ensure_venv() { (flock 7; update_venv "$1") 7<requirements.lock; }
+
+update_venv() {
     local stamp
     stamp=$VENV/.proctor-$(cat requirements.lock pyproject.toml <(echo "$ROOT") | sha256sum | cut -c1-16)
     if [[ -f $stamp ]] && "$VENV/bin/python" -c '' 2>/dev/null; then

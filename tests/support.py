@@ -1,9 +1,12 @@
 """What tests share: where the public data lies, and which real parts this machine has."""
 
+import contextlib
 import fcntl
 import gc
 import os
+import secrets
 import shutil
+import socket
 import subprocess
 import warnings
 from collections.abc import Callable
@@ -27,6 +30,14 @@ CHROMIUM = os.environ.get("PROCTOR_CHROMIUM", "chromium")
 """The browser of tests marked `browser`: a program's name or path."""
 FAKETIME = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
 """The library that gives one process a wall clock of its own."""
+
+
+def free_port() -> int:
+    """A port to listen at later, below those that the kernel hands out: so nobody is given it in the meantime."""
+    while True:
+        port = 20_000 + secrets.randbelow(12_000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def missing(part: str) -> str | None:

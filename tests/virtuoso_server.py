@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.database_servers import program
-from tests.faults.parts.farm import free_port
 from tests.pace import slowly, until
+from tests.support import free_port
 
 START_S = 60.0
 _SETTINGS = """\

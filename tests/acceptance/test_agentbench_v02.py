@@ -7,7 +7,6 @@ written by the captures and by reading the programs; they have not been run.
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -27,7 +26,7 @@ from tests.e2e.proctor import TOKEN, server
 from tests.e2e.scripted import listening
 from tests.e2e.servers.test_foreign import Model
 from tests.pace import slowly
-from tests.support import SHARED_DATA
+from tests.support import SHARED_DATA, free_port
 from tests.unit.environments.foreign.test_agentbench_v02 import scripted
 
 CHECKOUT = os.environ.get("AGENTBENCH_V02", "")
@@ -121,12 +120,6 @@ def listens(url: str, process: subprocess.Popen[bytes]) -> None:
         else:
             return
     raise AssertionError(f"nothing answers at {url}")
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-    return port
 
 
 def lines(path: Path) -> list[Mapping[str, Any]]:

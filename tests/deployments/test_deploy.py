@@ -11,8 +11,7 @@ import pytest
 
 from tests.deployments.compose_projects import project
 from tests.deployments.docker_compose import SOCKET
-from tests.faults.parts.farm import free_port
-from tests.support import ROOT
+from tests.support import ROOT, free_port
 
 NOT_THE_PAGES = shutil.ignore_patterns(".git", ".venv", ".proctor-test", "runs", "wheelhouse", "secrets", ".*_cache")
 

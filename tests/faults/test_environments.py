@@ -17,9 +17,10 @@ import pytest
 from proctor import registry
 from proctor.environment import EnvironmentFault
 from tests.e2e.proctor import Server, begin, proctor, rows, server
-from tests.faults.parts.farm import KEY, free_port
+from tests.faults.parts.farm import KEY
 from tests.faults.parts.proxy import Fault, Proxies, proxies
 from tests.pace import slowly, until
+from tests.support import free_port
 
 SAMPLES = 2
 AGENTS = ("reference", "naive", "random")

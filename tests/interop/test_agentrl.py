@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import socket
 import subprocess
 import time
 import urllib.error
@@ -21,7 +20,7 @@ from proctor.types import Action, FinishReason, Message, Observation, ToolCall
 from tests.e2e.proctor import TOKEN, server
 from tests.interop.counterparts import DRIVERS, environment, interpreter, run
 from tests.pace import slowly
-from tests.support import SHARED_DATA
+from tests.support import SHARED_DATA, free_port
 
 PARAMETERS: dict[str, Any] = {"engine": "sqlite", "protocol": "tools"}
 TASKS = "tasks: [{name: db, environment: db, parameters: {engine: sqlite, protocol: tools}}]\n"
@@ -65,8 +64,7 @@ async def test_its_client_plays_db_by_function_calls(tmp_path: Path) -> None:
 @contextlib.contextmanager
 def toy_worker() -> Iterator[str]:
     """AgentRL's worker with the toy task of the captures; yields its address."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     command = [interpreter("agentrl"), str(DRIVERS / "agentrl_worker.py"), str(TOY), str(port)]
     with subprocess.Popen(command, env=environment({}), stderr=subprocess.PIPE, text=True) as process:
         try:

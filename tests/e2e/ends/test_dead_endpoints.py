@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import socket
 import subprocess
 import threading
 import time

@@ -19,8 +19,8 @@ from tests.e2e.tools_endpoint import (
     killed_again_and_again,
     paid_twice,
 )
-from tests.faults.parts.farm import free_port
 from tests.faults.parts.proxy import Link, proxies
+from tests.support import free_port
 
 SAMPLES, TURNS = 2, 4
 TASKS = f"""\

@@ -12,9 +12,8 @@ import pytest
 import yaml
 
 from tests.e2e.proctor import TOKEN, begin, server
-from tests.faults.parts.farm import free_port
 from tests.pace import slowly
-from tests.support import ROOT
+from tests.support import ROOT, free_port
 
 SAMPLE = re.compile(r"([a-z_]+)(?:\{(.*)\})? (\S+)")
 LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')

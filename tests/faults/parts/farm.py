@@ -7,7 +7,6 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import threading
@@ -28,7 +27,7 @@ from tests.faults.parts.invariants import Allowed, check, ledger_lines, rows_of
 from tests.faults.parts.proxy import Fault, Link, Proxies, proxies
 from tests.faults.parts.world import Ledger, write_distribution
 from tests.pace import slowly, until
-from tests.support import ROOT
+from tests.support import ROOT, free_port
 
 LEASE_S = 75.0
 """A session's lease and the worker's next look at it: by then nothing may remain."""
@@ -49,14 +48,6 @@ tasks:
   - {{name: ledger}}
 limits: {{attempts: {attempts}, patience_s: {patience_s}}}
 """
-
-
-def free_port() -> int:
-    """A port to listen at later, below those that the kernel hands out: so nobody is given it in the meantime."""
-    while True:
-        port = 20_000 + secrets.randbelow(12_000)
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
 
 
 def port_of(url: str) -> int:
