@@ -3,9 +3,9 @@
 SUITE=bookworm
 IMAGE=proctor-os:latest
 BASE_IMAGE=proctor-base:bookworm
-IMAGE_PACKAGES=procps,tree,git,python3-minimal,bc,file,gcc,libc6-dev,iproute2,net-tools,cron
+IMAGE_PACKAGES=usr-is-merged,procps,tree,git,python3-minimal,bc,file,gcc,libc6-dev,iproute2,net-tools,cron
 PATH=$PATH:/usr/sbin:/sbin
-engine_folder= engine_pid= rootfs_tree= jobs_begun=()
+engine_folder= engine_pid= jobs_begun=()
 
 can_install() { [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; }
 
@@ -21,7 +21,7 @@ install_packages() {
     compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || missing+=(faketime)
     command -v virtuoso-t >/dev/null || missing+=(virtuoso-opensource-7-bin)
     command -v openssl >/dev/null || missing+=(openssl)
-    command -v debootstrap >/dev/null || missing+=(debootstrap)
+    command -v mmdebstrap >/dev/null || missing+=(mmdebstrap)
     command -v chromium >/dev/null || missing+=(chromium)
     command -v tsc >/dev/null || missing+=(node-typescript)
     command -v pdflatex >/dev/null || missing+=(texlive-latex-base)
@@ -71,7 +71,7 @@ ensure_docker() {
 ensure_base_image() {
     engine_answers || return 0
     [[ -z $("$VENV/bin/python" -c 'from tests.support import missing; print(missing("images") or "")' 2>&1) ]] && return
-    say "debootstrap of the base image of Proctor's own images (about a minute)"
+    say "the base image of Proctor's own images, from Debian's packages"
     docker/base.sh "$BASE_IMAGE" || say "no base image for Proctor's own; going on without"
 }
 
@@ -94,19 +94,16 @@ PROGRAM
 ensure_rootfs() {
     local mirror
     [[ -f $STATE/rootfs.tar ]] && return
-    command -v debootstrap >/dev/null || return
-    say "debootstrap of the base image (about a minute)"
-    rootfs_tree=$(mktemp -d /tmp/proctor-rootfs.XXXXXX) # debootstrap takes no path with a space
+    command -v mmdebstrap >/dev/null || return
+    say "the base image, from Debian's packages"
     # shellcheck disable=SC2016
     mirror=$(apt-get indextargets --format '$(REPO_URI)' "Codename: $SUITE" "Component: main" 2>/dev/null | head -n 1)
-    if debootstrap --variant=minbase --include="$IMAGE_PACKAGES" "$SUITE" "$rootfs_tree" ${mirror:+"$mirror"} \
-        >"$STATE/debootstrap.log" 2>&1 </dev/null; then
-        rm -rf "$rootfs_tree"/var/cache/apt/archives/*.deb "$rootfs_tree"/var/lib/apt/lists/*
-        tar -C "$rootfs_tree" --numeric-owner -cf "$STATE/rootfs.part" . && mv "$STATE/rootfs.part" "$STATE/rootfs.tar"
+    if mmdebstrap --variant=minbase --include="$IMAGE_PACKAGES" --hook-dir=/usr/share/mmdebstrap/hooks/merged-usr \
+        --format=tar "$SUITE" "$STATE/rootfs.part" ${mirror:+"deb $mirror $SUITE main"} >"$STATE/rootfs.log" 2>&1 </dev/null; then
+        mv "$STATE/rootfs.part" "$STATE/rootfs.tar"
     else
-        tail -n 5 "$STATE/debootstrap.log"
+        tail -n 5 "$STATE/rootfs.log"
     fi
-    remove_rootfs_tree
     [[ -f $STATE/rootfs.tar ]]
 }
 
@@ -129,15 +126,10 @@ start_engine() {
     return 1
 }
 
-remove_rootfs_tree() {
-    [[ -z $rootfs_tree ]] || rm -rf --one-file-system "$rootfs_tree"
-}
-
 # Stops and removes what was started and made here, nothing else. Never changes how the tests ended.
 put_away() {
     local job mounted
     for job in "${jobs_begun[@]}"; do kill "$job" 2>/dev/null || true; done
-    remove_rootfs_tree
     [[ -n $engine_pid ]] || return 0
     say "stopping our Docker engine"
     kill "$engine_pid" 2>/dev/null || true
