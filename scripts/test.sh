@@ -20,7 +20,7 @@ if can_install; then
     [[ $* == tests/simulation ]] || whole_system=1 # that needs Python alone
 fi
 if [[ -n $whole_system ]]; then
-    (trap remove_rootfs_tree EXIT && install_packages && if needs_rootfs; then ensure_rootfs; fi) 9>&- &
+    (install_packages && if needs_rootfs; then ensure_rootfs; fi) 9>&- &
     jobs_begun+=($!)
 fi
 ensure_venv "$EXTRAS"
@@ -33,7 +33,13 @@ fi
 if [[ -n $whole_system ]]; then
     wait "${jobs_begun[0]}" || say "not all of the system could be set up; going on without"
     ensure_docker
-    [[ $* != *deployments* ]] || ensure_base_image
+    if [[ $* == *deployments* ]]; then
+        "$VENV/bin/python" -c 'from tests.deployments.docker_images import fetch_wheels; fetch_wheels()' 9>&- &
+        fetching=$!
+        jobs_begun+=("$fetching")
+        ensure_base_image
+        wait "$fetching" || say "the wheels of Proctor's own images can't be fetched; the tests will say why"
+    fi
 fi
 
 check=

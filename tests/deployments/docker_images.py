@@ -42,6 +42,12 @@ def build(target: str, name: str, *, afresh: bool = False, extras: str = "") -> 
         )
 
 
+def fetch_wheels() -> None:
+    """Before the first build, which else fetches them: scripts/test.sh does it beside the base image."""
+    with _alone():
+        _fetch_wheels()
+
+
 def _fetch_wheels() -> None:
     """The wheelhouse, where it is older than what it comes from."""
     inputs = [ROOT / "requirements.lock", ROOT / "pyproject.toml", ROOT / "docker" / "wheels.sh"]
