@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import threading
 import time
