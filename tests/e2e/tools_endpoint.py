@@ -1,6 +1,7 @@
 """An endpoint that answers with function calls, and demands of histories what real ones demand."""
 
 import json
+import math
 import os
 import random
 import secrets
@@ -40,6 +41,8 @@ class ToolsEndpoint(ScriptedEndpoint):
     def __init__(self, delay_s: float = 0.0) -> None:
         super().__init__()
         self.delay_s = delay_s
+        self.most = math.inf
+        """So many requests are answered; those behind them never."""
         self.wrong: list[str] = []
         """What no request may hold, as it was found."""
         self.said: dict[str, Json] = {}
@@ -50,6 +53,8 @@ class ToolsEndpoint(ScriptedEndpoint):
         return [request for request in self.requests if request["model"] == model]
 
     def _answer(self) -> bytes | None:
+        if len(self.requests) > self.most:
+            return None
         request = self.requests[-1]
         if self.delay_s:
             time.sleep(self.delay_s)
@@ -185,13 +190,18 @@ def paid_twice(requests: Sequence[Json], said: Mapping[str, Json]) -> int:
 
 
 def _kill_after(process: "subprocess.Popen[str]", scripted: ToolsEndpoint, more: int, delay_s: float) -> None:
-    """kill -9 of a client after so many more requests, somewhere between two of them."""
+    """kill -9 of a client after so many more requests, somewhere between two of them.
+
+    One more is answered, and no further one: however late the kill comes, the run is not over before.
+    """
     target = len(scripted.requests) + more
+    scripted.most = target + 1
     until(lambda: process.poll() is not None or len(scripted.requests) >= target)
     time.sleep(delay_s)
     assert process.poll() is None, "the run ended before the last kill"
     process.send_signal(signal.SIGKILL)
     process.communicate()
+    scripted.most = math.inf
 
 
 KILLED_PLAN = """\
