@@ -39,17 +39,21 @@ _STEP_4 = (
     *("al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent"),
     *("ion", "ou", "ism", "ate", "iti", "ous", "ive", "ize"),
 )
+_ENDINGS_2, _ENDINGS_3 = (tuple(ending for ending, _ in step) for step in (_STEP_2, _STEP_3))
 _SEQUENCES = re.compile("v+c+")
 
 
 def stem(word: str) -> str:
-    """The stem of a lower-case word; words of one or two letters are returned unchanged."""
-    if len(word) < 3:
+    """The stem of a lower-case word; words of one or two letters or with a digit at the end are unchanged."""
+    if len(word) < 3 or word[-1].isdecimal():
         return word
     word = _step_1b(_step_1a(word))
     if word.endswith("y") and "v" in _shape(word[:-1]):
         word = word[:-1] + "i"
-    word = _replaced(_replaced(word, _STEP_2), _STEP_3)
+    if word.endswith(_ENDINGS_2):
+        word = _replaced(word, _STEP_2)
+    if word.endswith(_ENDINGS_3):
+        word = _replaced(word, _STEP_3)
     return _step_5(_step_4(word))
 
 
@@ -106,6 +110,8 @@ def _replaced(word: str, endings: tuple[tuple[str, str], ...]) -> str:
 
 
 def _step_4(word: str) -> str:
+    if not word.endswith(_STEP_4):
+        return word
     for ending in _STEP_4:
         if word.endswith(ending):
             base = word[: -len(ending)]
