@@ -23,7 +23,7 @@ class Contest:
     def __init__(self, step: Step, ranker: Ranker, seed: int) -> None:
         self.step = step
         self._seed = seed
-        self._rendered: dict[tuple[str, ...], Rendered] = {}
+        self._shown: dict[tuple[str, ...], Rendered] = {}
         try:
             self._page = parse(step.page)
         except ValueError as error:
@@ -58,10 +58,14 @@ class Contest:
 
     def render(self, group: Sequence[str]) -> Rendered:
         """The page pruned to the surroundings of a group of candidates, as text."""
+        return render(prune(self._page, {name: self._nodes[name] for name in group}))
+
+    def shown(self, group: Sequence[str]) -> Rendered:
+        """As `render`, once for all who play the step at the same time."""
         key = tuple(group)
-        if key not in self._rendered:
-            self._rendered[key] = render(prune(self._page, {name: self._nodes[name] for name in group}))
-        return self._rendered[key]
+        if key not in self._shown:
+            self._shown[key] = self.render(group)
+        return self._shown[key]
 
     def asked(self, page: Rendered) -> Message:
         """The question about a rendered page."""

@@ -90,7 +90,7 @@ def rehearsed(open_contest: Callable[[], Contest], chooser: Chooser, profile: Pr
         contest, known = open_contest(), dict[bytes, str]()
         tournament = Tournament(contest.line(), profile)
         while group := tournament.group():
-            page = contest.render(group)
+            page = contest.shown(group)
             reply = chooser(contest, page.choices)
             known[_digest(contest.asked(page))] = reply
             if chosen := choice_of(reply.removeprefix("Answer: ")[0], page.choices):

@@ -44,7 +44,7 @@ async def play(
         return _finish(contest, _End(FinishReason.COMPLETED, "unknown", flag="no_positive"), replies)
     tournament = Tournament(contest.line(), profile)
     while group := tournament.group():
-        page = await asyncio.to_thread(contest.render, group)
+        page = await asyncio.to_thread(contest.shown, group)
         question = Observation(messages=(*opening, contest.asked(page)), tools=reader.tools, fresh=True)
         try:
             (reply,) = reader.read(await agent.act(question)).actions

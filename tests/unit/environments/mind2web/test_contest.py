@@ -12,8 +12,8 @@ def test_all_who_play_a_step_at_once_get_the_same_one_and_none_is_kept() -> None
     group = contest.line()[:5]
     assert environment.contest(sample) is contest
     assert environment.contest(other) is not contest
-    assert contest.render(group) is contest.render(group)
-    assert contest.render(group) != contest.render(group[:1])
+    assert contest.shown(group) is contest.shown(group)
+    assert contest.shown(group) == contest.render(group) != contest.shown(group[:1])
     seen = weakref.ref(contest)
     del contest
     assert seen() is None
