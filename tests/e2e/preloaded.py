@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from eval_client.cli.main import SERVERS
+from tests.e2e.forks.forked_servers import Start, forking
 from tests.e2e.forks.forker import CLIENTS, PLAYING, Request, read_at_start
 from tests.support import ROOT
 
@@ -96,6 +97,11 @@ def preloaded(command: str, environment: Mapping[str, str]) -> Forks | None:
         return None
     turn = next(_turns) % 2 if command in PLAYING | SERVERS.keys() else 0
     return _forks(turn) if command in SERVERS else _client_forks(turn)
+
+
+def forking_servers() -> Start:
+    """`asyncio.create_subprocess_exec` for runs that a test plays in its own process: their servers are forked."""
+    return forking(_forks(0).connection, _AT_IMPORT)
 
 
 _AT_IMPORT = dict(os.environ)

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 from asyncio.subprocess import Process
+from collections.abc import Callable, Coroutine, Mapping
 from typing import IO, Any
 
 from eval_client.cli.main import SERVERS
@@ -61,9 +62,13 @@ async def _reader(descriptor: int) -> asyncio.StreamReader:
     return reader
 
 
-def fork_servers(connection: socket.socket) -> None:
-    """From now on, this process's servers are forked by asking there, but for those that read another environment."""
-    start, ours = asyncio.create_subprocess_exec, read_at_start(os.environ)
+Start = Callable[..., Coroutine[Any, Any, Process | ForkedServer]]
+
+
+def forking(connection: socket.socket, environment: Mapping[str, str]) -> Start:
+    """`asyncio.create_subprocess_exec`, but servers are forked by asking there. `environment` is that of the process
+    that forks; a server that reads another at its start is started."""
+    start, ours = asyncio.create_subprocess_exec, read_at_start(environment)
     prefix = own_command()
 
     async def start_or_fork(*command: Any, **options: Any) -> Process | ForkedServer:
@@ -73,4 +78,4 @@ def fork_servers(connection: socket.socket) -> None:
         request = Request(arguments, os.getcwd(), options["env"], of_run=True)
         return await _fork(connection, request, options["stderr"])
 
-    asyncio.create_subprocess_exec = start_or_fork  # type: ignore[assignment]
+    return start_or_fork

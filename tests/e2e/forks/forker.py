@@ -4,6 +4,7 @@ The next is the socket to receive requests from; with a third one, the servers t
 for its run are asked for there.
 """
 
+import asyncio
 import contextlib
 import gc
 import importlib.metadata
@@ -23,8 +24,9 @@ from pydantic import BaseModel
 
 from eval_client.cli.main import COMMANDS, SERVERS, main
 
-PLAYING = frozenset({"join", "rescore", "resume", "retry", "run"})
-CLIENTS = PLAYING | {"copy", "export", "init", "ls", "prune", "report", "rm", "show", "status", "stop", "view"}
+PLAYING = frozenset({"demo", "join", "play", "rescore", "resume", "retry", "run"})
+READING = frozenset({"compare", "doctor", "envs", "export", "ls", "report", "show", "status", "view"})
+CLIENTS = PLAYING | READING | {"copy", "init", "prune", "rm", "stop"}
 IMPORTED_LATE = {
     "clients": (
         "anyio._backends._asyncio",
@@ -191,7 +193,7 @@ if __name__ == "__main__":
 
     serve(requests, import_once)
     if of_servers:
-        from tests.e2e.forks.forked_servers import fork_servers
+        from tests.e2e.forks.forked_servers import forking
 
-        fork_servers(of_servers[0])
+        asyncio.create_subprocess_exec = forking(of_servers[0], os.environ)  # type: ignore[assignment]
     main()
