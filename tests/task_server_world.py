@@ -5,6 +5,7 @@
 
 import asyncio
 import contextlib
+import os
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
@@ -45,7 +46,7 @@ class Counting(Environment):
         if self.folder is None:
             yield
             return
-        held = self.folder / f"held-{id(asyncio.current_task())}"
+        held = self.folder / f"held-{os.getpid()}-{id(asyncio.current_task())}"
         held.touch()
         try:
             yield

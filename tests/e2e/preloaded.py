@@ -99,6 +99,14 @@ def preloaded(command: str, environment: Mapping[str, str]) -> Forks | None:
     return _forks(turn) if command in SERVERS else _client_forks(turn)
 
 
+def python(*arguments: str, cwd: Path, serves: bool = False, **streams: Any) -> Forked:
+    """`python ...` with -c or -m under way, where all that clients import is imported, or all that servers do."""
+    forks = _forks(0) if serves else _client_forks(0)
+    environment = dict(os.environ)
+    assert read_at_start(environment) == _OURS
+    return Forked(forks, arguments, cwd, env=environment, **streams)
+
+
 def forking_servers() -> Start:
     """`asyncio.create_subprocess_exec` for runs that a test plays in its own process: their servers are forked."""
     return forking(_forks(0).connection, _AT_IMPORT)

@@ -11,6 +11,7 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import runpy
 import socket
 import sys
 import tempfile
@@ -66,7 +67,7 @@ _FOLDERS = os.environ.get("PYTHONPATH", "").split(os.pathsep)
 
 @dataclass(frozen=True)
 class Request:
-    """A command to fork."""
+    """A command to fork, or a program of Python: then the arguments begin with -c or -m."""
 
     arguments: Sequence[str]
     folder: str
@@ -181,6 +182,19 @@ def _complete_models(base: type[BaseModel]) -> None:
         _complete_models(model)
 
 
+def _begin() -> None:
+    """What `python -m eval_client.cli.main ARGUMENTS` does, or `python ARGUMENTS` where they begin with -c or -m."""
+    how, *rest = sys.argv[1:] or [""]
+    if how == "-m":
+        sys.argv[:] = rest
+        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+    elif how == "-c":
+        sys.argv[:] = [how, *rest[1:]]
+        exec(compile(rest[0], "<string>", "exec"), {"__name__": "__main__"})
+    else:
+        main()
+
+
 if __name__ == "__main__":
     kind, *sockets = sys.argv[1:]
     requests, *of_servers = (socket.socket(fileno=int(number)) for number in sockets)
@@ -196,4 +210,4 @@ if __name__ == "__main__":
         from tests.e2e.forks.forked_servers import forking
 
         asyncio.create_subprocess_exec = forking(of_servers[0], os.environ)  # type: ignore[assignment]
-    main()
+    _begin()

@@ -2,7 +2,6 @@
 
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 import proctor
 from proctor import Message, PlanError, Tool, open_run
+from tests.e2e.preloaded import python
 from tests.e2e.scripted import ScriptedEndpoint
 from tests.pace import until
 from tests.support import ROOT
@@ -28,8 +28,7 @@ evaluate(agents=slow, tasks=["alfworld"], limit=3, overrides={"limits.trial.turn
 
 
 def _python(text: str, folder: Path) -> "subprocess.Popen[str]":
-    pipe = subprocess.PIPE
-    return subprocess.Popen([sys.executable, "-c", text, str(folder)], stdin=pipe, stdout=pipe, text=True, cwd=ROOT)
+    return python("-c", text, str(folder), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
 def begin(folder: Path) -> "subprocess.Popen[str]":

@@ -21,6 +21,7 @@ from task_server.client.client import TaskClient
 from task_server.client.session import RemoteSession
 from task_server.wire.errors import NotReady, SessionLost, Unauthorized, WorkerLost
 from task_server.wire.messages import Act, Finished, TaskList
+from tests.e2e.preloaded import python
 from tests.pace import slowly
 from tests.support import ROOT
 from tests.task_server_world import count
@@ -64,8 +65,8 @@ class Servers:
         return self._start("worker", {"tasks": [task], **config})
 
     def _start(self, kind: str, config: dict[str, object]) -> Server:
-        command = [sys.executable, "-m", "tests.task_server_world", kind, json.dumps({"token": self.token, **config})]
-        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        command = ("-m", "tests.task_server_world", kind, json.dumps({"token": self.token, **config}))
+        process = python(*command, cwd=ROOT, serves=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert process.stdout is not None
         self.started.append(Server(process, process.stdout.readline().strip()))
         assert self.started[-1].url, "the server did not come up"
