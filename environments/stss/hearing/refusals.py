@@ -110,6 +110,7 @@ _NEGATIVE = (
     r"|(?:at|by|from|tonight|tomorrow) (?:\S+ ){0,3}?i(?:'m| am|'ve| have)(?! free| there| yours| all)|headache|seasick"
     r"|already|shame|pity|regret|excuse|would have|'d have|ask|spare me|otherwise|somebody else|someone else"
 )
+_TAG = re.compile(r"\b\w+n't (?:it|he|she|they|we|you|i)\?", re.IGNORECASE)
 _OVER = (
     r"that's that|nothing|needn't|already|enough|instead|spared?|relax|over|gone|lost|sold|broken?|sank|sunk"
     r"|shut|closed|stuck|ill|sick|fever|flu|again when|by (?:him|her|it|them)sel(?:f|ves)|(?:has|have) decided"
@@ -138,7 +139,7 @@ def invited(situation: Situation) -> bool:
 
 def may_call_off(text: str) -> bool:
     """Whether a text that is heard as no refusal has words that one may have, and none that invite."""
-    told = _KIND.sub(" ", text)
+    told = _TAG.sub(" ", _KIND.sub(" ", text))
     return within(f"{_NEGATIVE}|{_OVER}", told) and not within(_INVITES, told)
 
 

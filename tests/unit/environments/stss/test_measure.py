@@ -118,6 +118,26 @@ async def test_a_talk_is_right_only_where_something_is_agreed_in_the_end() -> No
     assert not is_right(said, said.slots, open_end)
 
 
+async def test_what_is_after_the_two_days_is_right_where_nothing_is_agreed_and_the_day_was_understood() -> None:
+    said = utterance("I invite you to chess at Harbour Green on Friday at noon.", activity="chess", day=9, start=12 * 60)
+    talk = await talked(said)
+    assert talk.right
+    assert talk.lines[-1].text == "I understand. Goodbye!"
+    assert not is_right(said, said.slots, Stance("decline", InvitationSlots(activity="chess", day=1, start=12 * 60)))
+    misheard = said._replace(text="I invite you to chess at Harbour Green tomorrow at noon.")
+    corrected = await talked(misheard)
+    assert "the day after tomorrow" in corrected.lines[2].text
+    assert corrected.right
+
+
+async def test_a_partner_s_correction_keeps_the_capital_of_a_name() -> None:
+    said = utterance(
+        "I invite you to chess with Dev at Harbour Green tomorrow at noon.", people=frozenset({"Kiri Tane"})
+    )
+    mine = [(await talked(said._replace(id=str(number)))).lines[2].text for number in range(8)]
+    assert any(text.startswith("No, Kiri Tane") for text in mine)
+
+
 async def test_a_refusal_must_be_taken_for_one() -> None:
     text = "I invite you to a kite contest at Harbour Green tomorrow at four o'clock."
     assert (await talked(utterance(text, meaning="cancel", negated=True))).right
@@ -164,15 +184,20 @@ def talks(half: Half) -> list[TalkedUtterance]:
 
 @pytest.mark.parametrize(
     ("half", "understood", "asked", "silent"),
-    [("development", 0.87, 0.95, 0.01), ("test", 0.67, 0.81, 0.039), ("fresh", 0.64, 0.78, 0.034)],
+    [
+        ("development", 0.91, 0.97, 0.0),
+        ("test", 0.67, 0.81, 0.013),
+        ("fresh", 0.66, 0.79, 0.017),
+        ("practice", 0.55, 0.71, 0.004),
+    ],
 )
 def test_the_rules_understand_no_less_than_they_did(half: Half, understood: float, asked: float, silent: float) -> None:
-    """`asked`: understood or asked about. The aims are 0.9 and 0.02 on the test half; raise these with the rules."""
+    """`asked`: understood or asked about; its aim on the test half is 0.9. `silent`: at most, at last 0.02."""
     assert share(heard(half), "understood") >= understood
     assert share(heard(half), "understood", "asked") >= asked
     assert share(heard(half), "silent") <= silent
 
 
-@pytest.mark.parametrize(("half", "right"), [("development", 0.98), ("test", 0.95), ("fresh", 0.87)])
+@pytest.mark.parametrize(("half", "right"), [("development", 0.99), ("test", 0.98), ("fresh", 0.95), ("practice", 0.98)])
 def test_talks_with_a_polite_partner_come_out_right(half: Half, right: float) -> None:
     assert share_right(talks(half)) >= right
