@@ -22,7 +22,7 @@ OURS = {
     "mind2web": "4376aafc545bac846aa5ac28a73c3e86",
     "os": "a3eb871dfbb7ec3748eec5b03f61e865",
     "simulbench": "e798c6d71fcc6634f130a1a7c78182b5",
-    "stss": "3ef5744870a04df009c9e86f0e797684",
+    "stss": "c48148b4b25dc868084f13072aaf4915",
     "webshop": "dcfc21e28132cb2757a9ce6e7aa398be",
 }
 """The digest of each environment with default parameters. Change one only with its `revision`, where trials changed."""
