@@ -176,9 +176,8 @@ def table(
 def utterances_(half: Half, show: bool, form: TableFormat) -> None:
     """Print how well the rules understand the labelled utterances of a half, and what the talks come to.
 
-    Rules are made with the development half only; look at no error of the others. `practice` is
-    for finding faults, and `fresh` is a later set, if its file
-    is there.
+    Rules are made with the development half only; look at no error of the others. `practice` is for
+    finding faults, `fresh` is a later set, if its file is there.
     """
     try:
         heard, talks = asyncio.run(_played(half))
