@@ -8,7 +8,7 @@ from environments.stss.characters.model import CharacterModel, UnreadableReply
 from environments.stss.dataset import ANY, SocialTask, SubGoal
 from environments.stss.hearing.read import read
 from environments.stss.hearing.slots import InvitationSlots, Situation, SpokenLine
-from environments.stss.language.dialogue import DialogueSlots, dialogue
+from environments.stss.language.dialogue import DialogueSlots, Spot, dialogue
 from environments.stss.language.spoken_times import HALF_DAY
 from environments.stss.town.clock import DAY, read_stamp
 from environments.stss.town.places import Places
@@ -76,7 +76,7 @@ class SlotJudge(Judge):
         found, goal = dialogue(lines, self._places, self._owned), task.task.goal[0]
         invited = _raised(goal, lines, found)
         exact = _exactly(found, goal)
-        named = any(_at(spot.address, goal) for spot in found.spots)
+        named = _named(found.spots, goal)
         match task.category:
             case "public":
                 return invited, exact, named
@@ -99,7 +99,7 @@ class SlotJudge(Judge):
         for number, goal in enumerate(task.task.goal):
             activity, place = legs[number] if number < len(legs) else (None, None)
             spoken = _raised(goal if number == 0 else goal.model_copy(update={"alter_kwd": ()}), lines, found)
-            there = _at(place, goal) if slots.then_place else any(_at(spot.address, goal) for spot in spots)
+            there = _at(place, goal) if slots.then_place else _named(spots, goal)
             verdicts += [_names(activity, goal) or spoken, there]
         return tuple(verdicts)
 
@@ -131,6 +131,10 @@ def _exactly(found: DialogueSlots, goal: SubGoal) -> bool:
         return 1 in found.days and bool(found.starts)
     day, start = divmod(read_stamp(goal.start_time), DAY)
     return day in (found.days or (0,)) and start % HALF_DAY in found.starts
+
+
+def _named(spots: Sequence[Spot], goal: SubGoal) -> bool:
+    return _at(None, goal) or any(_at(spot.address, goal) for spot in spots)
 
 
 def _at(place: str | None, goal: SubGoal) -> bool:

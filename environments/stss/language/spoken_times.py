@@ -84,9 +84,14 @@ _BEGINS = re.compile(
     re.IGNORECASE,
 )
 """Words by which something begins then: `not before five`, `wait until six`."""
-_HOW_LONG = re.compile(
-    r"\b(?:how long|until when|till when|when does it (?:end|stop|finish)|how late)\b", re.IGNORECASE
+_ASKS_FOR_NUMBER = re.compile(
+    r"\b(?:how (?:long|late|many|much|old|far)|until when|till when|when does it (?:end|stop|finish)|\w+ it cost)\b",
+    re.IGNORECASE,
 )
+_PAST_PLAN = re.compile(
+    r"\b(?:was|were) (?:to|going to|meant to|supposed to|planned to) (?:be|begin|start)(?: at)?\s+$", re.IGNORECASE
+)
+"""Words before a time that no longer counts."""
 _RANGE = re.compile(r"^\s*(?:-|–|to|and|until|till?|through)(?: about| around)?(?: a)?\s*$", re.IGNORECASE)
 
 
@@ -103,9 +108,9 @@ class SpokenTime(NamedTuple):
     """Whether it was said by the time that stands, as in `an hour later`."""
 
 
-def asks_how_long(text: str) -> bool:
-    """Whether a text asks for an end."""
-    return _HOW_LONG.search(text) is not None
+def asks_for_number(text: str) -> bool:
+    """Whether a text asks for an end, a count or a price."""
+    return _ASKS_FOR_NUMBER.search(text) is not None
 
 
 def spoken_times(sentence: str, standing: int | None, last: int | None) -> list[SpokenTime]:
@@ -114,7 +119,7 @@ def spoken_times(sentence: str, standing: int | None, last: int | None) -> list[
     for start, end, said in sorted(_times(sentence, standing), key=lambda time: (time[0], -time[1])):
         previous = found[-1] if found else None
         minute = said if isinstance(said, int) else _partly(said, previous.minute if previous else last)
-        if minute is None or (previous and start < previous.end):
+        if minute is None or (previous and start < previous.end) or _PAST_PLAN.search(sentence[:start]):
             continue
         ranged = previous is not None and _RANGE.match(sentence[previous.end : start]) is not None
         lead = sentence[:start]

@@ -45,10 +45,11 @@ _COMMITS = (
 """Words of somebody who goes along with what was proposed."""
 _REFUSES = (
     r"declined?|refused?|not promising|no promises|(?:don't|do not) like to|i don't want (?!to (?:be|miss|keep))|"
-    r"i (?:would|will) not|good luck (?:with|to)|have fun|let's see first|^(?:once|when) (?:\S+ ){1,3}(?:done|counted)|"
+    r"i (?:would|will) not(?! (?:miss|mind|be late|forget|say no))|"
+    r"good luck (?:with|to)|have fun|let's see first|^(?:once|when) (?:\S+ ){1,3}(?:done|counted)|"
     r"(?:somebody|someone) (?:else|who's)|i'd hate|"
     r"not (?:for me|a chance)|depends|a (?:sad )?no|nothing is settled|not agree\w*|"
-    r"(?:some|one) (?:day|evening|morning|of these days)|another few days|when i'm back|can wait|"
+    r"(?:some|one) (?:day|evening|morning|of these days)|another few days|when i'm back|"
     r"no (?:chance|way)|not a hope|out of the question|"
     r"try me again|wish i could|wait and see|leave (?:it|me) be|without waiting|"
     r"don't (?:go looking|wait for me|expect me|count on)|"
@@ -87,9 +88,9 @@ _BUSY = re.compile(
     r"sitting|coming|bringing|standing)\w+|i'll have (?:old|my|the|a|\w+ing)|"
     r"i (?!can\b|could\b|might\b|will\b|would\b|shall\b|may\b|think|thought|suppose|guess|say\b|said|propose|suggest|"
     r"prefer|mean\b|hope|open the|put\b|come|am\b|have\b|do\b|told|planned)\w+|"
-    r"(?:is|are|was|were) (?:still )?\w+(?:ing|ed)|comes|goes|leaves|rings|closes|has|have|works?(?! for)|runs|asleep|"
-    r"busy|dark|early|late|no good|too \w+|due|\w+n't|middle of|(?:my|his|her) \w+(?: is| are| was|'s)|"
-    r"the \w+ (?:is|are|was))\b"
+    r"(?:is|are|was|were) (?:still )?\w+(?:ing|ed)|comes|goes|leaves|rings|closes|has|(?<!'ll )have|"
+    r"works?(?! for)|runs|asleep|busy|dark|early|late|no good|too \w+|due|\w+n't|middle of|"
+    r"(?:my|his|her) \w+(?: is| are| was|'s)|the \w+ (?:is|are|was))\b"
     r"|(?<!\bit)(?<!that)(?<!let)(?<!there)(?<!what)(?<!how)(?<!when)(?<!\W)'s\b(?! fine| good| at @)"
     r"|@(?:'s| is) (?:my|the|still|when|no|too|not|out|hard|a (?:bit|little))\b",
     re.IGNORECASE,

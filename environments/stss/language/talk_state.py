@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from environments.stss.hearing.days import days
 from environments.stss.hearing.slots import NumberSpan, SpokenLine
-from environments.stss.language.spoken_times import HALF_DAY, SpokenTime, asks_how_long, spoken_times
+from environments.stss.language.spoken_times import HALF_DAY, SpokenTime, asks_for_number, spoken_times
 from environments.stss.language.stance import (
     agrees,
     asks,
@@ -24,7 +24,7 @@ from environments.stss.language.stance import (
 )
 
 _POSSESSIVE = re.compile(r"'s (?!fine|good|ok|all right|perfect|better|great)")
-"""What makes a day no day: `today's tide`."""
+"""What makes a day no day: `today's tide`; but not as the first one, as in `Tomorrow's the fair.`"""
 _ECHO = re.compile(r"\w+(?: \w+)?(?:!|\.\.\.?)")
 """A time that is only repeated in surprise."""
 _LEAD = re.compile(
@@ -32,7 +32,7 @@ _LEAD = re.compile(
     re.IGNORECASE,
 )
 """Words before a day or time that a sentence begins with."""
-_SO = re.compile(r",? so,? (?:(?:at|about|say) )?(?:a )?$", re.IGNORECASE)
+_SO = re.compile(r",? so,? (?:(?:we|it|they) \w+ )?(?:(?:at|about|say) )?(?:a )?$", re.IGNORECASE)
 """Words before what follows from the rest of a sentence: `I close at five, so ten past`."""
 _NOT = re.compile(r"\b(?:not|\w+n't|never)\b", re.IGNORECASE)
 _SHORT = 5
@@ -106,7 +106,11 @@ class TalkState:
     def _take_days(self, sentence: str, speaker: str) -> bool:
         """Takes up the days of a sentence; whether one is a new proposal after a refusal."""
         moves = _moves(sentence) or bool(spoken_times(sentence, self.time.value, self._last))
-        named = [found for found in days(sentence, 0) if not _POSSESSIVE.match(sentence[found.end :])]
+        named = [
+            found
+            for found in days(sentence, 0)
+            if not _POSSESSIVE.match(sentence[found.end :]) or (found.start == 0 and self.day.value is None)
+        ]
         news = [self._take_day(found, sentence, speaker, moves=moves) for found in named]
         return any(news) and self.state == "refused" and self._become("open", speaker)
 
@@ -127,7 +131,7 @@ class TalkState:
         """Takes up the times of a sentence; whether one is a new proposal."""
         times = spoken_times(sentence, self.time.value, self._last)
         self._last = times[-1].minute if times else self._last
-        if asks_how_long(self._question.text) and self._question.speaker != speaker:
+        if asks_for_number(self._question.text) and self._question.speaker != speaker:
             return False
         for found in times:
             if found.closes:
@@ -163,7 +167,9 @@ class TalkState:
             self.time = now._replace(since=(*now.since, value))
             return False
         self._hindered, self._proposed = "", sentence
-        firm = not now.settled and (changes(sentence) or len(sentence.split()) <= _SHORT)
+        so = _SO.search(sentence[: found.start]) is not None
+        taken_up = value in now.values and not asks(sentence)
+        firm = taken_up or (not now.settled and (so or changes(sentence) or len(sentence.split()) <= _SHORT))
         kept = () if now.refused or firm else now.values
         self.time = Proposal(value, speaker, shift, before=kept, instead_of=now.values)
         return self._become("open", speaker)

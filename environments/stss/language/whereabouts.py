@@ -27,6 +27,8 @@ _LISTENERS = re.compile(
     rf"(?:\w+ ){{0,4}}{_INTO}\b",
     re.IGNORECASE,
 )
+_HERE = re.compile(r"\bhere\b(?!'s| is| are)", re.IGNORECASE)
+"""A word for where both are, which may be the listener's place."""
 _SOMEBODYS = re.compile(
     rf"\b([A-Z]\w+)(?:'s| is lending me the| has lent me the| (?:has|keeps) (?:\w+ ){{0,4}}{_THING})"
 )
@@ -35,19 +37,27 @@ _SOMEBODYS = re.compile(
 def pointed_to(sentence: str, situation: Situation, owned: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Addresses of the places that a sentence may mean; `owned`: the sectors that belong to each person."""
     yield from (spot.address for spot in where(sentence, situation).mentions)
-    for word, sector in _last_words(tuple(situation.places.sectors)).items():
+    sectors = tuple(situation.places.sectors)
+    for word, sector in _short_names(sectors, -1).items():
         if re.search(rf"\b{re.escape(word)}\b", sentence, re.IGNORECASE):
+            yield sector
+    for word, sector in _short_names(sectors, 0).items():
+        if re.search(rf"\b{re.escape(word)}\b(?! [A-Z])", sentence):
             yield sector
     if _SPEAKERS.search(sentence):
         yield from owned.get(situation.speaker, ())
-    if _LISTENERS.search(sentence):
+    if _LISTENERS.search(sentence) or _HERE.search(sentence):
         yield from owned.get(situation.listener, ())
     for found in _SOMEBODYS.finditer(sentence):
         yield from next((sectors for name, sectors in owned.items() if name.split()[0] == found[1]), ())
 
 
 @lru_cache(maxsize=8)
-def _last_words(sectors: tuple[str, ...]) -> Mapping[str, str]:
-    """Sector by the last word of its name, where no other has the same."""
-    words = [sector.lower().split()[-1] for sector in sectors]
-    return {word: sector for word, sector in zip(words, sectors, strict=True) if words.count(word) == 1}
+def _short_names(sectors: tuple[str, ...], position: int) -> Mapping[str, str]:
+    """Sector by one word of its name, where no other has the same there: the last one, or the first one."""
+    words = [sector.split()[position] for sector in sectors]
+    return {
+        word: sector
+        for word, sector in zip(words, sectors, strict=True)
+        if words.count(word) == 1 and "'" not in word and len(sector.split()) > 1
+    }

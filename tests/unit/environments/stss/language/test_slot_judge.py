@@ -16,10 +16,10 @@ TOWN = Data(SHIPPED).town
 BASES = {task.category: task for task in map(Stss().task, Stss().samples())}
 """The last shipped task of each category."""
 PERFORMER, GUEST = "Ada Birch", "Ben Osei"
-FLOORS = {"development": 29, "practice": 68, "test": 24}
-"""Fully agreed talks judged right. Measured: 30 of 30, 70 of 70, 24 of 30; issue 21 wants 27 of the test half."""
-CEILINGS = {"development": 3, "practice": 3, "test": 6}
-"""Talks that fail but count as agreed. Measured: 2, 2 and at most 6 of 11, 20 and 11; 3, 14 and 6 before."""
+FLOORS = {"development": 30, "practice": 150, "test": 27}
+"""Fully agreed talks judged right. Measured: 30 of 30, 151 of 153, 27 of 30; issue 21 wants 27 of the test half."""
+CEILINGS = {"development": 1, "practice": 1, "test": 2}
+"""Talks that fail but count as agreed. Measured: 0 of 11, 0 of 58, 2 of 11."""
 Labels = dict[str, Any]
 
 
@@ -118,6 +118,9 @@ async def test_a_goal_at_another_time_than_agreed_is_not_met(half: str) -> None:
         (["Chess tomorrow at three?", "Lovely, but I'm at sea till dark.", "What a pity."], 3, False),
         (["Chess tomorrow at three?", "Ask Dev, he likes losing.", "Okay."], 3, False),
         (["Chess tomorrow at nineteen hundred?", "I'll set up the board."], 7, True),
+        (["Chess tomorrow at three? It was to be two.", "How many are we?", "Four at most.", "Good."], 3, True),
+        (["Chess tomorrow at three?", "I'd like five.", "Half past four, I'll have tea by then.", "Fine."], 4.5, True),
+        (["Chess tomorrow. It was to be two, so we start at three.", "I would not miss it."], 3, True),
     ],
 )
 def test_the_last_value_that_stands_is_what_was_agreed(said: list[str], start: float, agreed: bool) -> None:
@@ -128,7 +131,13 @@ def test_the_last_value_that_stands_is_what_was_agreed(said: list[str], start: f
 
 @pytest.mark.parametrize(
     ("line", "place"),
-    [("Come tomorrow at noon, my counter is free.", "Gull Bakery"), ("I'll be at your bar at noon.", "Anchor Inn")],
+    [
+        ("Come tomorrow at noon, my counter is free.", "Gull Bakery"),
+        ("I'll be at your bar at noon.", "Anchor Inn"),
+        ("Cards, here, when you close.", "Anchor Inn"),
+        ("The Anchor, at noon.", "Anchor Inn"),
+        ("Tonight! Tidewater!", "Tidewater Store"),
+    ],
 )
 def test_a_place_may_be_told_by_whose_it_is(line: str, place: str) -> None:
     found = dialogue([SpokenLine(PERFORMER, line), SpokenLine(GUEST, "Good.")], TOWN.places, TOWN.owned)
