@@ -34,6 +34,11 @@ def shown_count(page: Page) -> int:
     return int((page.locator("#summary strong").text_content() or "").split("/")[0])
 
 
+def until_shown(page: Page, count: int) -> None:
+    """Until the page counts so many scores: the browser looks, which is cheaper than asking it again and again."""
+    expect(page.locator("#summary strong")).to_have_text(f"{count}/{PLANNED}", timeout=WAIT_MS)
+
+
 def begun(folder: Path) -> bool:
     """Whether the run of a folder has a scored trial."""
     return scored(folder, "slow") > 0
@@ -51,8 +56,9 @@ def test_the_count_grows_without_a_reload_and_ends_as_the_stores(tmp_path: Path,
         expect(page.locator("#live .waits").first).to_have_text("endpoint")
         expect(page.locator("#live .caps .full")).to_contain_text(["endpoint e 3/3"])
         first = shown_count(page)
-        until(lambda: first < shown_count(page) < PLANNED)
-        until(lambda: shown_count(page) == PLANNED)
+        expect(page.locator("#summary strong")).not_to_have_text(f"{first}/{PLANNED}", timeout=WAIT_MS)
+        assert first < shown_count(page) < PLANNED
+        until_shown(page, PLANNED)
         expect(page.locator("#state")).to_have_text("finished", timeout=WAIT_MS)
         expect(page.locator("#live section")).to_have_count(0, timeout=WAIT_MS)
         assert client.wait(slowly(60)) == 0
@@ -83,7 +89,7 @@ def test_a_client_that_was_killed_is_missed_and_one_that_resumes_is_seen(
         resumed = begin("resume", "slow", "-q", cwd=tmp_path, **KEY)
         expect(page.locator("#live .heard")).to_have_count(0, timeout=WAIT_MS)
         expect(page.locator("#state")).to_have_text("finished", timeout=WAIT_MS)
-        until(lambda: shown_count(page) == PLANNED)
+        until_shown(page, PLANNED)
         assert page.evaluate("() => window.loaded") == "once"
         resumed.communicate(timeout=slowly(60))
 
@@ -149,10 +155,10 @@ def test_the_sums_of_several_clients_are_the_stores_also_after_one_has_left(
             assert sum(pair["planned"] for pair in live["pairs"]) == PLANNED
             (turns,) = rows("SELECT count(*) FROM proctor_turn")[0]
             assert 0 < live["turns"] <= turns, "what became durable since the last view is not told yet"
-            until(lambda: shown_count(page) == sum(scored.values()))
+            until_shown(page, sum(scored.values()))
             os.kill(first.pid, signal.SIGCONT)
             expect(page.locator("#state")).to_have_text("finished", timeout=WAIT_MS)
-            until(lambda: shown_count(page) == PLANNED)
+            until_shown(page, PLANNED)
             first.communicate(timeout=slowly(60))
         engine.dispose()
 
