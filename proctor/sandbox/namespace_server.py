@@ -31,11 +31,20 @@ class NamespaceServer:
         ours, theirs = socket.socketpair()
         with theirs:
             try:
-                socket.send_fds(await self._started(), [b"1"], [theirs.fileno()])
+                await self._ask(theirs.fileno())
             except BaseException:
                 ours.close()
                 raise
         return ours
+
+    async def _ask(self, control: int) -> None:
+        requests, process = await self._started()
+        try:
+            socket.send_fds(requests, [b"1"], [control])
+        except ConnectionError:  # it was ended from outside just now
+            await process.wait()
+            requests, _ = await self._started()
+            socket.send_fds(requests, [b"1"], [control])
 
     async def close(self) -> None:
         """End the process; its sandboxes go on."""
@@ -48,14 +57,14 @@ class NamespaceServer:
             async with within(_CLOSE_S, "ending the server of namespace sandboxes"):
                 await self._process.wait()
 
-    async def _started(self) -> socket.socket:
+    async def _started(self) -> tuple[socket.socket, asyncio.subprocess.Process]:
         async with self._starting:
             if self._requests is None or self._process is None or self._process.returncode is not None:
                 await self._close()
                 self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
                 with theirs:
                     self._process = await self._start(theirs)
-            return self._requests
+            return self._requests, self._process
 
     async def _start(self, requests: socket.socket) -> asyncio.subprocess.Process:
         """In a session of its own, so that Ctrl-C in a terminal ends no sandbox."""
