@@ -1,4 +1,6 @@
-"""Learns `environments/stss/hearing/weights.json`: `python -m tools.hearing`; with `--try`, only tells how well.
+"""Learns the weights of what characters hear: `python -m tools.hearing`; with `--try`, only tells how well.
+
+`activities/weights.json` is learned here, `refusing.json` in `refusals`.
 
 `--try` learns from four fifths of the development half and the practice sentences and hears the last fifth, five times.
 """
@@ -16,22 +18,25 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
 import environments.stss.hearing.activities.activity as hearing
+from environments import stss
 from environments.stss.dataset import SHIPPED, Data
 from environments.stss.hearing.activities.clues import HeardWords, clues, clues_of_none
 from environments.stss.hearing.activities.groups import content_words, covers, word_groups
 from environments.stss.hearing.labelled import same_activity, utterances
 from environments.stss.hearing.read import recognise
 from environments.stss.hearing.words import is_empty, word_set
+from tools.hearing import refusals
 from tools.hearing.lessons import Lesson, lessons
 
 WEIGHTS = Path(hearing.__file__).with_name("weights.json")
+SAMPLES = Path(stss.__file__).with_name("samples") / "tasks.json"
 COMMON = 3
 """A word may be a clue if it is in so many sentences,"""
 OUTSIDE = 0.3
 """and at most this share of them has it in the activity."""
 RARE = 4
 """A clue has a weight if it was met so often."""
-PULL = 3.0
+PULL = 1.5
 """How strongly weights are drawn to 0."""
 FOLDS = 5
 _SMALL = word_set("a an the of to in on at for and with it my our your his her its their some me us you about")
@@ -53,9 +58,15 @@ def known_words(taught: Iterable[Lesson]) -> frozenset[str]:
         words = _words(lesson.text, lesson)
         count.update(words)
         inside.update(words & {word for phrase in lesson.activities for word in _words(phrase, lesson)})
-    return frozenset(
-        word for word, met in count.items() if met >= COMMON and (word in _SMALL or inside[word] <= OUTSIDE * met)
-    )
+    common = {word for word, met in count.items() if met >= COMMON}
+    return frozenset(word for word in common if word in _SMALL or inside[word] <= OUTSIDE * count[word]) - _goals()
+
+
+def _goals() -> set[str]:
+    """The words of what the shipped tasks aim at, none of which may help to understand."""
+    tasks = json.loads(SAMPLES.read_text(encoding="utf-8"))
+    goals = " ".join(goal["keyword"] for task in tasks for goal in task["task"]["goal"])
+    return {word for word in re.findall(r"[a-z]{4,}", goals.lower()) if not is_empty(word)}
 
 
 def _words(text: str, lesson: Lesson) -> set[str]:
@@ -67,7 +78,7 @@ def _words(text: str, lesson: Lesson) -> set[str]:
 def choice(lesson: Lesson, known: frozenset[str]) -> PhraseChoice:
     """The phrases of a sentence from which its activity is to be chosen."""
     found = recognise(lesson.text, lesson.situation)
-    heard: HeardWords = hearing.listen(found.text, found.spans, lesson.situation, known, refuses=found.refuses)
+    heard: HeardWords = hearing.listen(found.text, found.spans, lesson.situation, known, refuses=found.rule)
     groups = [group for group in word_groups(heard.tokens) if not is_empty(hearing.words(found.text, heard, group))]
     phrases = [hearing.words(found.text, heard, group) for group in groups]
     wanted = [content_words(activity) for activity in lesson.activities]
@@ -137,9 +148,11 @@ def main() -> None:
     choices = [choice(lesson, known) for lesson in taught]
     if "--try" in sys.argv:
         tell(choices)
+        refusals.tell(taught)
         return
     stored = {"known": sorted(known), "weights": dict(sorted(learn(choices).items()))}
     WEIGHTS.write_text(json.dumps(stored, indent=0, ensure_ascii=False) + "\n", encoding="utf-8")
+    refusals.write(taught)  # which needs the words that may be clues
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from environments.stss.characters.corrections import agrees, not_coming
 from environments.stss.characters.own_words import asked_for, asked_who, own_invitation
 from environments.stss.characters.stance import Stance, missing_slots
 from environments.stss.hearing.people import people_named, people_out
+from environments.stss.hearing.read import may_refuse
 from environments.stss.hearing.refusals import may_call_off, offers
 from environments.stss.hearing.slots import InvitationSlots, Situation
 from environments.stss.hearing.words import sentences
@@ -12,7 +13,8 @@ from environments.stss.hearing.words import sentences
 def with_doubts(before: Stance, after: Stance, text: str, situation: Situation) -> Stance:
     """The stance after a text, with the questions that its doubts ask."""
     asked = _with_people(before, _asked_again(after, text, situation), text, situation)
-    return asked._replace(doubts=asked.move in ("chat", "confirm_activity") and may_call_off(text))
+    unsure = may_refuse(text, situation) or (asked.move != "ask" and may_call_off(text))
+    return asked._replace(doubts=asked.move in ("ask", "chat", "confirm_activity") and unsure)
 
 
 def missing_of_refusal(slots: InvitationSlots, *, sure: bool) -> tuple[str, ...]:

@@ -104,7 +104,7 @@ class RuleDriver(Driver):
             case "ask":
                 but = "Gladly, but" if stance.slots.day in (None, 0, 1) else f"I am sorry, {NOT_A_DAY} And"
                 question = f"{but} {_question(stance.missing)}?" if stance.missing else "Gladly."
-                return f"{_echo(heard)}{question}{_who(stance)}", False
+                return f"{_echo(heard)}{question}{_who(stance)}{_off(stance)}", False
             case "chat":
                 said, end = _small_talk(context, turn)
                 return (said, end) if end else (f"{said}{_off(stance)}", end)

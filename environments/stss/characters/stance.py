@@ -39,7 +39,7 @@ class Stance(NamedTuple):
     """Those of whom it will ask that once there is something to ask about."""
     asks_about_people: bool = False
     doubts: bool = False
-    """Whether it asks besides if something is called off (chat, confirm_activity)."""
+    """Whether it asks besides if something is called off (ask, chat, confirm_activity)."""
     in_vain: int = 0
     """Number of texts so far that told nothing new."""
     earlier: tuple[Commitment, ...] = ()

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from environments.stss.hearing import refusing
 from environments.stss.hearing.activities.activity import GUESS, GUESS_IN_ANSWER, SURE, Phrase, activity
 from environments.stss.hearing.activities.groups import content_words
 from environments.stss.hearing.activities.tokens import SlotSpan
@@ -65,7 +66,8 @@ class Recognised(NamedTuple):
     days: Sequence[NumberSpan]
     clock: When
     place: Where
-    refuses: bool
+    rule: bool
+    """Whether it refuses, by the rules alone."""
 
     @property
     def spans(self) -> list[SlotSpan]:
@@ -80,7 +82,7 @@ class Recognised(NamedTuple):
 
 
 def recognise(text: str, situation: Situation) -> Recognised:
-    """Day, time and place of an utterance, and whether it refuses."""
+    """Day, time and place of an utterance, and whether the rules hear a refusal."""
     text = plain(text[:MAX_CHARS])
     dated, place = days(text, situation.now // DAY), where(text, situation)
     clock = when(text, situation, dated[-1].value if dated else None)
@@ -102,11 +104,12 @@ def _read(text: str, situation: Situation) -> InvitationSlots:
     text, place, clock = found.text, found.place, found.clock
     if _is_a_story(text, situation):
         return InvitationSlots()
-    if found.refuses and invited(situation) and not _about_the_refusal(text, clock):
+    says_no = refusing.refuses(text, found.spans, situation, rule=found.rule)
+    if says_no and invited(situation) and not _about_the_refusal(text, clock):
         clock = When(spans=clock.spans)
     asked = within(WHAT_FOR, situation.question)
     phrase = (framed(text, situation) if asked else None) or _at_least(SURE, found, situation)
-    if phrase and found.refuses and invited(situation) and not content_words(phrase.words) & _said(situation):
+    if phrase and says_no and invited(situation) and not content_words(phrase.words) & _said(situation):
         phrase = None
     second = _second_leg(text, phrase, place.mentions)
     return InvitationSlots(
@@ -120,8 +123,14 @@ def _read(text: str, situation: Situation) -> InvitationSlots:
         then_place=second and second.to_place,
         early=within(_WAKE, text),
         people=people(text, situation),
-        negated=found.refuses,
+        negated=says_no,
     )
+
+
+def may_refuse(text: str, situation: Situation) -> bool:
+    """Whether an utterance that is heard as no refusal may be one."""
+    found = recognise(text, situation)
+    return refusing.may_refuse(found.text, found.spans, situation, rule=found.rule)
 
 
 def _said(situation: Situation) -> frozenset[str]:
@@ -160,7 +169,7 @@ def framed(text: str, situation: Situation) -> Phrase | None:
 
 
 def _at_least(likelihood: float, found: Recognised, situation: Situation) -> Phrase | None:
-    phrase = activity(found.text, found.spans, situation, refuses=found.refuses)
+    phrase = activity(found.text, found.spans, situation, refuses=found.rule)
     return phrase if phrase and phrase.likelihood >= likelihood else None
 
 

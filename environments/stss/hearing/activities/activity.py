@@ -60,7 +60,7 @@ def _weights() -> Weights:
 def activity(text: str, spans: Sequence[SlotSpan], situation: Situation, *, refuses: bool) -> Phrase | None:
     """The likeliest activity of a text in which `spans` name days, times and places; only one that is `SURE` counts."""
     weights = _weights()
-    heard = listen(text, spans, situation, weights.known, refuses=refuses)
+    heard = listen(text, spans, situation, known_words(), refuses=refuses)
     groups = [group for group in word_groups(heard.tokens) if not is_empty(words(text, heard, group))]
     scores = [weights.score(clues(heard, group)) for group in groups]
     chosen = most_likely([words(text, heard, group) for group in groups], scores, weights.score(clues_of_none(heard)))
@@ -71,6 +71,11 @@ def activity(text: str, spans: Sequence[SlotSpan], situation: Situation, *, refu
     head = _HEAD.match(found)
     bare = head.end() if head and not is_empty(found[head.end() :]) else 0
     return Phrase(found[bare:], heard.tokens[group.first].start + bare, chosen[1])
+
+
+def known_words() -> frozenset[str]:
+    """The words that may be clues."""
+    return _weights().known
 
 
 def listen(

@@ -32,6 +32,8 @@ _TRAIL = word_set(
 _SMALL = re.compile(
     r"\b(?:an?|the|my|our|your|his|her|its|their|some|for|of|to|in|on|at|about|and|with|it|me|us|you)\b"
 )
+_NO_BEGINNING = word_set("'d 'll 'm 're 's 've n't not about with me us him them you it")
+"""Words that no group begins with."""
 _THEN = word_set("and then maybe also please perhaps")
 MAX_TOKENS = 20
 """Limit of the tokens of a group."""
@@ -54,7 +56,7 @@ def word_groups(tokens: Sequence[Token]) -> list[WordGroup]:
     return [
         group
         for first, token in enumerate(tokens)
-        if token.kind in ("word", "name") and not token.word.startswith("'") and token.word != "n't"
+        if token.kind in ("word", "name") and token.word not in _NO_BEGINNING
         for group in _from(tokens, first)
     ]
 

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import environments.stss
-import tools.hearing
 from environments.stss.characters.routine import chance, habits
 from environments.stss.hearing.read import read as read_slots
 from environments.stss.hearing.slots import InvitationSlots, Situation, SpokenLine
@@ -18,7 +17,7 @@ from environments.stss.reply import Encounter, FormatError, Note, Utterance, lim
 from environments.stss.town.clock import DAY
 from environments.stss.town.schedule import Commitment
 from tests.unit.environments.stss.characters.talking import ADA, DRIVER, FINN, INVITED, TOWN, agreed, answers, context
-from tools.hearing.lessons import lessons
+from tools.hearing.lessons import PRACTICE, lessons
 
 STSS = Path(environments.stss.__file__).parent
 WEIGHTS = json.loads((STSS / "hearing" / "activities" / "weights.json").read_text(encoding="utf-8"))
@@ -252,10 +251,13 @@ def test_no_word_of_a_goal_is_a_clue() -> None:
     assert not words & {*WEIGHTS["known"]}
 
 
+def _lines(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
 def test_every_practice_sentence_holds_its_activities() -> None:
     taught = lessons(TOWN.places)
-    practised = (Path(tools.hearing.__file__).parent / "practice.txt").read_text(encoding="utf-8").splitlines()
-    assert len(taught) == 310 + len(practised)
+    assert len(taught) == 310 + sum(map(_lines, PRACTICE))
     for lesson in taught:
         assert all(activity in lesson.text for activity in lesson.activities)
         assert not re.search(r"[{}<>|]", lesson.text)
@@ -263,6 +265,9 @@ def test_every_practice_sentence_holds_its_activities() -> None:
 
 def test_refusals_and_people_of_practice_sentences_are_heard() -> None:
     heard = [(lesson, read_slots(lesson.text, lesson.situation)) for lesson in lessons(TOWN.places)]
+    heard, spoken = heard[: -_lines(PRACTICE[1])], heard[-_lines(PRACTICE[1]) :]
+    assert sum(slots.negated != lesson.refuses for lesson, slots in spoken) <= 0.065 * len(spoken)
+    assert sum(slots.negated and not lesson.refuses for lesson, slots in spoken) <= 0.01 * len(spoken)
     assert sum(slots.negated != lesson.refuses for lesson, slots in heard) <= 0.03 * len(heard)
     with_people = [(lesson, slots) for lesson, slots in heard if lesson.people]
     assert sum(slots.people == lesson.people for lesson, slots in with_people) >= 0.85 * len(with_people)

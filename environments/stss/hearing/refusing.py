@@ -1,0 +1,64 @@
+"""How likely a text refuses: calls off what it speaks of, or declines what it answers to.
+
+`refusing.json` has a weight for each clue, learned by `python -m tools.hearing` from the development half and from
+practice sentences. What the rules of `refusals` find is a clue, and so are up to three words in a row, if they may be
+clues to an activity too; of other words only the shape is.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from environments.stss.hearing.activities.activity import known_words, listen
+from environments.stss.hearing.activities.tokens import SlotSpan
+from environments.stss.hearing.refusals import calls_off, declines, invited, may_call_off, offers
+from environments.stss.hearing.slots import Situation
+
+UNLIKELY = 0.25
+"""The probability below which a text is heard as no refusal, whatever the rules say."""
+LIKELY = 0.5
+"""The probability from which on a character asks whether a text is one that the rules take for none."""
+
+
+def refuses(text: str, spans: Sequence[SlotSpan], situation: Situation, *, rule: bool) -> bool:
+    """Whether a text is heard as a refusal."""
+    return rule and refusal(text, spans, situation, rule=rule) >= UNLIKELY
+
+
+def may_refuse(text: str, spans: Sequence[SlotSpan], situation: Situation, *, rule: bool) -> bool:
+    """Whether a text that is heard as no refusal may be one."""
+    return rule or refusal(text, spans, situation, rule=rule) >= LIKELY
+
+
+def refusal(text: str, spans: Sequence[SlotSpan], situation: Situation, *, rule: bool) -> float:
+    """The probability that a text refuses, in which `spans` name days, times and places; `rule`: what the rules say."""
+    weights = _weights()
+    score = sum(weights.get(clue, 0) for clue in clues(text, spans, situation, rule=rule)) / 100
+    return 1 / (1 + math.exp(-score))
+
+
+@cache
+def _weights() -> Mapping[str, int]:
+    weights: dict[str, int] = json.loads(Path(__file__).with_name("refusing.json").read_text(encoding="utf-8"))
+    return weights
+
+
+def clues(text: str, spans: Sequence[SlotSpan], situation: Situation, *, rule: bool) -> set[str]:
+    """The clues to whether a text refuses."""
+    heard = listen(text, spans, situation, known_words(), refuses=rule)
+    invites = invited(situation)
+    shown = ["^", *heard.shown]
+    return {
+        *("always", f"asked {heard.question}", f"answers {heard.answers}|{heard.told}|{invites}"),
+        *(f"rule {rule}|{invites}", f"calls off {calls_off(text, '')}", f"declines {declines(text)}|{invites}"),
+        *(f"may {may_call_off(text)}|{invites}", f"offers {offers(text)}", f"ends {shown[-1]}"),
+        *_in_a_row(shown),
+    }
+
+
+def _in_a_row(shown: Sequence[str]) -> Iterator[str]:
+    for length in (1, 2, 3):
+        for first in range(len(shown) - length + 1):
+            yield " ".join(shown[first : first + length])

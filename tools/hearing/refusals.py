@@ -1,0 +1,80 @@
+"""Learns `environments/stss/hearing/refusing.json` from the sentences, or tells how well."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy
+from scipy.optimize import minimize
+from scipy.sparse import csr_matrix
+
+import environments.stss.hearing.refusing as hearing
+from environments.stss.hearing.read import recognise
+from tools.hearing.lessons import Lesson
+
+WEIGHTS = Path(hearing.__file__).with_name("refusing.json")
+RARE = 4
+"""A clue has a weight if it was met so often."""
+PULL = 5.0
+"""How strongly weights are drawn to 0."""
+FOLDS = 5
+
+
+class Taught(NamedTuple):
+    """The clues of a sentence, whether it refuses, and what the rules alone say."""
+
+    clues: frozenset[str]
+    refuses: bool
+    rule: bool
+
+
+def write(lessons: Sequence[Lesson]) -> None:
+    """Learns from all sentences, and writes the weights."""
+    stored = dict(sorted(learn([_taught(lesson) for lesson in lessons]).items()))
+    WEIGHTS.write_text(json.dumps(stored, indent=0, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def tell(lessons: Sequence[Lesson]) -> None:
+    """Prints what is wrong by the rules, and by the weights of four fifths on the last fifth, five times."""
+    taught = [_taught(lesson) for lesson in lessons]
+    print("refusals", sum(each.refuses for each in taught), "of", len(taught))
+    _tell("the rules", [(each.refuses, each.rule) for each in taught])
+    heard: list[tuple[bool, float]] = []
+    for fold in range(FOLDS):
+        weights = learn([each for at, each in enumerate(taught) if at % FOLDS != fold])
+        heard += [(each.refuses, sum(weights.get(clue, 0) for clue in each.clues)) for each in taught[fold::FOLDS]]
+    _tell("the weights", [(refuses, score >= 0) for refuses, score in heard])
+
+
+def _tell(who: str, heard: Sequence[tuple[bool, bool]]) -> None:
+    missed, invented = (sum(each == wrong for each in heard) for wrong in ((True, False), (False, True)))
+    print(f"{who}: {missed} missed, {invented} invented")
+
+
+def _taught(lesson: Lesson) -> Taught:
+    found = recognise(lesson.text, lesson.situation)
+    clues = hearing.clues(found.text, found.spans, lesson.situation, rule=found.rule)
+    return Taught(frozenset(clues), lesson.refuses, found.rule)
+
+
+def learn(taught: Sequence[Taught]) -> dict[str, int]:
+    """The weights, in hundredths, by logistic regression."""
+    met = Counter(clue for each in taught for clue in each.clues)
+    columns = {clue: column for column, clue in enumerate(sorted(clue for clue, times in met.items() if times >= RARE))}
+    rows = [[columns[clue] for clue in each.clues if clue in columns] for each in taught]
+    ends = numpy.cumsum([0, *map(len, rows)])
+    flat = [column for row in rows for column in row]
+    matrix: Any = csr_matrix((numpy.ones(len(flat)), flat, ends), shape=(len(rows), len(columns)))
+    refuses = numpy.array([each.refuses for each in taught], dtype=float)
+
+    def loss(weights: Any) -> tuple[float, Any]:
+        scores = matrix @ weights
+        likely = 1 / (1 + numpy.exp(-scores))
+        slope = matrix.T @ (likely - refuses) + PULL * weights
+        return float(numpy.logaddexp(0, scores).sum() - refuses @ scores + PULL / 2 * weights @ weights), slope
+
+    best = minimize(loss, numpy.zeros(len(columns)), jac=True, method="L-BFGS-B", options={"maxiter": 100}).x
+    weights = {clue: round(100 * best[column]) for clue, column in columns.items()}
+    return {clue: weight for clue, weight in weights.items() if abs(weight) > 2}
