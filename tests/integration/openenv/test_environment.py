@@ -16,6 +16,7 @@ from proctor.environment import Agent, AgentStopped
 from proctor.session.play import play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation, ToolCall
 from tests.integration.openenv.toy_server import toy_server
+from tests.pace import slowly
 from tests.support import ROOT
 
 
@@ -87,7 +88,7 @@ async def test_the_slot_of_a_session_is_free_when_it_has_ended() -> None:
 )
 async def test_what_breaks_is_a_fault_without_a_score(guess: str, cause: str) -> None:
     async with toy_server() as (url, _):
-        finish = await play(url, Saying(guess), step_limit_s=0.5)
+        finish = await play(url, Saying(guess), step_limit_s=0.5 if guess == "hang" else slowly(20))
     assert ended(finish) == (FinishReason.TASK_ERROR, None)
     assert cause in str(finish.detail["cause"])
 
