@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy
-from scipy.optimize import minimize
-from scipy.sparse import csr_matrix
 
 import environments.stss.hearing.activities.activity as hearing
 from environments import stss
@@ -26,6 +24,7 @@ from environments.stss.hearing.labelled import same_activity, utterances
 from environments.stss.hearing.read import recognise
 from environments.stss.hearing.words import is_empty, word_set
 from tools.hearing import refusals
+from tools.hearing.fit import clue_matrix, least
 from tools.hearing.lessons import Lesson, lessons
 
 WEIGHTS = Path(hearing.__file__).with_name("weights.json")
@@ -101,11 +100,7 @@ def learn(choices: Sequence[PhraseChoice]) -> dict[str, int]:
     """The weights, in hundredths, under which the right phrases are likeliest."""
     choices = [each for each in choices if any(each.right)]
     met = Counter(clue for each in choices for clue in {clue for found in each.clues for clue in found})
-    columns = {clue: column for column, clue in enumerate(sorted(clue for clue, times in met.items() if times >= RARE))}
-    rows = [[columns[clue] for clue in found if clue in columns] for each in choices for found in each.clues]
-    ends = numpy.cumsum([0, *map(len, rows)])
-    flat = [column for row in rows for column in row]
-    matrix: Any = csr_matrix((numpy.ones(len(flat)), flat, ends), shape=(len(rows), len(columns)))
+    columns, matrix = clue_matrix(met, RARE, [found for each in choices for found in each.clues])
     turned = matrix.T.tocsr()
     sizes = [len(each.clues) for each in choices]
     begins, group = numpy.cumsum([0, *sizes[:-1]]), numpy.repeat(numpy.arange(len(sizes)), sizes)
@@ -119,9 +114,7 @@ def learn(choices: Sequence[PhraseChoice]) -> dict[str, int]:
         slope = turned @ (likely / every[group] - likely * right / good[group]) + PULL * weights
         return float((numpy.log(every) - numpy.log(good)).sum() + PULL / 2 * weights @ weights), slope
 
-    best = minimize(loss, numpy.zeros(len(columns)), jac=True, method="L-BFGS-B", options={"maxiter": 100}).x
-    weights = {clue: round(100 * best[column]) for clue, column in columns.items()}
-    return {clue: weight for clue, weight in weights.items() if abs(weight) > 2}
+    return least(loss, columns)
 
 
 def tell(choices: Sequence[PhraseChoice]) -> None:

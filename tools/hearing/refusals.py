@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy
-from scipy.optimize import minimize
-from scipy.sparse import csr_matrix
 
 import environments.stss.hearing.refusing as hearing
 from environments.stss.hearing.read import recognise
+from tools.hearing.fit import clue_matrix, least
 from tools.hearing.lessons import Lesson
 
 WEIGHTS = Path(hearing.__file__).with_name("refusing.json")
@@ -62,11 +61,7 @@ def _taught(lesson: Lesson) -> Taught:
 def learn(taught: Sequence[Taught]) -> dict[str, int]:
     """The weights, in hundredths, by logistic regression."""
     met = Counter(clue for each in taught for clue in each.clues)
-    columns = {clue: column for column, clue in enumerate(sorted(clue for clue, times in met.items() if times >= RARE))}
-    rows = [[columns[clue] for clue in each.clues if clue in columns] for each in taught]
-    ends = numpy.cumsum([0, *map(len, rows)])
-    flat = [column for row in rows for column in row]
-    matrix: Any = csr_matrix((numpy.ones(len(flat)), flat, ends), shape=(len(rows), len(columns)))
+    columns, matrix = clue_matrix(met, RARE, [each.clues for each in taught])
     refuses = numpy.array([each.refuses for each in taught], dtype=float)
 
     def loss(weights: Any) -> tuple[float, Any]:
@@ -75,6 +70,4 @@ def learn(taught: Sequence[Taught]) -> dict[str, int]:
         slope = matrix.T @ (likely - refuses) + PULL * weights
         return float(numpy.logaddexp(0, scores).sum() - refuses @ scores + PULL / 2 * weights @ weights), slope
 
-    best = minimize(loss, numpy.zeros(len(columns)), jac=True, method="L-BFGS-B", options={"maxiter": 100}).x
-    weights = {clue: round(100 * best[column]) for clue, column in columns.items()}
-    return {clue: weight for clue, weight in weights.items() if abs(weight) > 2}
+    return least(loss, columns)

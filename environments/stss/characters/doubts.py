@@ -13,8 +13,18 @@ from environments.stss.hearing.words import sentences
 def with_doubts(before: Stance, after: Stance, text: str, situation: Situation) -> Stance:
     """The stance after a text, with the questions that its doubts ask."""
     asked = _with_people(before, _asked_again(after, text, situation), text, situation)
-    unsure = may_refuse(text, situation) or (asked.move != "ask" and may_call_off(text))
-    return asked._replace(doubts=asked.move in ("ask", "chat", "confirm_activity") and unsure)
+    return asked._replace(doubts=_may_be_off(asked, text, situation))
+
+
+def _may_be_off(stance: Stance, text: str, situation: Situation) -> bool:
+    """Whether to ask besides if something is called off."""
+    match stance.move:
+        case "chat" | "confirm_activity":
+            return may_call_off(text) or may_refuse(text, situation)
+        case "ask":
+            return may_refuse(text, situation)
+        case _:
+            return False
 
 
 def missing_of_refusal(slots: InvitationSlots, *, sure: bool) -> tuple[str, ...]:
