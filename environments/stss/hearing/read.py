@@ -82,7 +82,12 @@ class Recognised(NamedTuple):
 
 
 def recognise(text: str, situation: Situation) -> Recognised:
-    """Day, time and place of an utterance, and whether the rules hear a refusal."""
+    """Day, time and place of an utterance, and whether the rules hear a refusal. The last ones are kept."""
+    return _recognise(text, situation._replace(before=tuple(situation.before)))
+
+
+@lru_cache(maxsize=256)
+def _recognise(text: str, situation: Situation) -> Recognised:
     text = plain(text[:MAX_CHARS])
     dated, place = days(text, situation.now // DAY), where(text, situation)
     clock = when(text, situation, dated[-1].value if dated else None)
