@@ -177,7 +177,7 @@ def utterances_(half: Half, show: bool, form: TableFormat) -> None:
     """Print how well the rules understand the labelled utterances of a half, and what the talks come to.
 
     Rules are made with the development half only; look at no error of the others. `practice` is for
-    finding faults, `fresh` is a later set, if its file is there.
+    finding faults; `fresh` and `held` are later sets.
     """
     try:
         heard, talks = asyncio.run(_played(half))
