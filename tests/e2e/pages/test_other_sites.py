@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from eval_client.view.access import COOKIE
 from tests.e2e.pages.conftest import viewer
+from tests.pace import until
 from tests.unit.eval_client.report.compare.stored import stored_run
 
 pytestmark = pytest.mark.browser
@@ -76,7 +77,8 @@ class Answers:
     """How the viewer answered the other site's page: the browser shows the page itself none of it."""
 
     def __init__(self, page: Page, shown: str) -> None:
-        self._shown, self._asked, self._status = shown, dict[str, str](), dict[str, int]()
+        self._page, self._shown = page, shown
+        self._asked, self._status = dict[str, str](), dict[str, int]()
         session = page.context.new_cdp_session(page)
         session.on("Network.requestWillBeSent", self._ask)
         session.on("Network.responseReceivedExtraInfo", self._answer)
@@ -89,9 +91,14 @@ class Answers:
         self._status.setdefault(event["requestId"], event["statusCode"])
 
     def told(self) -> dict[str, int]:
-        """What of the page asked -> the status of the first answer."""
+        """What of the page asked -> the status of the first answer, once each of ASKED has one."""
+        until(lambda: self._so_far().keys() >= set(ASKED), seen=self._so_far)
+        return self._so_far()
+
+    def _so_far(self) -> dict[str, int]:
+        self._page.wait_for_timeout(1)  # in which the browser's events are heard: that of a status may come late
         asked = ((name.partition("?")[2], each) for each, name in self._asked.items() if name.startswith(self._shown))
-        return {name: self._status[each] for name, each in asked if name in ASKED}
+        return {name: self._status[each] for name, each in asked if name in ASKED and each in self._status}
 
 
 def log_in(page: Page, shown: str, path: str = "/") -> None:
