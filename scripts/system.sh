@@ -5,14 +5,26 @@ IMAGE=proctor-os:latest
 BASE_IMAGE=proctor-base:bookworm
 IMAGE_PACKAGES=usr-is-merged,procps,tree,git,python3-minimal,bc,file,gcc,libc6-dev,iproute2,net-tools,cron
 PATH=$PATH:/usr/sbin:/sbin
-engine_folder= engine_pid= jobs_begun=()
+engine_folder= engine_pid= lists_are_new= jobs_begun=()
 
 can_install() { [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; }
 
 # True where a virtual environment can be made before any package is installed.
 python_is_whole() { "$(find_python)" -c 'import ensurepip, venv' 2>/dev/null; }
 
-# Installs the Debian packages whose programs are missing. Installing starts no service.
+# Installs the missing packages, and meanwhile makes the base image, which needs the first of them alone.
+ensure_system() {
+    local making=
+    if needs_rootfs; then
+        command -v mmdebstrap >/dev/null || apt_install mmdebstrap
+        ensure_rootfs &
+        making=$!
+    fi
+    install_packages
+    [[ -z $making ]] || wait "$making"
+}
+
+# Installs the Debian packages whose programs are missing.
 install_packages() {
     local missing=()
     python_is_whole || missing+=(python3-venv)
@@ -21,7 +33,7 @@ install_packages() {
     compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || missing+=(faketime)
     command -v virtuoso-t >/dev/null || missing+=(virtuoso-opensource-7-bin)
     command -v openssl >/dev/null || missing+=(openssl)
-    command -v mmdebstrap >/dev/null || missing+=(mmdebstrap)
+    command -v mmdebstrap >/dev/null || missing+=(mmdebstrap) # also for the base of Proctor's own images
     command -v chromium >/dev/null || missing+=(chromium)
     command -v tsc >/dev/null || missing+=(node-typescript)
     command -v pdflatex >/dev/null || missing+=(texlive-latex-base)
@@ -30,8 +42,12 @@ install_packages() {
     command -v runsc >/dev/null || missing+=(runsc)
     command -v ip >/dev/null || missing+=(iproute2)
     command -v mkfs.btrfs >/dev/null || missing+=(btrfs-progs)
-    ((${#missing[@]})) || return 0
-    say "apt-get install ${missing[*]}"
+    ((${#missing[@]} == 0)) || apt_install "${missing[@]}"
+}
+
+# apt_install PACKAGE ...: from lists that are read anew the first time. Starts no service.
+apt_install() {
+    say "apt-get install $*"
     (
         flock 8
         if [[ ! -e /usr/sbin/policy-rc.d ]]; then
@@ -41,10 +57,11 @@ install_packages() {
         fi
         export DEBIAN_FRONTEND=noninteractive
         local apt=(apt-get -qq -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0)
-        "${apt[@]}" update || say "apt-get update failed in part; going on"
-        "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >"$STATE/apt.log" 2>&1 ||
+        [[ -n $lists_are_new ]] || "${apt[@]}" update || say "apt-get update failed in part; going on"
+        "${apt[@]}" install -y --no-install-recommends "$@" >"$STATE/apt.log" 2>&1 ||
             { tail -n 5 "$STATE/apt.log"; say "not all could be installed"; }
     ) 8>/tmp/proctor-apt.lock </dev/null
+    lists_are_new=1
 }
 
 # Says why tests that need Docker can't run; silent where they can.
@@ -76,7 +93,7 @@ ensure_base_image() {
 }
 
 # True where no other Docker engine is at hand, so that ours will want a base image.
-needs_rootfs() { [[ ! -S /var/run/docker.sock && -z ${DOCKER_HOST:-} ]] && command -v dockerd >/dev/null; }
+needs_rootfs() { [[ ! -S /var/run/docker.sock && -z ${DOCKER_HOST:-} ]]; }
 
 import_image() {
     "$VENV/bin/python" - "$STATE/rootfs.tar" "$IMAGE" <<'PROGRAM'

@@ -20,7 +20,7 @@ if can_install; then
     [[ $* == tests/simulation ]] || whole_system=1 # that needs Python alone
 fi
 if [[ -n $whole_system ]]; then
-    (install_packages && if needs_rootfs; then ensure_rootfs; fi) 9>&- &
+    ensure_system 9>&- &
     jobs_begun+=($!)
 fi
 ensure_venv "$EXTRAS"
@@ -51,7 +51,7 @@ if (($# == 0)); then
 fi
 ((JOBS == 1)) || set -- -n "$JOBS" --dist "${DIST:-loadfile}" --no-loadscope-reorder "$@"
 [[ -z ${compiling-} ]] || wait "$compiling" || true
-say "pytest $*"
+say "set-up took $SECONDS s; pytest $*"
 status=0
 "$VENV/bin/python" -m pytest "$@" 9>&- || status=$?
 if [[ -n $check ]]; then
