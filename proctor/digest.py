@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import BaseModel
-from pydantic_core import PydanticSerializationError, to_jsonable_python
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 
 def digest_of(value: object) -> str:
@@ -20,6 +20,11 @@ def digest_of(value: object) -> str:
     """
     text = json.dumps(_plain(value), sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def json_digest(value: object) -> str:
+    """32 hex digits, a hash of the JSON that pydantic writes for a value, with fields and keys in their own order."""
+    return hashlib.blake2b(to_json(value), digest_size=16).hexdigest()
 
 
 def _plain(value: object) -> object:

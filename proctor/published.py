@@ -6,17 +6,16 @@ not shipped: users supply the files, and a fingerprint identifies them.
 """
 
 import ast
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-import pydantic_core
 from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter, ValidationError
 
 from proctor.config.wording import first_problem
 from proctor.config.yaml import FileError, read_text
+from proctor.digest import json_digest
 from proctor.python_file import texts_of, tree_of
 from proctor.types import Message
 
@@ -52,7 +51,7 @@ def fingerprint(content: object) -> str:
     """32 hex digits, a hash of a text, or of an opening's roles, contents and lead."""
     if isinstance(content, Opening):
         content = [[each.role, each.content] for each in content.messages] + ([content.lead] if content.lead else [])
-    return hashlib.blake2b(pydantic_core.to_json(content), digest_size=16).hexdigest()
+    return json_digest(content)
 
 
 def injected(tree: ast.Module) -> Texts:

@@ -1,14 +1,12 @@
 """ALFWorld (Shridhar et al., arXiv 2010.03768) as AgentBench plays it (arXiv 2308.03688, Appendix G)."""
 
 import asyncio
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
 from typing import ClassVar
 
-import pydantic_core
 from pydantic import Field, JsonValue, model_validator
 
 from environments.alfworld import dataset, policies, prompt
@@ -24,6 +22,7 @@ from environments.alfworld.reply import Move, NoMove, Profile, read, shown
 from environments.alfworld.scoring import WORDING, summarize
 from environments.alfworld.session import HouseholdSession
 from environments.alfworld.task_types import TASK_TYPES, TaskType, task_type
+from proctor.digest import json_digest
 from proctor.environment import Agent, Environment, Policy
 from proctor.published import AGENTBENCH_SAMPLING, other_count
 from proctor.tools import OWN_FUNCTIONS, CallReader, Protocol, ReplyReader, TextReader, in_tools, parsed_action
@@ -81,8 +80,7 @@ class ALFWorld(Environment):
             prompts, examples = [prompt.CALLS_INSTRUCTION, *toolset(self.profile).tools()], []
         prompts += [prompt.TASK, prompt.with_list("", ("look", "inventory"))]
         games = [(entry.sample, entry.path, entry.digest) for entry in self._entries.values()]
-        shape = pydantic_core.to_json([_REVISION, self.profile, prompts, examples, games])
-        return hashlib.blake2b(shape, digest_size=16).hexdigest()
+        return json_digest([_REVISION, self.profile, prompts, examples, games])
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
         entry = self._entry(sample)

@@ -1,11 +1,9 @@
 """The digital card game environment (arXiv 2308.03688, section 3 and Appendix E)."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar
 
-import pydantic_core
 from pydantic import Field, model_validator
 
 from environments.card_game import policies, prompt
@@ -17,6 +15,7 @@ from environments.card_game.rules.variants import Profile
 from environments.card_game.sample_game import SampleGame, Setup, Stage
 from environments.card_game.session import TRIES, CardGameSession
 from environments.card_game.summary import FUNCTIONS, WORDING, summarize
+from proctor.digest import json_digest
 from proctor.environment import Agent, Environment, Policy
 from proctor.tools import NO_PUBLISHED_FUNCTIONS, Protocol, in_tools
 from proctor.types import Finish, Summary
@@ -71,8 +70,7 @@ class CardGame(Environment):
             for setup in by_stage.values()
             for name in ("guess", "act")
         ]
-        content = pydantic_core.to_json([_REVISION, self.model_dump(mode="json"), rules, prompt.CONFIRMATION])
-        return hashlib.blake2b(content, digest_size=16).hexdigest()
+        return json_digest([_REVISION, self.model_dump(mode="json"), rules, prompt.CONFIRMATION])
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
         match = SampleGame(self.setup(sample), seed)

@@ -1,13 +1,11 @@
 """Lateral thinking puzzles of AgentBench (arXiv 2308.03688, Appendix F)."""
 
-import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from pathlib import Path
 from typing import ClassVar
 
-import pydantic_core
 from pydantic import JsonValue, PrivateAttr
 
 from environments.lateral_thinking import dataset, game, policies
@@ -21,6 +19,7 @@ from environments.lateral_thinking.hosts.model_prompt import HOST_TEXTS
 from environments.lateral_thinking.prompt import CALL_TEXTS, ROUNDS, SOLVER_TEXTS
 from environments.lateral_thinking.reply import question_of, shown
 from environments.lateral_thinking.summary import PRIMARY, summarize
+from proctor.digest import json_digest
 from proctor.environment import Agent, Environment, Policy
 from proctor.llm.cache import default_folder
 from proctor.llm.config import ChatConfig
@@ -61,7 +60,7 @@ class LateralThinking(Environment):
         host = None if self.host is None else (self.host.model, self.host.sampling, HOST_TEXTS)
         shape: list[object] = [_REVISION, self.profile, host, SOLVER_TEXTS, list(self._puzzles.values())]
         shape += [] if self.protocol == "text" else [self.protocol, CALL_TEXTS]
-        return hashlib.blake2b(pydantic_core.to_json(shape), digest_size=16).hexdigest()
+        return json_digest(shape)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:

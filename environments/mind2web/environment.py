@@ -1,14 +1,12 @@
 """Web browsing on recorded pages: Mind2Web (arXiv 2306.06070) as AgentBench plays it (arXiv 2308.03688, Appendix I)."""
 
 import asyncio
-import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 from weakref import WeakValueDictionary
 
-import pydantic_core
 from pydantic import Field, JsonValue, model_validator
 
 from environments.mind2web import dataset, policies, prompt, session
@@ -22,6 +20,7 @@ from environments.mind2web.policies import Chooser
 from environments.mind2web.ranking.tournament import Profile
 from environments.mind2web.reply import StepReply, read, shown, written
 from environments.mind2web.summary import summarize
+from proctor.digest import json_digest
 from proctor.environment import Agent, Environment, EnvironmentFault, Policy
 from proctor.published import AGENTBENCH_SAMPLING, Opening
 from proctor.tools import (
@@ -101,8 +100,7 @@ class Mind2Web(Environment):
     def digest(self) -> str:
         shape = self.model_dump(mode="json", exclude={"data", "scores", "examples", "cache"})
         messages = [*self._opening, prompt.asked(Rendered("", ()), "", ())]
-        content = pydantic_core.to_json([_REVISION, shape, self._ranker, self._dataset.head.digest, messages])
-        return hashlib.blake2b(content, digest_size=16).hexdigest()
+        return json_digest([_REVISION, shape, self._ranker, self._dataset.head.digest, messages])
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
         try:

@@ -1,7 +1,6 @@
 """The OS interaction environment of AgentBench (arXiv 2308.03688, section 3 and appendix B)."""
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -9,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
-import pydantic_core
 from pydantic import Field, JsonValue, PrivateAttr, model_validator
 
 from environments.operating_system import policies
@@ -22,6 +20,7 @@ from environments.operating_system.published_prompt import PROMPT
 from environments.operating_system.reply import ShellAction, parse, shown
 from environments.operating_system.scoring import OWN_FUNCTIONS_NOTE, OWN_PROMPT_NOTE, StrictCheck, summarize
 from environments.operating_system.session import ROUNDS, OnInitError, Profile, SessionRules, ShellSession
+from proctor.digest import json_digest
 from proctor.environment import Agent, Environment, EnvironmentFault, Policy
 from proctor.published import AGENTBENCH_SAMPLING, Opening, other_count
 from proctor.sandbox import Engine, NamespaceEngine, Sandbox, SandboxLimits
@@ -144,8 +143,7 @@ class OperatingSystem(Environment):
         shape = self.model_dump(mode="json", exclude={"data", "scripts", "overlay", "prompts", "pool", "protocol"})
         records = [(self._played(sample), self._judged(sample)) for sample in self.dataset.records]
         tools = self._dialogue.reader(self.profile).tools
-        content = pydantic_core.to_json([_REVISIONS[self.profile], shape, records, opening("", self._prompt), *tools])
-        return hashlib.blake2b(content, digest_size=16).hexdigest()
+        return json_digest([_REVISIONS[self.profile], shape, records, opening("", self._prompt), *tools])
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:

@@ -1,6 +1,5 @@
 """SimulBench (Jia et al., arXiv 2409.07641): rates agents as simulators, and has the stages that make its scripts."""
 
-import hashlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -8,7 +7,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-import pydantic_core
 from pydantic import Field, JsonValue, PrivateAttr, model_validator
 
 from environments.simulbench.judges.interview import BAD_REPLIES, Unparsed
@@ -24,6 +22,7 @@ from environments.simulbench.stages.extract import ExtractStage
 from environments.simulbench.stages.generate import GenerateStage
 from environments.simulbench.stages.live import LiveStage
 from environments.simulbench.stages.script import ScriptStage
+from proctor.digest import json_digest
 from proctor.environment import Agent, AgentStopped, Environment, Policy
 from proctor.llm.cache import default_folder
 from proctor.tools import Protocol
@@ -122,7 +121,7 @@ class SimulBench(Environment):
         helpers = [None if helper is None else (helper.model, helper.sampling) for helper in (self.judge, self.user)]
         setting = self._setting.model_dump(exclude={"data", "types", "task_config"})
         shape = [_REVISIONS[self.mode], self.mode, setting, helpers, ALL, self._stage.shape()]
-        return hashlib.blake2b(pydantic_core.to_json(shape), digest_size=16).hexdigest()
+        return json_digest(shape)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:

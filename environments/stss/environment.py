@@ -1,14 +1,12 @@
 """Social tasks in a simulated town (STSS, Wang et al., arXiv 2404.05337)."""
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cache, cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
-import pydantic_core
 from pydantic import Field, JsonValue, PrivateAttr, model_validator
 
 from environments.stss import policies, prompt, scoring, session
@@ -32,6 +30,7 @@ from environments.stss.language.scenarios import Scenario, by_task
 from environments.stss.session import Silent
 from environments.stss.summary import OWN_WORLD, summarize
 from environments.stss.town.world import TownMap
+from proctor.digest import json_digest
 from proctor.environment import Agent, Environment, Policy, TurnAddress
 from proctor.llm.cache import default_folder
 from proctor.llm.config import ChatConfig
@@ -126,7 +125,7 @@ class Stss(Environment):
             shape += [self.protocol, prompt.CALL_RULE, toolset(*NAMES).tools()]
         if self.prompts == "simple":
             shape += [self.prompts, prompt.PLAIN_RULE, list(prompt.PLAIN_ANSWERS.values())]
-        return hashlib.blake2b(pydantic_core.to_json(shape), digest_size=16).hexdigest()
+        return json_digest(shape)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:

@@ -2,14 +2,12 @@
 
 import asyncio
 import functools
-import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-import pydantic_core
 from pydantic import Field, JsonValue, PrivateAttr, model_validator
 
 from environments.webshop import policies, prompt, reply, shipped
@@ -24,6 +22,7 @@ from environments.webshop.session import ShopSession
 from environments.webshop.shop import shop
 from environments.webshop.shop.shop import Shop
 from environments.webshop.summary import summarize
+from proctor.digest import json_digest
 from proctor.environment import Agent, Environment, EnvironmentFault, Policy
 from proctor.published import AGENTBENCH_SAMPLING, Opening
 from proctor.tools import OWN_FUNCTIONS, CallReader, Protocol, ReplyReader, TextReader, in_tools, parsed_action
@@ -83,8 +82,7 @@ class WebShop(Environment):
 
     def digest(self) -> str:
         fields = self.model_dump(mode="json", exclude={"data", "prompts", "cache"})
-        shape = pydantic_core.to_json([_REVISION, fields, self._meta, self._opening])
-        return hashlib.blake2b(shape, digest_size=16).hexdigest()
+        return json_digest([_REVISION, fields, self._meta, self._opening])
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:

@@ -13,13 +13,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-import pydantic_core
 from pydantic import ValidationError
 
 from environments.mind2web.data.files import mapped, opened
 from environments.mind2web.data.json_reader import JsonReader
 from environments.mind2web.data.records import OWN, PublishedTask, ScoreRecord
 from proctor.config.wording import first_problem
+from proctor.digest import json_digest
 from proctor.types import Value
 
 _FORMAT = "3"
@@ -93,7 +93,7 @@ def _name(files: Sequence[Path], scored: bool) -> str:
         if path.is_dir():
             raise ValueError(f"{path}: is a folder; name a file")
         identity.append([str(path.resolve()), state.st_size, state.st_mtime_ns])
-    return hashlib.blake2b(pydantic_core.to_json(identity), digest_size=16).hexdigest()
+    return json_digest(identity)
 
 
 def _read(path: Path) -> StepIndex:
