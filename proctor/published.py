@@ -17,10 +17,12 @@ from proctor.config.wording import first_problem
 from proctor.config.yaml import FileError, read_text
 from proctor.digest import json_digest
 from proctor.python_file import texts_of, tree_of
-from proctor.types import Message
+from proctor.types import AGENTBENCH_STATUS, FinishReason, Message
 
 AGENTBENCH_SAMPLING: Mapping[str, JsonValue] = {"temperature": 0}
 """Sampling in all AgentBench v0.2 tasks: configs/agents/openai-chat.yaml; arXiv 2308.03688, section 4.1."""
+TASK_STATUS: Mapping[FinishReason, str] = {**AGENTBENCH_STATUS, FinishReason.INVALID_FORMAT: "agent invalid action"}
+"""The word of AgentBench v0.2's own tasks for each finish reason; they have one for both invalid ones."""
 
 
 class _PublishedMessage(BaseModel):

@@ -12,19 +12,12 @@ from environments.alfworld.reply import Move, NoMove, Profile, choose
 from environments.alfworld.scoring import CommandStep, end_reason, score, step_metrics
 from environments.alfworld.task_types import TaskType
 from proctor.environment import Agent, AgentStopped
+from proctor.published import TASK_STATUS
 from proctor.tools import UnreadableCall
 from proctor.types import Action, Finish, FinishReason, Message
 
-UPSTREAM_STATUS = {
-    FinishReason.COMPLETED: "completed",
-    FinishReason.TURN_LIMIT: "task limit reached",
-    FinishReason.INVALID_FORMAT: "agent invalid action",
-    FinishReason.INVALID_ACTION: "agent invalid action",
-    FinishReason.CONTEXT_LIMIT: "agent context limit",
-}
-"""The published code's word for each finish reason (AgentBench v0.2)."""
 UPSTREAM_UNREADABLE = {"no_call": "agent validation failed", "bad_arguments": "agent invalid action"}
-"""Its word for a game won after such a reply (AgentBench FC)."""
+"""The published code's word for a game won after such a reply (AgentBench FC)."""
 
 
 class HouseholdSession:
@@ -40,7 +33,7 @@ class HouseholdSession:
         self._type: TaskType = type_
         self._steps: list[CommandStep] = []
         self._dialogue = dialogue
-        self._upstream_won = UPSTREAM_STATUS[FinishReason.COMPLETED]
+        self._upstream_won = TASK_STATUS[FinishReason.COMPLETED]
 
     async def play(self) -> Finish:
         """Plays the game to its end. Raises AgentUnavailable, and GameError where a text of the game is broken."""
@@ -91,7 +84,7 @@ class HouseholdSession:
                 "task_type": self._type,
                 "format": self._format,
                 "profile": self._profile,
-                "upstream_status": self._upstream_won if won else UPSTREAM_STATUS[reason],
+                "upstream_status": self._upstream_won if won else TASK_STATUS[reason],
                 "steps": steps,
             },
         )

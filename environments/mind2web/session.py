@@ -13,17 +13,9 @@ from environments.mind2web.ranking.tournament import Prediction, Profile, Tourna
 from environments.mind2web.reply import NO_ANSWER, StepReply
 from environments.mind2web.scoring import score
 from proctor.environment import Agent, AgentStopped
+from proctor.published import TASK_STATUS
 from proctor.tools import ReplyReader, UnreadableCall
 from proctor.types import Finish, FinishReason, Message, Observation
-
-UPSTREAM = {
-    FinishReason.COMPLETED: "completed",
-    FinishReason.INVALID_FORMAT: "agent invalid action",
-    FinishReason.INVALID_ACTION: "agent invalid action",
-    FinishReason.CONTEXT_LIMIT: "agent context limit",
-    FinishReason.TURN_LIMIT: "task limit reached",
-}
-"""The published code's name for each finish reason."""
 
 
 class _End(NamedTuple):
@@ -50,14 +42,14 @@ async def play(
             (reply,) = reader.read(await agent.act(question)).actions
         except AgentStopped as stopped:
             first_too_long = not replies and stopped.reason is FinishReason.CONTEXT_LIMIT
-            upstream = "agent invalid action" if first_too_long else UPSTREAM[stopped.reason]
+            upstream = "agent invalid action" if first_too_long else TASK_STATUS[stopped.reason]
             return _finish(contest, _End(stopped.reason, upstream, tournament.earlier), replies)
         replies.append(NO_ANSWER if isinstance(reply, UnreadableCall) else reply)
         if chosen := choice_of(replies[-1].letter, page.choices):
             tournament.choose(Prediction(chosen.id, replies[-1].action))
     prediction = tournament.prediction
     reason = _reason(prediction, replies, reader.limit_reason())
-    return _finish(contest, _End(reason, UPSTREAM[reason], prediction, None if replies else "not_asked"), replies)
+    return _finish(contest, _End(reason, TASK_STATUS[reason], prediction, None if replies else "not_asked"), replies)
 
 
 def choice_of(letter: str, choices: tuple[ElementChoice, ...]) -> ElementChoice | None:

@@ -13,7 +13,7 @@ from environments.operating_system.reply import Bash, Commit, Invalid, ShellActi
 from environments.operating_system.scoring import StrictCheck, Verdict, judge, run
 from environments.operating_system.tampering import Guard, named_by_checks
 from proctor.environment import Agent, AgentStopped, EnvironmentFault
-from proctor.published import Opening
+from proctor.published import TASK_STATUS, Opening
 from proctor.sandbox import Sandbox, Shell
 from proctor.tools import ReplyReader, TextReader, UnreadableCall
 from proctor.types import Finish, FinishReason, Observation
@@ -21,15 +21,6 @@ from proctor.types import Finish, FinishReason, Observation
 ROUNDS = 8
 Profile = Literal["compat", "errata", "strict"]
 OnInitError = Literal["fail", "continue"]
-
-UPSTREAM_STATUS = {
-    FinishReason.COMPLETED: "completed",
-    FinishReason.TURN_LIMIT: "task limit reached",
-    FinishReason.INVALID_FORMAT: "agent invalid action",
-    FinishReason.INVALID_ACTION: "agent invalid action",
-    FinishReason.CONTEXT_LIMIT: "agent context limit",
-}
-"""AgentBench v0.2's name for each finish reason; it has one name for both invalid ones."""
 
 
 class SetUpFailed(EnvironmentFault):
@@ -156,7 +147,7 @@ class ShellSession:
                 "kind": self.record.kind,
                 "labels": list(self.record.labels),
                 "answer": answer,
-                "upstream_status": UPSTREAM_STATUS[reason],
+                "upstream_status": TASK_STATUS[reason],
                 "check_statuses": statuses,
                 "tampered": None if self.tampered is None else list(self.tampered),
                 "warnings": list(self.warnings),
