@@ -22,6 +22,7 @@ from environments.mind2web.reply import StepReply, read, shown, written
 from environments.mind2web.summary import summarize
 from proctor.digest import json_digest
 from proctor.environment import Agent, Environment, EnvironmentFault, Policy
+from proctor.llm.cache import default_folder
 from proctor.published import AGENTBENCH_SAMPLING, Opening
 from proctor.tools import (
     NO_PUBLISHED_FUNCTIONS,
@@ -202,7 +203,7 @@ class Mind2Web(Environment):
         found = files.task_files(data, split)
         scores = self._scores if self._ranker == "scores" else None
         name = split or files.split_of(found[0])
-        return dataset.load(name, found, scores, self.cache or files.default_cache(), self.allow_unranked)
+        return dataset.load(name, found, scores, self.cache or default_folder("mind2web"), self.allow_unranked)
 
     def _notes(self) -> tuple[str, ...]:
         ranker = f"Ranker: {self._ranker}."

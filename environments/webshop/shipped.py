@@ -1,13 +1,13 @@
 """The generated catalogue shipped with Proctor; it is indexed at its first use and then kept."""
 
 import hashlib
-import os
 from pathlib import Path
 
 from environments.webshop.catalogue.make import make
 from environments.webshop.catalogue.nouns import extractor
 from environments.webshop.catalogue.published import files_in
 from environments.webshop.catalogue.store import FORMAT
+from proctor.llm.cache import default_folder
 
 SAMPLES = Path(__file__).with_name("samples")
 
@@ -22,7 +22,7 @@ def catalogue(cache: Path | None) -> Path:
     state = hashlib.blake2b(f"{FORMAT} {nouns.name} {nouns.version}".encode(), digest_size=8)
     for path in files.paths():
         state.update(path.read_bytes())
-    folder = (cache or _default_folder()) / state.hexdigest()
+    folder = (cache or default_folder("webshop")) / state.hexdigest()
     if not folder.is_dir():
         try:
             make(files, folder, nouns)
@@ -30,8 +30,3 @@ def catalogue(cache: Path | None) -> Path:
             if not folder.is_dir():
                 raise ValueError(f"{folder}: can't keep a catalogue: {error}; set `cache` to another folder") from error
     return folder
-
-
-def _default_folder() -> Path:
-    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(caches) / "proctor" / "webshop"

@@ -115,6 +115,6 @@ def _used(key: str, reply: ModelReply, *, bought: bool) -> None:
 
 
 def default_folder(environment: str) -> Path:
-    """The folder of an environment's replies unless a task sets another: in the user's cache folder."""
+    """Where an environment keeps what it caches unless a task sets another folder: in the user's cache folder."""
     caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(caches) / "proctor" / environment

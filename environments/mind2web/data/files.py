@@ -2,7 +2,6 @@
 
 import lzma
 import mmap
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,8 +63,3 @@ def task_files(data: Path, split: str | None) -> tuple[Path, ...]:
     if not found:
         raise ValueError(f"{data}: no {split}_*.json in it; check `data` and `split`")
     return tuple(sorted(found, key=lambda path: [int(n) for n in re.findall(r"\d+", path.name)]))
-
-
-def default_cache() -> Path:
-    """The default folder for indexes: `proctor/mind2web` in the user's cache folder."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "proctor" / "mind2web"
