@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from environments.mind2web.data.records import Op
 from environments.mind2web.generate.sites.element import Element, el
@@ -72,23 +72,39 @@ class TextField(Widget):
 
 
 @dataclass(frozen=True)
-class Combobox(Widget):
-    """A field that opens a list of options when text is typed; `wanted` is the number of the right one, from 0."""
+class Choice(Widget):
+    """A widget with options, of which the task wants one: `wanted` is its number, from 0."""
+
+    wording: ClassVar[str] = "{label} {option}"
 
     options: tuple[str, ...]
     wanted: int
 
     @property
+    def option(self) -> str:
+        """The wanted option."""
+        return self.options[self.wanted]
+
+    @property
     def wish(self) -> str:
-        return f"{self.label.lower()} {self.options[self.wanted]}"
+        return self.wording.format(label=self.label.lower(), option=self.option)
+
+    @property
+    def target(self) -> str:
+        """The key of the wanted option's element."""
+        return f"{self.key}.{self.wanted}"
+
+
+@dataclass(frozen=True)
+class Combobox(Choice):
+    """A field that opens a list of options when text is typed."""
 
     @property
     def moves(self) -> Sequence[WidgetMove]:
-        option = self.options[self.wanted]
-        typed = option.split()[0]
+        typed = self.option.split()[0]
         return [
             WidgetMove(self.key, "TYPE", typed, f"[combobox]  {self.label}", {self.key: typed, OPEN: self.key}),
-            WidgetMove(f"{self.key}.{self.wanted}", "CLICK", "", f"[option]  {option}", {self.key: option, OPEN: ""}),
+            WidgetMove(self.target, "CLICK", "", f"[option]  {self.option}", {self.key: self.option, OPEN: ""}),
         ]
 
     def draw(self, state: State) -> Element:
@@ -145,20 +161,13 @@ class Date(Widget):
 
 
 @dataclass(frozen=True)
-class Select(Widget):
+class Select(Choice):
     """A field with a fixed list of values."""
-
-    options: tuple[str, ...]
-    wanted: int
-
-    @property
-    def wish(self) -> str:
-        return f"{self.label.lower()} {self.options[self.wanted]}"
 
     @property
     def moves(self) -> Sequence[WidgetMove]:
-        value = self.options[self.wanted]
-        return [WidgetMove(self.key, "SELECT", value, f"[combobox]  {self.label}", {self.key: value, OPEN: ""})]
+        changes = {self.key: self.option, OPEN: ""}
+        return [WidgetMove(self.key, "SELECT", self.option, f"[combobox]  {self.label}", changes)]
 
     def draw(self, state: State) -> Element:
         chosen = state.get(self.key, self.options[0])
@@ -170,21 +179,15 @@ class Select(Widget):
 
 
 @dataclass(frozen=True)
-class Tick(Widget):
+class Tick(Choice):
     """A group of check boxes; the task wants one of them ticked."""
 
-    options: tuple[str, ...]
-    wanted: int
-
-    @property
-    def wish(self) -> str:
-        return f"{self.options[self.wanted]} ticked under {self.label.lower()}"
+    wording = "{option} ticked under {label}"
 
     @property
     def moves(self) -> Sequence[WidgetMove]:
-        option = self.options[self.wanted]
-        target = f"{self.key}.{self.wanted}"
-        return [WidgetMove(target, "CLICK", "", f"[checkbox]  {option}", {target: "true", OPEN: ""})]
+        changes = {self.target: "true", OPEN: ""}
+        return [WidgetMove(self.target, "CLICK", "", f"[checkbox]  {self.option}", changes)]
 
     def draw(self, state: State) -> Element:
         boxes = [
@@ -205,22 +208,16 @@ class Tick(Widget):
 
 
 @dataclass(frozen=True)
-class Menu(Widget):
+class Menu(Choice):
     """A menu that opens; the task wants one of its entries."""
 
-    options: tuple[str, ...]
-    wanted: int
-
-    @property
-    def wish(self) -> str:
-        return f"{self.options[self.wanted]} from the menu {self.label.lower()}"
+    wording = "{option} from the menu {label}"
 
     @property
     def moves(self) -> Sequence[WidgetMove]:
-        option = self.options[self.wanted]
         return [
             WidgetMove(self.key, "CLICK", "", f"[button]  {self.label}", {OPEN: self.key}),
-            WidgetMove(f"{self.key}.{self.wanted}", "CLICK", "", f"[menuitem]  {option}", {self.key: option, OPEN: ""}),
+            WidgetMove(self.target, "CLICK", "", f"[menuitem]  {self.option}", {self.key: self.option, OPEN: ""}),
         ]
 
     def draw(self, state: State) -> Element:
