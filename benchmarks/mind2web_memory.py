@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from environments.mind2web.environment import Mind2Web
-from environments.mind2web.policies import first_click
+from environments.mind2web.reply import write
 from proctor.session.play import PolicyAgent
+from proctor.types import Action
 
 WARM_UP = 200
+FIRST_CLICK = Action(content=write("B", "CLICK"))
 
 
 def resident_mib() -> float:
@@ -26,7 +28,7 @@ def resident_mib() -> float:
 
 async def _play(environment: Mind2Web, samples: Sequence[str]) -> None:
     for sample in samples:
-        await environment.play(sample, PolicyAgent(first_click))
+        await environment.play(sample, PolicyAgent(lambda conversation, transcript: FIRST_CLICK))
 
 
 async def _measure(folder: Path, cache: Path, steps: int) -> dict[str, float]:

@@ -58,11 +58,6 @@ def blind_aoe(setup: Setup, seed: int) -> Policy:
     return _player(setup, seed, _sweep, _any_type)
 
 
-def garbage(conversation: str, transcript: Sequence[Message]) -> Action:
-    """Text without JSON."""
-    return Action(content="I would rather go fishing.")
-
-
 def dead_picker(conversation: str, transcript: Sequence[Message]) -> Action:
     """Always attacks with its flame, also when that is dead."""
     if conversation == "guess":

@@ -28,34 +28,8 @@ _LAST_QUESTION = re.compile(
 
 def gold(contest: Contest, choices: Sequence[ElementChoice]) -> str:
     """Replies with the first positive shown and the gold operation and value; A if none is shown."""
-    letter = _first(choices, contest.positives)
+    letter = letter_of(choices, contest.positives)
     return write(letter) if letter == NONE else write(letter, contest.step.op, contest.step.value)
-
-
-def gold_element(contest: Contest, choices: Sequence[ElementChoice]) -> str:
-    """Clicks the first positive shown; A if none is shown."""
-    letter = _first(choices, contest.positives)
-    return write(letter) if letter == NONE else write(letter, "CLICK")
-
-
-def top_rank(contest: Contest, choices: Sequence[ElementChoice]) -> str:
-    """Clicks the choice with the best rank."""
-    return write(_first(choices, [min((choice.id for choice in choices), key=contest.ranks.__getitem__)]), "CLICK")
-
-
-def all_none(conversation: str, transcript: Sequence[Message]) -> Action:
-    """Always replies A, none of the above."""
-    return Action(content=write(NONE))
-
-
-def first_click(conversation: str, transcript: Sequence[Message]) -> Action:
-    """Always clicks the first choice."""
-    return Action(content=write(LETTERS[1], "CLICK"))
-
-
-def garbage(conversation: str, transcript: Sequence[Message]) -> Action:
-    """Replies with text that holds no answer."""
-    return Action(content="What a colourful page; I should like to read on.")
 
 
 def naive(conversation: str, transcript: Sequence[Message]) -> Action:
@@ -100,7 +74,7 @@ def rehearsed(open_contest: Callable[[], Contest], chooser: Chooser, profile: Pr
     return lambda conversation, transcript: Action(content=replies().get(_digest(transcript[-1]), write(NONE)))
 
 
-def _first(choices: Sequence[ElementChoice], wanted: Sequence[str]) -> str:
+def letter_of(choices: Sequence[ElementChoice], wanted: Sequence[str]) -> str:
     """The letter of the first wanted choice; A if none is wanted."""
     return next((letter for letter, choice in zip(LETTERS[1:], choices, strict=False) if choice.id in wanted), NONE)
 

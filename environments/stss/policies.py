@@ -221,11 +221,6 @@ def silent() -> Policy:
     )
 
 
-def garbage(conversation: str, transcript: Sequence[Message]) -> Action:
-    """Replies with text that holds no JSON."""
-    return Action(content="I would rather stay in bed.")
-
-
 def random_performer(task: SocialTask, places: Sequence[str], seed: int) -> Policy:
     """Random well-formed replies: random places, small talk, or an invitation to a walk at a random time."""
 

@@ -1,4 +1,4 @@
-"""Scripted policies without memory: the reference, a weak heuristic, a random one, and some for tests."""
+"""Scripted policies without memory: the reference, a weak heuristic and a random one."""
 
 import ast
 import json
@@ -30,11 +30,6 @@ class _Seen(NamedTuple):
 def gold(goal: Goal) -> Policy:
     """Searches for the title of the goal's product, pages to it, clicks the wanted options, and buys it."""
     return buyer(goal.asin, goal.name, goal.options)
-
-
-def gold_no_options(goal: Goal) -> Policy:
-    """Acts as `gold` without clicking options."""
-    return buyer(goal.asin, goal.name, ())
 
 
 def buyer(asin: str, title: str, options: Sequence[str]) -> Policy:
@@ -79,16 +74,6 @@ def chance(goal: Goal, sample: str, seed: int) -> Policy:
         return _click(dice.choice(seen.clickables))
 
     return act
-
-
-def looker(conversation: str, transcript: Sequence[Message]) -> Action:
-    """Searches in every round."""
-    return _search("something nice")
-
-
-def garbage(conversation: str, transcript: Sequence[Message]) -> Action:
-    """Replies with text that holds no action."""
-    return Action(content="I would rather go to the market.")
 
 
 def _seen(transcript: Sequence[Message]) -> _Seen:

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -23,14 +23,16 @@ from environments.mind2web.contest import Contest
 from environments.mind2web.environment import Mind2Web
 from environments.mind2web.pages import page
 from environments.mind2web.pages.cleaning import clean
-from environments.mind2web.pages.markup import ANGLE, ROUND, render
+from environments.mind2web.pages.markup import ANGLE, ROUND, ElementChoice, render
 from environments.mind2web.pages.pruning import prune
+from environments.mind2web.policies import Chooser
 from environments.mind2web.ranking.tournament import Prediction, Profile, Tournament
-from environments.mind2web.reply import read
+from environments.mind2web.reply import read, write
 from environments.mind2web.scoring import action_f1
 from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded, Policy
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation
+from tests.fixed_policies import all_none, first_click, garbage
 from tests.pace import cost_s, slowly
 from tests.support import ROOT, SHARED_DATA
 
@@ -307,13 +309,28 @@ async def test_05_fifty_samples_at_once_are_never_mixed_up() -> None:
 # The built-in agents on the shipped pack.
 
 
-async def played(environment: Mind2Web, policy: str | Policy) -> list[Finish]:
-    """Every sample of a pack, by a policy or by the name of one that knows the data."""
-    finishes = []
-    for sample in environment.samples():
-        chosen = environment.rehearsed(sample, getattr(policies, policy)) if isinstance(policy, str) else policy
-        finishes.append(await play_to_finish(environment, sample, PolicyAgent(chosen)))
-    return finishes
+async def played(environment: Mind2Web, policy_of: Callable[[str], Policy]) -> list[Finish]:
+    """Every sample of a pack."""
+    return [
+        await play_to_finish(environment, sample, PolicyAgent(policy_of(sample))) for sample in environment.samples()
+    ]
+
+
+async def played_knowing(environment: Mind2Web, chooser: Chooser) -> list[Finish]:
+    """Every sample of a pack, by a policy that knows the data."""
+    return await played(environment, lambda sample: environment.rehearsed(sample, chooser))
+
+
+def gold_element(contest: Contest, choices: Sequence[ElementChoice]) -> str:
+    """Clicks the first positive shown; A if none is shown."""
+    letter = policies.letter_of(choices, contest.positives)
+    return write(letter) if letter == prompt.NONE else write(letter, "CLICK")
+
+
+def top_rank(contest: Contest, choices: Sequence[ElementChoice]) -> str:
+    """Clicks the choice with the best rank."""
+    best = min((choice.id for choice in choices), key=contest.ranks.__getitem__)
+    return write(policies.letter_of(choices, [best]), "CLICK")
 
 
 def percent(part: int, whole: int) -> float:
@@ -324,7 +341,7 @@ async def test_06_gold_reaches_the_recall_of_the_best_ten() -> None:
     strict, compat = Mind2Web(profile="strict"), Mind2Web()
     contests = [compat.contest(sample) for sample in compat.samples()]
     reachable = [contest for contest in contests if contest.positives]
-    metrics = strict.summarize(await played(strict, "gold")).metrics
+    metrics = strict.summarize(await played_knowing(strict, policies.gold)).metrics
     recall = percent(len(reachable), len(contests))
     assert [metrics[name] for name in ("element_acc", "action_f1", "step_sr", "recall@10")] == pytest.approx(
         [recall] * 4
@@ -334,7 +351,7 @@ async def test_06_gold_reaches_the_recall_of_the_best_ten() -> None:
     alone = [contest for contest in reachable if len(contest.line()) == 1]
     never_shown = [c for c in reachable if len(c.line()) == 6 and set(c.positives) == {c.line()[5]}]
     assert len(alone) == 2
-    finishes = await played(compat, "gold")
+    finishes = await played_knowing(compat, policies.gold)
     expected = percent(len(reachable) - len(alone) - len(never_shown), len(contests))
     metrics = compat.summarize(finishes).metrics
     assert [metrics[name] for name in ("element_acc", "action_f1", "step_sr")] == pytest.approx([expected] * 3)
@@ -347,7 +364,7 @@ async def test_06_gold_element_is_right_on_steps_of_click() -> None:
     environment = Mind2Web(profile="strict")
     contests = [environment.contest(sample) for sample in environment.samples()]
     reachable = [contest for contest in contests if contest.positives]
-    metrics = environment.summarize(await played(environment, "gold_element")).metrics
+    metrics = environment.summarize(await played_knowing(environment, gold_element)).metrics
     clicks = sum(contest.step.op == "CLICK" for contest in reachable)
     assert metrics["element_acc"] == pytest.approx(percent(len(reachable), len(contests)))
     assert metrics["conditional_step_sr"] == pytest.approx(percent(clicks, len(reachable)))
@@ -355,19 +372,19 @@ async def test_06_gold_element_is_right_on_steps_of_click() -> None:
 
 async def test_06_top_rank_reaches_the_recall_of_the_best() -> None:
     environment = Mind2Web(profile="strict")
-    metrics = environment.summarize(await played(environment, "top_rank")).metrics
+    metrics = environment.summarize(await played_knowing(environment, top_rank)).metrics
     assert metrics["element_acc"] == pytest.approx(metrics["recall@1"])
     assert metrics["element_acc"] > 10
 
 
 @pytest.mark.parametrize(
     ("policy", "reason"),
-    [(policies.all_none, FinishReason.INVALID_ACTION), (policies.garbage, FinishReason.INVALID_FORMAT)],
+    [(all_none, FinishReason.INVALID_ACTION), (garbage, FinishReason.INVALID_FORMAT)],
 )
 async def test_06_all_none_and_garbage_reach_nothing(policy: Policy, reason: FinishReason) -> None:
     for profile, unasked in (("compat", 61), ("strict", 59)):
         environment = Mind2Web.model_validate({"profile": profile})
-        finishes = await played(environment, policy)
+        finishes = await played(environment, lambda _: policy)
         assert {finish.score for finish in finishes} == {0.0}
         asked = [finish for finish in finishes if finish.metrics["calls"]]
         assert {finish.reason for finish in asked} == {reason}
@@ -376,7 +393,7 @@ async def test_06_all_none_and_garbage_reach_nothing(policy: Policy, reason: Fin
 
 async def test_06_first_click_is_pinned() -> None:
     environment = Mind2Web()
-    metrics = environment.summarize(await played(environment, policies.first_click)).metrics
+    metrics = environment.summarize(await played(environment, lambda _: first_click)).metrics
     assert (metrics["element_acc"], metrics["step_sr"]) == pytest.approx((percent(16, 302), percent(7, 302)))
     assert metrics["element_acc"] < 40
 
@@ -387,7 +404,7 @@ async def test_06_micro_macro_and_task_success_checked_by_hand_on_three_tasks(tm
         tmp_path / "mine_0.json", [["right"], ["right", "wrong value"], ["right", "wrong element", "no positive"]]
     )
     environment = Mind2Web(data=tmp_path / "mine_0.json", cache=tmp_path)
-    finishes = await played(environment, policies.first_click)
+    finishes = await played(environment, lambda _: first_click)
     summary = environment.summarize(finishes)
     thirds = [percent(1, 1), percent(1, 2), percent(1, 3)]
     expected = {
@@ -598,7 +615,7 @@ async def test_candidates_that_the_page_lacks_are_dropped_and_counted(tmp_path: 
     steps = [action("0", "11", "CLICK"), action("1", "11", "CLICK", html=gone), action("2", "11", "CLICK", html="<p/>")]
     (tmp_path / "mine.json").write_text(json.dumps([record("t", steps)]))
     environment = Mind2Web(data=tmp_path / "mine.json", cache=tmp_path)
-    finishes = await played(environment, policies.first_click)
+    finishes = await played(environment, lambda _: first_click)
     assert [finish.detail["flag"] for finish in finishes] == [None, "no_positive", "no_positive"]
     assert [finish.metrics["missing_candidates"] for finish in finishes] == [0, 1, 2]
     assert {finish.reason for finish in finishes} == {FinishReason.COMPLETED}

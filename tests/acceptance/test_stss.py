@@ -29,6 +29,7 @@ from proctor.environment import Agent, Policy
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
+from tests.fixed_policies import garbage
 from tests.pace import cost_s, slowly
 from tests.support import SHARED_DATA
 
@@ -46,7 +47,7 @@ POLICIES: dict[str, PolicyOf] = {
     "silent": lambda environment, sample: policies.silent(),
     "liar": lambda environment, sample: policies.liar(environment.script(sample)),
     "late": lambda environment, sample: policies.late(environment.script(sample)),
-    "garbage": lambda environment, sample: policies.garbage,
+    "garbage": lambda environment, sample: garbage,
     "naive": lambda environment, sample: environment.naive(sample),
     "random": lambda environment, sample: environment.random(sample),
 }

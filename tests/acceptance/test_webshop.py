@@ -30,6 +30,7 @@ from environments.webshop.shop.visit import Place, Visit
 from proctor.environment import Policy
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Finish, FinishReason
+from tests.fixed_policies import garbage, looker
 from tests.pace import Meter, slowly
 from tests.support import ROOT, SHARED_DATA
 
@@ -578,7 +579,11 @@ def test_8_every_goal_product_is_among_the_first_twenty_of_its_title(shop: Shop)
 
 
 async def test_8_gold_without_options_loses_just_the_options(environment: WebShop) -> None:
-    finishes = await played(environment, lambda sample: policies.gold_no_options(environment.goal(sample)))
+    def gold_without_options(sample: str) -> Policy:
+        goal = environment.goal(sample)
+        return policies.buyer(goal.asin, goal.name, ())
+
+    finishes = await played(environment, gold_without_options)
     for sample, finish in zip(environment.samples(), finishes, strict=True):
         attributes, options = (
             len(part) for part in (environment.goal(sample).attributes, environment.goal(sample).options)
@@ -613,7 +618,7 @@ async def test_8_a_product_of_another_kind_is_worth_nothing(environment: WebShop
 
 @pytest.mark.parametrize(
     ("policy", "reason"),
-    [(policies.looker, FinishReason.TURN_LIMIT), (policies.garbage, FinishReason.INVALID_FORMAT)],
+    [(looker, FinishReason.TURN_LIMIT), (garbage, FinishReason.INVALID_FORMAT)],
 )
 async def test_8_looking_and_talking_buy_nothing(environment: WebShop, policy: Policy, reason: FinishReason) -> None:
     for finish in await played(environment, lambda _: policy):

@@ -19,6 +19,7 @@ from environments.card_game.rules.variants import CODE, PAPER
 from environments.card_game.rules.view import seen_by
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Finish, FinishReason
+from tests.fixed_policies import garbage
 from tests.support import SHARED_DATA
 
 Json = Mapping[str, Any]
@@ -225,7 +226,7 @@ def test_07_the_enumeration_gives_twelve_dev_samples_with_stable_ids() -> None:
 async def test_08_garbage_loses_every_game_in_the_first_act_phase_with_ten_calls() -> None:
     environment = CardGame()
     for sample in environment.samples():
-        finish = await played(environment, sample, policies.garbage)
+        finish = await played(environment, sample, garbage)
         assert (finish.reason, finish.metrics["win"]) == (FinishReason.INVALID_FORMAT, 0.0)
         assert finish.metrics["calls"] == 10
         assert finish.metrics["phases"] == (1 if "seat0" in sample else 3)

@@ -4,11 +4,12 @@ import pytest
 from pydantic import JsonValue, ValidationError
 
 from environments.card_game.environment import CardGame
-from environments.card_game.policies import garbage, rehearse
+from environments.card_game.policies import rehearse
 from environments.card_game.sample_game import Setup
 from environments.card_game.summary import summarize
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Finish, FinishReason
+from tests.fixed_policies import garbage
 
 Fields = dict[str, JsonValue]
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from environments.webshop import policies
 from environments.webshop.catalogue import generate
 from environments.webshop.catalogue.make import DATABASE, INDEX, make
 from environments.webshop.catalogue.nouns import extractor
@@ -18,6 +17,7 @@ from environments.webshop.environment import WebShop
 from proctor.environment import Agent, ContextLimitExceeded, EnvironmentFault
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation
+from tests.fixed_policies import looker
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +141,7 @@ async def test_connections_are_closed_behind_a_session_that_outlives_the_shop(ca
 
 async def test_the_summary_counts_no_fault(environment: WebShop) -> None:
     bought = await play_to_finish(environment, "goal-00000", PolicyAgent(environment.reference("goal-00000")))
-    looked = await play_to_finish(environment, "goal-00000", PolicyAgent(policies.looker))
+    looked = await play_to_finish(environment, "goal-00000", PolicyAgent(looker))
     summary = environment.summarize([bought, looked, Finish.fault(FinishReason.TASK_ERROR, "broken")])
     assert (summary.primary, summary.metrics["reward"], summary.metrics["success_rate"]) == ("reward", 0.5, 0.5)
     assert (summary.metrics["purchase_rate"], summary.metrics["r_type"]) == (0.5, 1.0)
