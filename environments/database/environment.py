@@ -18,7 +18,7 @@ from environments.database.engines.private_server import installed
 from environments.database.engines.server import PASSWORD_VARIABLE, RunningServer, Server, parse_url
 from environments.database.engines.sqlite import SqliteEngine
 from environments.database.functions import TOOLSET, with_calls
-from environments.database.published_prompt import PROMPT
+from environments.database.prompt import PROMPT
 from environments.database.reply import SqlAction, parser, shown
 from environments.database.scoring import FC, V02, PublishedJudgement, marks
 from environments.database.session import SessionResult, converse

@@ -5,6 +5,7 @@ forms are the published ones. That for function calls has its parts in the order
 """
 
 from environments.database.dataset import TableEntry
+from proctor.published import Source
 from proctor.types import Message
 
 STATEMENTS = 15
@@ -36,6 +37,11 @@ The outputs you get are raw MySQL responses; reading them is your task."""
 CONFIRMATION = "Ok."
 BEFORE = (Message(role="user", content=INSTRUCTION), Message(role="assistant", content=CONFIRMATION))
 """The messages before a question, in our own words."""
+PROMPT = Source(
+    file="AgentBench v0.2's src/server/tasks/dbbench/__init__.py",
+    fingerprints=frozenset(("a49a1ce33a30ffc0d206bb21944c250d",)),
+)
+"""The published instruction and its confirmation, which the user provides."""
 
 TOOLS_INSTRUCTION = """\
 You will be given a question about a table in a MySQL database, or a change to make to it. Work on the database with \

@@ -1,5 +1,6 @@
 """Loads puzzles in AgentBench's published format (xlsx, arXiv 2308.03688, Appendix F), or in ours (YAML)."""
 
+import re
 from collections.abc import Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -9,13 +10,14 @@ from zipfile import BadZipFile
 
 from pydantic import Field
 
-from environments.lateral_thinking.keys import key_points, lines
 from proctor.config import yaml
 from proctor.types import Value
 
 Language = Literal["en", "zh"]
 COLUMNS = ("story", "answer", "story keys", "answer keys")
 MAX_BYTES = 16 << 20
+_MARK = re.compile(r"^(?:\d+\.(?!\d)|-(?!\d))")
+"""A leading number with its dot, or a dash; not the beginning of `1.5 metres` or `-5 degrees`."""
 
 
 class Puzzle(Value):
@@ -85,6 +87,16 @@ def _puzzle(place: str, sample: str, row: Sequence[str]) -> Puzzle:
         keys=filled[3],
         key_lines=len(lines(keys.strip())),
     )
+
+
+def key_points(cell: str) -> tuple[str, ...]:
+    """The key points of a cell, one for each line that is not blank, stripped, without leading number or dash."""
+    return tuple(point for line in lines(cell) if (point := _MARK.sub("", line.strip(), count=1).strip()))
+
+
+def lines(cell: str) -> list[str]:
+    """All lines of a cell, with blank ones, as the published code counts them."""
+    return cell.split("\n")
 
 
 def language_of(text: str) -> Language:

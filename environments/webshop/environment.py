@@ -15,7 +15,7 @@ from environments.webshop.catalogue.make import DATABASE
 from environments.webshop.catalogue.product import Goal
 from environments.webshop.catalogue.store import CatalogueStore, Meta
 from environments.webshop.functions import TOOLSET
-from environments.webshop.published_prompt import PROMPT
+from environments.webshop.prompt import PROMPT
 from environments.webshop.reply import ShopMove
 from environments.webshop.scoring import Profile
 from environments.webshop.session import ShopSession

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from environments.webshop.scoring import Profile
 from environments.webshop.shop.pages import Page
+from proctor.published import Source
 from proctor.tools import Protocol
 from proctor.types import Message
 
@@ -41,6 +42,12 @@ A call that is not valid changes nothing. The keywords of a search are up to you
 of a click must be one of the values in the list of available actions.
 Think first about what to do next, then call exactly one function. Call one in every round, even if you have a \
 question: nobody answers questions, and you need no permission to use any of the functions."""
+
+PROMPT = Source(
+    file="AgentBench v0.2's src/server/tasks/webshop/__init__.py",
+    fingerprints=frozenset(("0b2311d79879a35b2dd1afe8a798ada6",)),
+)
+"""The published instruction and example, which users supply."""
 
 CONSENT = "Understood."
 

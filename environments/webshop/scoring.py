@@ -1,16 +1,21 @@
 """The reward of a purchase (Yao et al., WebShop, arXiv 2207.01206, section 4.2, with the published code's rules)."""
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal
 
+from rapidfuzz import fuzz
+
 from environments.webshop.catalogue.product import Goal, Product
 from environments.webshop.colours import plain_colour
-from environments.webshop.similarity import alike
 from proctor.types import Value
 
 Profile = Literal["compat", "strict"]
 NO_NOUNS = 0.2
 """The title score if the goal's title has no noun."""
+MATCH = 85
+"""Texts with a higher similarity count as the same."""
+_OTHER = re.compile(r"\W", re.ASCII)
 
 
 class Reward(Value):
@@ -114,3 +119,20 @@ def _pairs(left: int, right: int, fits: Callable[[int, int], bool]) -> int:
         return False
 
     return sum(placed(one, set()) for one in range(left))
+
+
+def similarity(one: str, other: str) -> int:
+    """The token-set ratio of the ASCII words of two texts, as thefuzz computes it: from 0 to 100, half to even.
+
+    It is 0 if a text holds no ASCII word, and 100 if all words of one text are in the other.
+    """
+    return round(fuzz.token_set_ratio(_words(one), _words(other)))
+
+
+def alike(one: str, other: str) -> bool:
+    """Whether two texts count as the same."""
+    return similarity(one, other) > MATCH
+
+
+def _words(text: str) -> str:
+    return _OTHER.sub(" ", text.encode("ascii", "ignore").decode()).lower()

@@ -3,12 +3,12 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import ClassVar
 
 from pydantic import Field, JsonValue
 
 from environments.simulbench.judges.interview import JudgeQuestion, Meaning, Unparsed
-from environments.simulbench.judges.ledger import Ledger
 from environments.simulbench.reply import UnreadableAnswer
 from proctor.environment import EnvironmentFault
 from proctor.http.client import AnyClient
@@ -53,6 +53,22 @@ class RuleModel(SessionModel):
             return Answer(question.read(self._reply.text), self._reply)
         except UnreadableAnswer as unreadable:
             raise Unparsed(question.who, str(unreadable), self._reply) from unreadable
+
+
+class Ledger:
+    """A file of the tokens that models have used, a count per line; several processes may append to it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def add(self, tokens: int) -> None:
+        """Appends a count."""
+        with self._path.open("a") as file:
+            file.write(f"{tokens}\n")
+
+    def spent(self) -> int:
+        """The sum of all counts."""
+        return sum(map(int, self._path.read_text().split())) if self._path.exists() else 0
 
 
 class ModelPool(CachedModel):

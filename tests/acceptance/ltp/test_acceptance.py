@@ -15,13 +15,12 @@ import httpx
 import pytest
 from openpyxl import Workbook
 
-from environments.lateral_thinking.dataset import Language, Puzzle, load
+from environments.lateral_thinking.dataset import Language, Puzzle, key_points, load
 from environments.lateral_thinking.environment import LateralThinking
 from environments.lateral_thinking.game import game_protocol, play
 from environments.lateral_thinking.host import Profile
 from environments.lateral_thinking.hosts.judge import PuzzleJudge
 from environments.lateral_thinking.hosts.model import ModelGame
-from environments.lateral_thinking.keys import key_points
 from environments.lateral_thinking.policies import asking
 from environments.lateral_thinking.prompt import SOLVER_TEXTS
 from proctor.environment import Agent, ContextLimitExceeded, Policy

@@ -8,7 +8,7 @@ import pytest
 
 from environments.alfworld.environment import ALFWorld
 from environments.alfworld.published_prompt import EXAMPLES
-from environments.database import published_prompt as database
+from environments.database import prompt as database
 from environments.database.environment import Database
 from environments.knowledge_graph import prompt as graph
 from environments.knowledge_graph.environment import SAMPLES, KnowledgeGraph

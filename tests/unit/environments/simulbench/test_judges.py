@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from environments.simulbench.environment import SimulBench
-from environments.simulbench.judges.ledger import Ledger
+from environments.simulbench.judges.models import Ledger
 from proctor.session.play import play_to_finish
 from proctor.types import Action, FinishReason, Observation
 from tests.scripted_server import Script, reply, scripted_server

@@ -10,7 +10,7 @@ from environments.webshop import prompt
 from environments.webshop.catalogue import store
 from environments.webshop.catalogue.make import DATABASE
 from environments.webshop.environment import WebShop
-from environments.webshop.published_prompt import PROMPT
+from environments.webshop.prompt import PROMPT
 from proctor.published import Opening, Source, fingerprint
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Message

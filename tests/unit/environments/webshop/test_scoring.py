@@ -5,8 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from environments.webshop.catalogue.product import Goal, Product
-from environments.webshop.scoring import attribute_matches, option_matches, reward, same_category, title_score
-from environments.webshop.similarity import similarity
+from environments.webshop.scoring import (
+    attribute_matches,
+    option_matches,
+    reward,
+    same_category,
+    similarity,
+    title_score,
+)
 
 PRODUCT = Product(
     asin="A1",
