@@ -21,11 +21,11 @@ from environments.stss.data.repairs import repair
 from environments.stss.data.templates import instantiate
 from environments.stss.dataset import SHIPPED, Data, SocialTask
 from environments.stss.days.event_log import EventLog
-from environments.stss.days.simulation import DayLimits, Drivers, Simulation
+from environments.stss.days.simulation import DayLimits, Simulation
 from environments.stss.days.transcript import DayTranscript, pack, picture
 from environments.stss.functions import NAMES, toolset
 from environments.stss.language.judge import ModelJudge, SlotJudge
-from environments.stss.language.level import LanguageStage, language_metrics, play_scenarios
+from environments.stss.language.level import language_metrics, play_scenarios
 from environments.stss.language.scenarios import Scenario, by_task
 from environments.stss.session import Silent
 from environments.stss.summary import OWN_WORLD, summarize
@@ -181,8 +181,8 @@ class Stss(Environment):
         town = self._data.town
         judge = SlotJudge(town.places, town.owned) if self.judge is None else ModelJudge(self._helper("judge"))
         scenarios, mended = self._meetings[task.env_name], self._mended[task.env_name]
-        stage = LanguageStage(town.personas, self._driver(task, seed), judge)
-        results = await play_scenarios(mended, scenarios, performer, stage)
+        driver = self._driver(task, seed)
+        results = await play_scenarios(mended, scenarios, performer, personas=town.personas, driver=driver, judge=judge)
         metrics = language_metrics(results)
         detail: dict[str, JsonValue] = {
             "judge": judge.name,
@@ -199,7 +199,7 @@ class Stss(Environment):
     async def _live(self, task: SocialTask, performer: Performer, seed: int) -> EventLog:
         driver, rules = self._driver(task, seed), self._rules(task, seed)
         limits = DayLimits(talks=(self.talks_day_1, self.talks_day_2), walk_s=self.walk_s, pass_on=self.pass_on)
-        return await Simulation(self._data.town, task, Drivers(driver, rules), performer, limits).run()
+        return await Simulation(self._data.town, task, performer, driver, rules, limits=limits).run()
 
     def _rules(self, task: SocialTask, seed: int) -> RuleDriver:
         return RuleDriver(self._data.town, self.sociability, _seed(task, seed))

@@ -60,6 +60,16 @@ PLAIN_ANSWERS: dict[type[PerformerReply], str] = {
     Review: f"write at most {MAX_NOTES} short lines, or only the word nothing.",
 }
 """What simple prompts say instead, of the requests that are answered in words."""
+FIRST_PLAN = (
+    "Request T1. How will you reach the goal? Think of whom to ask, where to meet them, and what must be agreed."
+)
+REMINDER = (
+    "Request T2. Turn the plan into what to keep in mind when you plan a day, and into a list of what every talk"
+    " must settle."
+)
+"""Asks for the reminder for planning a day, and the checklist for talks."""
+REVIEW = "Request R. The day is nearly over. What do you want to remember tomorrow?"
+"""Asks for notes at the end of day 1."""
 
 
 def brief(
@@ -100,19 +110,6 @@ def digest(plan: Sequence[str], commitments: Sequence[Commitment], notes: Sequen
     return "\n".join(["Your memory", *(lines or ["- nothing yet"])])
 
 
-def first_plan() -> str:
-    """Request T1: the first plan."""
-    return "Request T1. How will you reach the goal? Think of whom to ask, where to meet them, and what must be agreed."
-
-
-def reminder() -> str:
-    """Request T2: the reminder for planning a day, and the checklist for talks."""
-    return (
-        "Request T2. Turn the plan into what to keep in mind when you plan a day, and into a list of what every talk"
-        " must settle."
-    )
-
-
 def day(now: int, reminded: str, commitments: Sequence[Commitment]) -> str:
     """Request D: the plan of a day."""
     kept = "".join(f"\nAlready committed: {promise.line()}" for promise in commitments)
@@ -148,18 +145,13 @@ def answered(partner: str, text: str) -> str:
 
 def note(partner: str, last: str | None, rows: Sequence[Row]) -> str:
     """Request N: note, commitment and changed schedule after a talk."""
-    quote = f'{partner} says: "{last}"\n' if last is not None else ""
+    quote = f"{partner_line(partner, last)}\n" if last is not None else ""
     remaining = (f"{time_text(row.start)}-{time_text(row.end)} {row.activity}, {row.address}" for row in rows)
     left = "; ".join(remaining) or "nothing"
     return (
         f"{quote}Request N. The talk with {partner} is over. What do you note? If you have promised to be somewhere,"
         f" make it a commitment. Left of today's schedule: {left}."
     )
-
-
-def review() -> str:
-    """Request R: notes at the end of day 1."""
-    return "Request R. The day is nearly over. What do you want to remember tomorrow?"
 
 
 def repair(error: Exception) -> str:

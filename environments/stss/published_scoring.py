@@ -6,6 +6,7 @@ from typing import NamedTuple
 from environments.stss.dataset import ANY, SocialTask, SubGoal
 from environments.stss.days.event_log import EventLog, intervals
 from environments.stss.town.clock import DAY, END, read_stamp
+from environments.stss.town.schedule import overlaps
 
 TALK = "conversing about"
 
@@ -69,7 +70,7 @@ def _appointment(events: Mapping[str, Sequence[ScoredEvent]], task: SocialTask, 
     best = 0.0
     for mine in events[task.performer]:
         for theirs in (event for name in task.task.target for event in events[name]):
-            meet = mine.start < theirs.end and theirs.start < mine.end
+            meet = overlaps(mine.start, mine.end, theirs.start, theirs.end)
             if meet and all(_names_goal(event, goal) and TALK not in event.action for event in (mine, theirs)):
                 same = mine.place.rpartition(":")[0] == theirs.place.rpartition(":")[0]
                 best = max(best, 1.0 if same else 0.5)

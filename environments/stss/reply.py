@@ -207,13 +207,10 @@ def rows_of(planned: tuple[PlannedRow, ...], day: int, places: Places, home: str
         if end <= start:
             raise ActionError(f"{row.start}-{row.end}: a row must end after it starts")
         if rows and start < rows[-1].end:
-            raise ActionError(f"{row.start}: rows must be in order and must not overlap; the last ends {_end(rows)}")
-        rows.append(Row(start, end, row.activity, _address(row, places, home)))
+            end_text = time_text(rows[-1].end)
+            raise ActionError(f"{row.start}: rows must be in order and must not overlap; the last ends {end_text}")
+        rows.append(Row(start, end, row.activity, _address(row.place, row.object, places, home)))
     return tuple(rows)
-
-
-def _end(rows: list[Row]) -> str:
-    return time_text(rows[-1].end)
 
 
 def day_plan_of(reply: Day, day: int, places: Places, home: str) -> DayPlan:
@@ -238,18 +235,18 @@ def commitment_of(promise: Promise, now: int, existing: Sequence[Commitment], pl
     for other in existing:
         if overlaps(start, end, other.start, other.end):
             raise ActionError(f"you are committed then: {other.line()}")
-    row = PlannedRow(start="", end="", activity=promise.activity, place=promise.place)
-    address = _address(row, places, home)
+    address = _address(promise.place, None, places, home)
     return Commitment(activity=promise.activity, address=address, start=start, end=end)
 
 
-def _address(row: PlannedRow, places: Places, home: str) -> str:
-    if row.place.lower() == HOME:
+def _address(place: str, thing: str | None, places: Places, home: str) -> str:
+    """The address of a place, or of an object in it where there is one of that name."""
+    if place.lower() == HOME:
         return home
-    address = places.find(row.place)
+    address = places.find(place)
     if address is None:
-        raise ActionError(f"{row.place!r} is no place you know; take one from the list, or `home`")
-    longer = f"{address}:{row.object}" if row.object and address.count(":") == 1 else ""
+        raise ActionError(f"{place!r} is no place you know; take one from the list, or `home`")
+    longer = f"{address}:{thing}" if thing and address.count(":") == 1 else ""
     return places.find(longer) or address if longer else address
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from environments.stss.dataset import ANY, SocialTask, SubGoal
 from environments.stss.days.event_log import ActivityRecord, EventLog, intervals
 from environments.stss.town.clock import DAY, END, read_stamp
+from environments.stss.town.schedule import overlaps
 
 
 class GoalHit(NamedTuple):
@@ -81,7 +82,7 @@ def _appointment(mine: Sequence[GoalHit], theirs: Sequence[GoalHit]) -> float:
     best = 0.0
     for one in mine:
         for other in theirs:
-            if one.start < other.end and other.start < one.end:
+            if overlaps(one.start, one.end, other.start, other.end):
                 same = (one.sector, one.arena) == (other.sector, other.arena)
                 best = max(best, 1.0 if same else 0.5)
     return best

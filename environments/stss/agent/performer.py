@@ -58,8 +58,8 @@ class Performer:
 
     async def think(self) -> None:
         """Target-driven planning: asks for the first plan and for the reminder."""
-        self.plan = await self.ask(prompt.first_plan(), FirstPlan, lambda reply: reply.plan, begins=True) or ()
-        reply = await self.ask(prompt.reminder(), Reminder, lambda reply: reply)
+        self.plan = await self.ask(prompt.FIRST_PLAN, FirstPlan, lambda reply: reply.plan, begins=True) or ()
+        reply = await self.ask(prompt.REMINDER, Reminder, lambda reply: reply)
         if reply is not None:
             self.reminder, self.checklist = reply.schedule_reminder, reply.checklist
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from environments.stss.characters.read_back import HOUR
 from environments.stss.characters.routine import day_plan, habits
 from environments.stss.dataset import ANY, SocialTask, Town, home_of
-from environments.stss.town.clock import DATES, DAY, time_text
+from environments.stss.town.clock import DATES, DAY, read_stamp, time_text
 from environments.stss.town.schedule import Block, agenda, overlaps
 
 OUT = (6 * 60 + 30, 21 * 60)
@@ -29,8 +29,6 @@ class PerformerScript(NamedTuple):
     start: int
     """Start of the activity, minutes since midnight of day 2."""
     minutes: int
-    fixed: bool
-    """Whether the task names the time."""
     invitation: str
     vague: str
     """The invitation without its time."""
@@ -43,12 +41,11 @@ class PerformerScript(NamedTuple):
 def script(town: Town, task: SocialTask, sociability: float, seed: str) -> PerformerScript:
     """The script of a task, for characters with this sociability and seed."""
     goal = task.task.goal[0]
-    fixed = goal.start_time != ANY
     place = (
         "" if task.category == "online" else (goal.location if goal.location != ANY else public_places(town, task)[0])
     )
     wanted = task.task.target or task.others
-    start = int(goal.start_time[-5:-3]) * 60 + int(goal.start_time[-2:]) if fixed else _best_hour(town, wanted)
+    start = _best_hour(town, wanted) if goal.start_time == ANY else read_stamp(goal.start_time) % DAY
     days = [_day(town, task, day, sociability, seed) for day in (0, 1)]
     unmet = set(wanted)
     visits = tuple(tuple(_tour(days[day], unmet, OUT[0] + day * DAY, _until(day, start))) for day in (0, 1))
@@ -58,7 +55,6 @@ def script(town: Town, task: SocialTask, sociability: float, seed: str) -> Perfo
         place=place,
         start=start,
         minutes=min(goal.duration_in_minutes, HOUR),
-        fixed=fixed,
         invitation=_invitation(task, place, f" on {DATES[1]} at {time_text(start)}"),
         vague=_invitation(task, place, ""),
         late=_invitation(task, place, f" on {DATES[1]} at {time_text(after)}"),

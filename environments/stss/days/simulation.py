@@ -3,7 +3,6 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from environments.stss import prompt
 from environments.stss.agent.performer import Performer
@@ -51,13 +50,6 @@ class DayLimits(Value):
     pass_on: bool = False
 
 
-class Drivers(NamedTuple):
-    """Drivers of the background characters: in general, and for talks with one another."""
-
-    everything: Driver
-    gossip: RuleDriver
-
-
 class Simulation:
     """One session's town."""
 
@@ -65,12 +57,15 @@ class Simulation:
         self,
         town: Town,
         task: SocialTask,
-        drivers: Drivers,
         performer: Performer,
+        driver: Driver,
+        rules: RuleDriver,
+        *,
         limits: DayLimits,
     ) -> None:
+        """`rules` drive the background characters' talks with one another, `driver` all else that they do."""
         self._world, self._places = town.world, town.places
-        self._driver, self._rules = drivers
+        self._driver, self._rules = driver, rules
         self._performer, self._limits = performer, limits
         self._people = {
             name: Person(town.personas[name], town.positions[name], town.world, limits.walk_s, START)
@@ -120,7 +115,7 @@ class Simulation:
         return DayPlan(day * DAY + AT_HOME[0], day * DAY + AT_HOME[1], ())
 
     async def _review(self, now: int) -> None:
-        notes = await self._performer.ask(prompt.review(), Review, lambda reply: reply.notes, begins=True)
+        notes = await self._performer.ask(prompt.REVIEW, Review, lambda reply: reply.notes, begins=True)
         self._performer.notes += notes or ()
 
     async def _midnight(self, now: int) -> None:

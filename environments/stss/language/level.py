@@ -1,7 +1,6 @@
 """The language level: plays single conversations in saved meetings and has them judged by conditions."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from environments.stss import prompt
 from environments.stss.agent.performer import Performer
@@ -29,24 +28,21 @@ class Judged(Value):
     summary_met: Verdicts
 
 
-class LanguageStage(NamedTuple):
-    """The personas and driver of the partners, and the judge."""
-
-    personas: Mapping[str, Persona]
-    driver: Driver
-    judge: Judge
-
-
 async def play_scenarios(
-    task: SocialTask, scenarios: Sequence[Scenario], performer: Performer, stage: LanguageStage
+    task: SocialTask,
+    scenarios: Sequence[Scenario],
+    performer: Performer,
+    *,
+    personas: Mapping[str, Persona],
+    driver: Driver,
+    judge: Judge,
 ) -> list[Judged]:
     """Plays the scenarios of a task one after the other. Raises AgentUnavailable and EnvironmentFault."""
     results = []
     for scenario in scenarios:
         performer.notes = [f"Talked to {name}" for name in scenario.met]
-        persona, driver, judge = stage.personas[scenario.partner], stage.driver, stage.judge
         context = Context(
-            persona=persona,
+            persona=personas[scenario.partner],
             now=scenario.minute,
             partner=scenario.performer,
             doing=scenario.doing,

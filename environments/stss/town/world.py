@@ -1,6 +1,5 @@
 """The map: tiles, walls, named places and shortest ways (from the maze files of Park et al. 2023)."""
 
-import functools
 import json
 from array import array
 from collections import defaultdict
@@ -31,6 +30,10 @@ class TownMap:
         """Sector, arena and object of each tile, as far as it has them."""
         self._places = [(names[0] if names else "", names[1] if len(names) > 1 else "") for names in self.names]
         self._tiles: Mapping[str, list[int]] = _by_address(addresses)
+        self.sectors, self.arenas, self.objects = (
+            tuple(sorted(address for address in self._tiles if address.count(":") == depth)) for depth in range(3)
+        )
+        """All addresses of each kind, in alphabetical order."""
         self._graph = self._inner(_grid(width, height, walls))
         self._neighbours = {tile: sorted(self._graph[tile]) for tile in self._graph}
         self._full: dict[str, str] = {}
@@ -40,21 +43,6 @@ class TownMap:
     def reachable(self) -> frozenset[int]:
         """The tiles that people can walk on: the 4-connected component with the most tiles in an arena."""
         return frozenset(self._graph)
-
-    @functools.cached_property
-    def objects(self) -> tuple[str, ...]:
-        """All addresses of objects, in alphabetical order."""
-        return tuple(sorted(address for address in self._tiles if address.count(":") == 2))
-
-    @functools.cached_property
-    def arenas(self) -> tuple[str, ...]:
-        """All addresses of arenas, in alphabetical order."""
-        return tuple(sorted(address for address in self._tiles if address.count(":") == 1))
-
-    @functools.cached_property
-    def sectors(self) -> tuple[str, ...]:
-        """All sectors, in alphabetical order."""
-        return tuple(sorted(address for address in self._tiles if ":" not in address))
 
     def __contains__(self, address: str) -> bool:
         return address in self._tiles
