@@ -9,17 +9,15 @@ from environments.lateral_thinking.dataset import Language
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _CHINESE = re.compile(r"[\u4e00-\u9fff]+")
-_STOP_WORDS = frozenset(
-    _WORD.findall(
-        """a about after again all also am an and any are as at be became because become been before being both but
-        by can could did do does doing done during each either even ever for from further get gets had has have
-        having he her here hers herself him himself his how i if in into is it it's its itself just me might more
-        most much must my myself of off on once only or other our ours out over own please s same shall she
-        should so some such t than that that's the their theirs them themselves then there there's these they
-        this those through to too until up upon very was we were what when where which while who whom whose why
-        will with would you your yours"""
-    )
-)
+_STOP_WORDS_TEXT = """
+    a about after again all also am an and any are as at be became because become been before being both but
+    by can could did do does doing done during each either even ever for from further get gets had has have
+    having he her here hers herself him himself his how i if in into is it it's its itself just me might more
+    most much must my myself of off on once only or other our ours out over own please s same shall she
+    should so some such t than that that's the their theirs them themselves then there there's these they
+    this those through to too until up upon very was we were what when where which while who whom whose why
+    will with would you your yours"""
+_STOP_WORDS = frozenset(_STOP_WORDS_TEXT.split())
 _SENTENCE_END = re.compile(r"[.!?;。！？；\n]+")
 
 

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from io import TextIOWrapper
+from itertools import chain, repeat
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -52,18 +53,18 @@ def write(folder: Path, products: int, goals: int, seed: int = 0, *, compress: b
     )
     kinds = _kinds(large=products >= LARGE)
     with ExitStack() as stack:
-        items, ins, human = (
+        write_item, write_attributes, write_goal = (
             stack.enter_context(_json_file(folder / f"{name}.json", marks, compress=compress))
             for name, marks in (("items_shuffle", "[]"), ("items_ins_v2", "{}"), ("items_human_ins", "{}"))
         )
         for position in range(products):
             made = product(position, kinds, products, seed)
             for record in _with_bad(made.record, position, seed):
-                items.write(json.dumps(record))
+                write_item(json.dumps(record))
             asin = json.dumps(made.record["asin"])
-            ins.write(f"{asin}: {json.dumps({'attributes': made.attributes})}")
+            write_attributes(f"{asin}: {json.dumps({'attributes': made.attributes})}")
             if position in wished:
-                human.write(f"{asin}: {json.dumps([made.wish()])}")
+                write_goal(f"{asin}: {json.dumps([made.wish()])}")
 
 
 def product(position: int, kinds: Sequence[ProductKind], products: int, seed: int) -> Made:
@@ -208,21 +209,12 @@ def _with_bad(record: dict[str, object], position: int, seed: int) -> Iterator[d
         yield {**record, "asin": dice.choice(unusable)}
 
 
-class _JsonFile:
-    """Writes a JSON array or object with one entry per line."""
-
-    def __init__(self, file: IO[str]) -> None:
-        self._file = file
-        self._before = "\n"
-
-    def write(self, entry: str) -> None:
-        self._file.write(self._before + entry)
-        self._before = ",\n"
-
-
 @contextmanager
-def _json_file(path: Path, marks: str, *, compress: bool) -> Iterator[_JsonFile]:
-    """Writes a new file with an opening and a closing bracket; gzip has no date, so equal content gives equal files."""
+def _json_file(path: Path, marks: str, *, compress: bool) -> Iterator[Callable[[str], object]]:
+    """Writes a JSON array or object: yields what writes an entry, on a line of its own.
+
+    gzip has no date, so equal content gives equal files.
+    """
     with ExitStack() as stack:
         if compress:
             raw = stack.enter_context(path.with_name(f"{path.name}.gz").open("wb"))
@@ -231,5 +223,6 @@ def _json_file(path: Path, marks: str, *, compress: bool) -> Iterator[_JsonFile]
         else:
             file = stack.enter_context(path.open("w", encoding="utf-8"))
         file.write(marks[0])
-        yield _JsonFile(file)
+        before = chain(["\n"], repeat(",\n"))
+        yield lambda entry: file.write(next(before) + entry)
         file.write(f"\n{marks[1]}\n")

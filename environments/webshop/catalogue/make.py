@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 
 from environments.webshop.catalogue import goals, index, store
@@ -40,8 +41,7 @@ def make(files: Files, folder: Path, nouns: NounExtractor, seed: int = 0) -> Met
 
 
 def _fill(files: Files, folder: Path, nouns: NounExtractor, seed: int) -> Meta:
-    connection = store.create(folder / DATABASE)
-    try:
+    with closing(store.create(folder / DATABASE)) as connection:
         _read_attributes(connection, files.attributes)
         importer, lengths = Importer(nouns, seed), list[int]()
         index.write(folder / INDEX, _import(connection, files.products, importer, lengths))
@@ -61,8 +61,6 @@ def _fill(files: Files, folder: Path, nouns: NounExtractor, seed: int) -> Meta:
             problems={problem: count for problem, count in sorted(importer.problems.items()) if count},
         )
         store.finish(connection, found, meta)
-    finally:
-        connection.close()
     return meta
 
 

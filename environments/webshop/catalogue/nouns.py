@@ -11,9 +11,7 @@ from importlib.metadata import version
 from typing import NamedTuple
 
 _WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*")
-_CLOSED = frozenset(
-    _WORD.findall(
-        """
+_CLOSED = """
     a about above across after against all along also am among an and any are around as at away back be because been
     before behind below beneath beside between beyond both but by can compatible could do does down during each
     eight either every few five for four from further had has have her here hers him his how i if in inside instead
@@ -22,11 +20,7 @@ _CLOSED = frozenset(
     such ten than that the their them then there these they this those three through to toward towards two under
     until up upon us use very via vs was we were what when where which while who whom whose why will with within
     without would you your yours"""
-    )
-)
-_ADJECTIVES = frozenset(
-    _WORD.findall(
-        """
+_ADJECTIVES = """
     active adult anti artificial authentic basic best big black blue bold bright brown casual chic classic clean
     clear cold cool cozy crisp cute daily dark dead deep different double dry dual durable easy electric elegant
     essential ethnic everyday extra fast fat favorite fine firm fit flat flexible floral formal free fresh full
@@ -39,27 +33,18 @@ _ADJECTIVES = frozenset(
     square stainless standard sticky strong stylish sunny super sweet tall thick thin tight tiny top total
     traditional triple true ultra unique unisex universal upper urban useful vintage warm waterproof wet white wide
     wild wireless wooden yellow young yummy"""
-    )
-)
-_VERBS = frozenset(
-    _WORD.findall(
-        """
+_VERBS = """
     add adds buy comes fits fitted gets give gives go goes help helps keep keeps let lets listed look looks love
     loves made make makes need needs protect protects see sent works"""
-    )
-)
-_NOUNS = frozenset(
-    _WORD.findall(
-        """
+_NOUNS = """
     alternative animal assembly beanie bed bedding belly body bracelet building butterfly cable capital ceiling
     cleaning clothing coating cooking crystal deed drive earring evening family feed five fly glove groove hospital
     jelly jewel journal lighting lily lining living massive meal medal metal morning native olive oval packaging
     padding painting panel pedal petal piercing preservative pudding reed ring seasoning seed serving setting shed
     sleeve speed spring sting stove string stuffing supply swing table thing thread topping towel training vegetable
     wedding weed wing"""
-    )
-)
-_OTHERS = _CLOSED | _ADJECTIVES | _VERBS
+_KNOWN_NOUNS = frozenset(_NOUNS.split())
+_OTHERS = frozenset(f"{_CLOSED} {_ADJECTIVES} {_VERBS}".split())
 _ADJECTIVE_ENDINGS = ("able", "ible", "ful", "less", "ous", "ive", "ish", "ical", "ly", "ing", "ed", "proof")
 
 
@@ -85,7 +70,7 @@ def lexical(title: str) -> tuple[str, ...]:
 def _is_noun(word: str, *, brand: bool) -> bool:
     if not word[0].isalpha() or len(word) == 1 or word in _OTHERS:
         return False
-    return brand or word in _NOUNS or not (len(word) > 4 and word.endswith(_ADJECTIVE_ENDINGS))
+    return brand or word in _KNOWN_NOUNS or not (len(word) > 4 and word.endswith(_ADJECTIVE_ENDINGS))
 
 
 def extractor(name: str) -> NounExtractor:
