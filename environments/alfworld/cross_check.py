@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol, cast
+from typing import Any, NamedTuple
 
 from environments.alfworld.engine.game import ReadyGame
 from environments.alfworld.engine.names import names
@@ -20,27 +20,6 @@ class State(NamedTuple):
     won: bool
 
 
-class _Info(Protocol):
-    id: str
-    name: str
-
-
-class _PddlEnv(Protocol):
-    """The part of `textworld.envs.PddlEnv` that is used here."""
-
-    _entity_infos: dict[str, _Info]
-
-    def load(self, filename_or_data: object) -> None: ...
-    def reset(self) -> "_GameState": ...
-    def step(self, command: str) -> "tuple[_GameState, float, bool]": ...
-
-
-class _GameState(Protocol):
-    feedback: str
-    admissible_commands: list[str]
-    won: bool
-
-
 class TextWorld:
     """One game on TextWorld's engine, with ALFWorld's display names, not shuffled."""
 
@@ -49,7 +28,7 @@ class TextWorld:
         from textworld import EnvInfos
         from textworld.envs import PddlEnv
 
-        self._env = cast(_PddlEnv, PddlEnv(EnvInfos(admissible_commands=True, won=True, feedback=True)))
+        self._env = PddlEnv(EnvInfos(admissible_commands=True, won=True, feedback=True))
         self._env.load(texts.model_dump())
         display_names = names(self._env._entity_infos)
         for info in self._env._entity_infos.values():
@@ -89,5 +68,6 @@ def _difference(game: ReadyGame, real: TextWorld, commands: Sequence[str | None]
     return None if found == expected else f"after {' > '.join(done)}: here {found}, TextWorld {expected}"
 
 
-def _state(state: _GameState) -> State:
+def _state(state: Any) -> State:
+    """A state of `textworld`, which has no types."""
     return State(state.feedback, list(state.admissible_commands), bool(state.won))
