@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -119,7 +119,8 @@ def record(sample: str, raw: Raw, scripts: Scripts, warnings: list[str]) -> Samp
     if not isinstance(evaluation, dict):
         raise DataError(f"{sample}: evaluation: missing or not an object; add one with `match` or `check`")
     match = _match(sample, evaluation.get("match"))
-    checks = () if match else _checks(sample, evaluation.get("check"), scripts)
+    items = [] if match else _listed(evaluation.get("check"))
+    checks = tuple(_optional(sample, "evaluation.check", item, scripts) for item in items)
     example = _optional(sample, "example", evaluation.get("example", raw.get("example")), scripts)
     if match is None and not checks:
         raise DataError(f"{sample}: evaluation: neither match nor check; add one of them")
@@ -129,7 +130,7 @@ def record(sample: str, raw: Raw, scripts: Scripts, warnings: list[str]) -> Samp
         id=sample,
         description=_text(sample, "description", raw.get("description")),
         image=_optional_text(sample, "create.image", create.get("image")),
-        init=tuple(_scripts(sample, "create.init", create.get("init"), scripts)),
+        init=tuple(_script(sample, "create.init", item, scripts) for item in _listed(create.get("init"))),
         start=_optional(sample, "start", raw.get("start"), scripts),
         match=match,
         checks=checks,
@@ -208,14 +209,9 @@ def _match(sample: str, raw: JsonValue) -> AnswerMatch | None:
     )
 
 
-def _checks(sample: str, raw: JsonValue, scripts: Scripts) -> tuple[ShellScript | None, ...]:
-    items = raw if isinstance(raw, list) else [raw] if raw is not None else []
-    return tuple(None if item is None else _script(sample, "evaluation.check", item, scripts) for item in items)
-
-
-def _scripts(sample: str, field: str, raw: JsonValue, scripts: Scripts) -> Iterator[ShellScript]:
-    for item in raw if isinstance(raw, list) else [raw] if raw is not None else []:
-        yield _script(sample, field, item, scripts)
+def _listed(raw: JsonValue) -> list[JsonValue]:
+    """The items of a list, or one that stands alone; none for null."""
+    return raw if isinstance(raw, list) else [] if raw is None else [raw]
 
 
 def _optional(sample: str, field: str, raw: JsonValue, scripts: Scripts) -> ShellScript | None:

@@ -105,8 +105,6 @@ class OperatingSystem(Environment):
 
     max_turns: ClassVar[int | None] = ROUNDS
 
-    _dataset: Dataset | None = PrivateAttr(default=None)
-    _errata: Errata | None = PrivateAttr(default=None)
     _engine: Engine | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
@@ -121,19 +119,15 @@ class OperatingSystem(Environment):
             )
         return self
 
-    @property
+    @cached_property
     def dataset(self) -> Dataset:
         """The samples. Raises ValueError with file, record, field and fix."""
-        if self._dataset is None:
-            self._dataset = load(self.data or SAMPLES, self.scripts, self.split or (None if self.data else "own"))
-        return self._dataset
+        return load(self.data or SAMPLES, self.scripts, self.split or (None if self.data else "own"))
 
-    @property
+    @cached_property
     def errata(self) -> Errata:
         """The samples as corrected by the overlay. Raises ValueError with file, sample, field and fix."""
-        if self._errata is None:
-            self._errata = Errata(self.dataset, self.overlay)
-        return self._errata
+        return Errata(self.dataset, self.overlay)
 
     def samples(self) -> Sequence[str]:
         _ = self._prompt  # refuses a broken file before the first trial

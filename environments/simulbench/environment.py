@@ -91,19 +91,11 @@ class SimulBench(Environment):
     _judges: Judges | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
-    def _no_functions(self) -> "SimulBench":
+    def _fields_fit_together(self) -> "SimulBench":
         if self.protocol == "tools":
             raise ValueError("protocol: the agent's reply is what is judged, so there are no functions; set it to text")
-        return self
-
-    @model_validator(mode="after")
-    def _prompts_are_a_judges(self) -> "SimulBench":
         if self.prompts is not None and self.mode not in ("script", "live"):
             raise ValueError(f"prompts: the mode {self.mode!r} has no judge beside the agent; leave it out")
-        return self
-
-    @model_validator(mode="after")
-    def _task_config_is_a_users(self) -> "SimulBench":
         if self.task_config is not None and self.mode != "live":
             raise ValueError(f"task_config: the mode {self.mode!r} has no user; leave it out, or set mode to live")
         return self
