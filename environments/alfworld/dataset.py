@@ -116,11 +116,6 @@ def own_game(path: str) -> OwnGame:
     return next(game for game in own_games() if game.path == path)
 
 
-def pack(games: Sequence[OwnGame]) -> bytes:
-    """The content of a pack file, such as the shipped one, with these games."""
-    return lzma.compress(_PACK.dump_json(tuple(games)), preset=9)
-
-
 def _read_split(path: Path) -> list[str]:
     types = _json(path, _SPLIT, "write an object from task types to lists of game paths")
     return [game for games in types.values() for game in games]

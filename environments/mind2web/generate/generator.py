@@ -1,7 +1,6 @@
 """Tasks on invented sites, in Mind2Web's official form, with scores of an invented ranker."""
 
 import json
-import lzma
 import random
 from pathlib import Path
 from typing import NamedTuple
@@ -43,16 +42,14 @@ def generate(tasks: int, seed: int, raw: bool = False) -> Pack:
     return Pack(records, tuple(score_lines(seen)))
 
 
-def write(pack: Pack, folder: Path, split: str, tasks_a_file: int, packed: bool = False) -> list[Path]:
-    """Writes a pack as `<split>_<number>.json` and `<split>_scores.jsonl`, with .xz if `packed`. Returns the paths."""
+def write(pack: Pack, folder: Path, split: str, tasks_a_file: int) -> list[Path]:
+    """Writes a pack as `<split>_scores.jsonl` and `<split>_<number>.json`. Returns the paths in this order."""
     folder.mkdir(parents=True, exist_ok=True)
-    suffix = ".xz" if packed else ""
-    texts = {f"{split}_scores.jsonl{suffix}": "".join(f"{_json(line)}\n" for line in pack.scores)}
+    texts = {f"{split}_scores.jsonl": "".join(f"{_json(line)}\n" for line in pack.scores)}
     for number, start in enumerate(range(0, len(pack.tasks), tasks_a_file)):
-        texts[f"{split}_{number}.json{suffix}"] = _json(pack.tasks[start : start + tasks_a_file])
+        texts[f"{split}_{number}.json"] = _json(pack.tasks[start : start + tasks_a_file])
     for name, text in texts.items():
-        content = text.encode()
-        (folder / name).write_bytes(lzma.compress(content, preset=9) if packed else content)
+        (folder / name).write_bytes(text.encode())
     return [folder / name for name in texts]
 
 
