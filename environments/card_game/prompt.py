@@ -5,7 +5,6 @@ own words; the reply forms are the published ones. Protocol `tools` names the fu
 """
 
 import json
-from collections.abc import Sequence
 
 from environments.card_game.rules.fish import SPECIES, STANDARD_TEAM
 from environments.card_game.rules.moves import GameEvent, MoveRecord
@@ -154,18 +153,11 @@ def _action(record: MoveRecord | None, player: int, seat: int) -> object:
 
 def _passives(match: SampleGame) -> dict[str, list[str]]:
     """The passive skills of the enemy that the last two actions set off, by position."""
-    enemy = 1 - match.setup.seat
-    seen: dict[str, list[str]] = {}
-    for record in match.game.actions:
-        for event in _others(record.events if record else (), enemy):
-            kinds = seen.setdefault(str(event.position), [])
-            if event.kind not in kinds:
-                kinds.append(event.kind)
-    return dict(sorted(seen.items()))
-
-
-def _others(events: Sequence[GameEvent], player: int) -> list[GameEvent]:
-    return [event for event in events if event.player == player and event.kind != "hit"]
+    seen: dict[str, dict[str, None]] = {}
+    for event in (event for record in match.game.actions if record for event in record.events):
+        if event.player != match.setup.seat and event.kind != "hit":
+            seen.setdefault(str(event.position), {})[event.kind] = None
+    return {position: list(kinds) for position, kinds in sorted(seen.items())}
 
 
 def _of(event: GameEvent, seat: int) -> str:

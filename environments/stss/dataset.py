@@ -49,10 +49,14 @@ RoutineRow = Annotated[tuple[str, str, str, str], AfterValidator(_in_order)]
 Word = Annotated[str, Field(pattern=r"\S")]
 
 
-class Persona(Value):
-    """A character of the town."""
+class _Published(Value):
+    """A record of the published files; fields that we do not use are ignored."""
 
     model_config = ConfigDict(extra="ignore")
+
+
+class Persona(_Published):
+    """A character of the town."""
 
     name: str = Field(min_length=1)
     age: int
@@ -66,10 +70,8 @@ class Persona(Value):
     """Usual rows of a day: start, end, activity, address. Proctor's own field, not in the published files."""
 
 
-class SubGoal(Value):
+class SubGoal(_Published):
     """A sub-goal: who does what, where and when."""
-
-    model_config = ConfigDict(extra="ignore")
 
     keyword: Word
     alter_kwd: tuple[Word, ...] = ()
@@ -89,20 +91,16 @@ class SubGoal(Value):
         return ", ".join(part for part in (self.keyword, self.location, self.start_time) if part != ANY)
 
 
-class Target(Value):
+class Target(_Published):
     """Target characters, number of people needed (including the performer), and sub-goals in order."""
-
-    model_config = ConfigDict(extra="ignore")
 
     target: tuple[str, ...] = ()
     target_num: int = Field(ge=1)
     goal: tuple[SubGoal, ...] = Field(min_length=1)
 
 
-class Template(Value):
+class Template(_Published):
     """A task with placeholders (`#performer`, `#target_0`, `#location_0`, ...) for cast, place and time."""
-
-    model_config = ConfigDict(extra="ignore")
 
     goal: str
     FPG: str
@@ -255,8 +253,7 @@ def _persona(path: Path, name: str, fields: JsonValue) -> Persona:
 
 
 def _positions(path: Path, people: Mapping[str, Persona], built: TownMap) -> dict[str, int]:
-    class Position(Value):
-        model_config = ConfigDict(extra="ignore")
+    class Position(_Published):
         x: int
         y: int
 
