@@ -90,7 +90,7 @@ def answers_query(program: Program, graph: str | None) -> str:
         what, program = "(COUNT(DISTINCT ?x) AS ?c)", program.of
     else:
         what = "DISTINCT ?x"
-    own = " ".join(f"FILTER(?x != {_iri(name)})" for name in dict.fromkeys(_ids(program)))
+    own = " ".join(f"FILTER(?x != {iri(name)})" for name in dict.fromkeys(_ids(program)))
     english = 'FILTER(!isLiteral(?x) || lang(?x) = "" || langMatches(lang(?x), "en"))'
     return f"SELECT {what} {_from(graph)}WHERE {{ {_members(program)} {own} {english} }}"
 
@@ -101,7 +101,7 @@ def _members(program: Program) -> str:
 
 def _outgoing(program: Program) -> str:
     if isinstance(program, Entity):
-        return f"{_iri(program.id)} ?r ?o ."
+        return f"{iri(program.id)} ?r ?o ."
     return f"{_members(program)} ?x ?r ?o ."
 
 
@@ -109,12 +109,12 @@ def _pattern(program: Program, x: str, fresh: Iterator[str]) -> str:
     """A graph pattern whose solutions bind a variable to each member."""
     match program:
         case Entity(name):
-            return f"VALUES {x} {{ {_iri(name)} }}"
+            return f"VALUES {x} {{ {iri(name)} }}"
         case Join(relation, Entity(name)):
-            return f"{_iri(name)} {_iri(relation)} {x} ."
+            return f"{iri(name)} {iri(relation)} {x} ."
         case Join(relation, of):
             y = next(fresh)
-            return f"{_pattern(of, y, fresh)} {y} {_iri(relation)} {x} ."
+            return f"{_pattern(of, y, fresh)} {y} {iri(relation)} {x} ."
         case Intersection(parts):
             return " ".join(_pattern(part, x, fresh) for part in parts)
         case Count(of):
@@ -122,8 +122,8 @@ def _pattern(program: Program, x: str, fresh: Iterator[str]) -> str:
             return f"{{ SELECT (COUNT(DISTINCT {y}) AS {x}) WHERE {{ {_pattern(of, y, fresh)} }} }}"
         case Extreme(order, attribute, of):
             y, each, best, value = (next(fresh) for _ in range(4))
-            inner = f"{_pattern(of, y, fresh)} {y} {_iri(attribute)} {each} ."
-            outer = f"{_pattern(of, x, fresh)} {x} {_iri(attribute)} {value} ."
+            inner = f"{_pattern(of, y, fresh)} {y} {iri(attribute)} {each} ."
+            outer = f"{_pattern(of, x, fresh)} {x} {iri(attribute)} {value} ."
             extreme = f"{{ SELECT ({order}({each}) AS {best}) WHERE {{ {inner} }} }}"
             # a group of its own, so that the filter applies to these variables alone
             return f"{{ {extreme} {outer} FILTER({value} = {best}) }}"
@@ -148,7 +148,8 @@ def _from(graph: str | None) -> str:
     return "" if graph is None else f"FROM <{graph}> "
 
 
-def _iri(name: str) -> str:
+def iri(name: str) -> str:
+    """The IRI of a name of the graph, as queries and triples write it."""
     return f"<{NAMESPACE}{name}>"
 
 

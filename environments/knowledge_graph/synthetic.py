@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from environments.knowledge_graph.dataset import QuestionEntry, load
 from environments.knowledge_graph.ontology import Ontology, load_ontology
-from environments.knowledge_graph.programs import NAMESPACE
+from environments.knowledge_graph.programs import iri
 
 NAME = "type.object.name"
 OTHERS = 2
@@ -63,7 +63,7 @@ def graph(entry: QuestionEntry, ontology: Ontology, number: int) -> list[str]:
     names = {identifier: name for name, identifier in entry.entities.items()}
     names |= {identifier: name for identifier, name in entry.answers if name}
     for identifier, name in names.items():
-        triples[f'{_iri(identifier)} {_iri(NAME)} "{_escaped(name)}"@en'] = None
+        triples[f'{iri(identifier)} {iri(NAME)} "{_escaped(name)}"@en'] = None
     return list(triples)
 
 
@@ -135,7 +135,7 @@ def _joined(step: _Step, sources: Sequence[_Step], invented: Iterator[str]) -> I
         sources[0].members[next(invented)] = None
     subject = next(iter(sources[0].members)) if sources else source
     for member in step.members:
-        yield f"{_iri(subject)} {_iri(relation)} {_iri(member)}"
+        yield f"{iri(subject)} {iri(relation)} {iri(member)}"
 
 
 def _ranked(step: _Step, source: _Step, ontology: Ontology, invented: Iterator[str]) -> Iterator[str]:
@@ -146,11 +146,7 @@ def _ranked(step: _Step, source: _Step, ontology: Ontology, invented: Iterator[s
     source.members.update(dict.fromkeys([*step.members, *others]))
     values = [*((member, best) for member in step.members), *zip(others, (worst, middle), strict=True)]
     for member, value in values:
-        yield f'{_iri(member)} {_iri(attribute)} "{value}"^^<{_XSD}{kind}>'
-
-
-def _iri(name: str) -> str:
-    return f"<{NAMESPACE}{name}>"
+        yield f'{iri(member)} {iri(attribute)} "{value}"^^<{_XSD}{kind}>'
 
 
 def _escaped(text: str) -> str:

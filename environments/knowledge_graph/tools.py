@@ -6,6 +6,7 @@ Source: AgentBench v0.2, task `knowledgegraph`; arXiv 2308.03688, Appendix D.
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from environments.knowledge_graph.graphs import Graph
@@ -89,8 +90,8 @@ class Tools:
             "get_neighbors": (2, self._get_neighbors),
             "intersection": (2, self._intersection),
             "get_attributes": (1, self._get_attributes),
-            "argmax": (2, self._argmax),
-            "argmin": (2, self._argmin),
+            "argmax": (2, partial(self._extreme, "MAX")),
+            "argmin": (2, partial(self._extreme, "MIN")),
             "count": (1, self._count),
         }
 
@@ -174,13 +175,7 @@ class Tools:
         self._attributes[v.program] = tuple(sorted(found))
         return Listing(self._attributes[v.program])
 
-    async def _argmax(self, v: Operand, attribute: Operand) -> Outcome:
-        return self._extreme("MAX", v, attribute)
-
-    async def _argmin(self, v: Operand, attribute: Operand) -> Outcome:
-        return self._extreme("MIN", v, attribute)
-
-    def _extreme(self, order: Literal["MAX", "MIN"], v: Operand, attribute: Operand) -> Outcome:
+    async def _extreme(self, order: Literal["MAX", "MIN"], v: Operand, attribute: Operand) -> Outcome:
         if isinstance(v, str):
             return ToolRefusal("the first argument is no variable")
         if attribute not in self._attributes.get(v.program, ()):

@@ -165,11 +165,10 @@ class Stss(Environment):
 
     async def _days(self, task: SocialTask, performer: Performer, seed: int) -> Outcome:
         """Plays the action level: two days, with their scores and the task's floor."""
-        event_log = await self._live(task, performer, seed)
-        town, mended = self._data.town, self._mended[task.env_name]
-        metrics = await asyncio.to_thread(session.metrics, event_log, mended, task, town.places)
+        event_log, metrics = await self._live(task, performer, seed)
         metrics["floor"] = await self._floor(task, seed)
-        day_transcript = await asyncio.to_thread(_packed, event_log, mended, town.world)
+        mended, world = self._mended[task.env_name], self._data.town.world
+        day_transcript = await asyncio.to_thread(_packed, event_log, mended, world)
         return (
             metrics[self.profile],
             metrics,
@@ -196,10 +195,13 @@ class Stss(Environment):
         forms = text() if self.protocol == "text" else CallForms(strict=self.profile != "compat")
         return Performer(agent, forms, brief, calls)
 
-    async def _live(self, task: SocialTask, performer: Performer, seed: int) -> EventLog:
+    async def _live(self, task: SocialTask, performer: Performer, seed: int) -> tuple[EventLog, dict[str, float]]:
+        """What happens on the two days, and its metrics."""
         driver, rules = self._driver(task, seed), self._rules(task, seed)
         limits = DayLimits(talks=(self.talks_day_1, self.talks_day_2), walk_s=self.walk_s, pass_on=self.pass_on)
-        return await Simulation(self._data.town, task, performer, driver, rules, limits=limits).run()
+        event_log = await Simulation(self._data.town, task, performer, driver, rules, limits=limits).run()
+        mended, places = self._mended[task.env_name], self._data.town.places
+        return event_log, await asyncio.to_thread(session.metrics, event_log, mended, task, places)
 
     def _rules(self, task: SocialTask, seed: int) -> RuleDriver:
         return RuleDriver(self._data.town, self.sociability, _seed(task, seed))
@@ -218,9 +220,7 @@ class Stss(Environment):
         """The task's score with a performer that stays at home and says nothing."""
         key = (task.env_name, seed)
         if key not in self._floors:
-            event_log = await self._live(task, self._performer(task, Silent(), 0), seed)
-            mended, places = self._mended[task.env_name], self._data.town.places
-            metrics = await asyncio.to_thread(session.metrics, event_log, mended, task, places)
+            _, metrics = await self._live(task, self._performer(task, Silent(), 0), seed)
             self._floors[key] = metrics[self.profile]
         return self._floors[key]
 

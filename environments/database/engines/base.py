@@ -4,12 +4,17 @@ from abc import ABC, abstractmethod
 from contextlib import AbstractAsyncContextManager
 
 from environments.database.dataset import Table
-from environments.database.table_hash import TableHash
+from environments.database.table_hash import TableHash, quoted
 
 MAX_STATEMENT_BYTES = 1 << 20
 INTERRUPTED = "1317 (70100): Query execution was interrupted"
 """The observation of a statement that was killed at its deadline."""
 TOO_LONG = f"1153 (08S01): Got a packet bigger than 'max_allowed_packet' bytes ({MAX_STATEMENT_BYTES})"
+
+
+def create_statement(table: Table) -> str:
+    """The SQL that creates a sample's table, without its rows."""
+    return f"CREATE TABLE {quoted(table.name)} ({', '.join(f'{quoted(name)} TEXT' for name in table.columns)})"
 
 
 class DatabaseSession(ABC):

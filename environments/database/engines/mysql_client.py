@@ -9,6 +9,7 @@ from pymysql.cursors import SSCursor
 
 from environments.database import observation
 from environments.database.dataset import Table
+from environments.database.engines.base import create_statement
 from environments.database.engines.mysql_connection import Admin, Connection, close, connect, is_alive
 from environments.database.table_hash import TableHash, of_rows, query, quoted
 from proctor.environment import EnvironmentFault
@@ -51,7 +52,7 @@ class Account:
         connection = self._connect()
         try:
             with connection.cursor() as cursor:
-                cursor.execute(_create(table))
+                cursor.execute(create_statement(table))
                 if table.rows:
                     cursor.execute(_insert(table, connection))
         except pymysql.MySQLError as error:
@@ -200,10 +201,6 @@ def drop_leftovers(admin: Admin, name: str) -> None:
         with suppress(EnvironmentFault):
             admin.run(f"KILL CONNECTION {thread}")
     admin.run(f"DROP DATABASE IF EXISTS {quoted(name)}")
-
-
-def _create(table: Table) -> str:
-    return f"CREATE TABLE {quoted(table.name)} ({', '.join(f'{quoted(name)} TEXT' for name in table.columns)})"
 
 
 def _insert(table: Table, connection: Connection) -> str:

@@ -15,6 +15,7 @@ from environments.database.engines.base import (
     TOO_LONG,
     DatabaseEngine,
     DatabaseSession,
+    create_statement,
 )
 from environments.database.table_hash import TableHash, of_rows, quoted
 
@@ -62,13 +63,11 @@ class SqliteSession(DatabaseSession):
             raise
 
     def _create(self) -> str | None:
-        columns = ", ".join(f"{quoted(name)} TEXT" for name in self._table.columns)
         marks = ", ".join("?" * len(self._table.columns))
-        table = quoted(self._table.name)
         try:
             self._connection.execute("BEGIN")
-            self._connection.execute(f"CREATE TABLE {table} ({columns})")
-            self._connection.executemany(f"INSERT INTO {table} VALUES ({marks})", self._table.rows)
+            self._connection.execute(create_statement(self._table))
+            self._connection.executemany(f"INSERT INTO {quoted(self._table.name)} VALUES ({marks})", self._table.rows)
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             self._connection.rollback()

@@ -38,7 +38,7 @@ class EnvEpisode:
         try:
             for _ in range(max_steps):
                 if done:
-                    return self._finish(FinishReason.COMPLETED, reader)
+                    break
                 reply = await agent.act(Observation(messages=tuple(news), tools=reader.tools))
                 news, done = await self._turn(reader, reply)
         except AgentStopped as stopped:
