@@ -16,7 +16,7 @@ from environments.simulbench.prompt import ALL, SYSTEM
 from environments.simulbench.published import PROMPT, read_judge
 from environments.simulbench.records import TURNS, Mode
 from environments.simulbench.reply import Profile
-from environments.simulbench.stage import Direction, Setting, Stage
+from environments.simulbench.stage import Direction, Setting
 from environments.simulbench.stages.compare import CompareStage
 from environments.simulbench.stages.extract import ExtractStage
 from environments.simulbench.stages.generate import GenerateStage
@@ -28,7 +28,8 @@ from proctor.llm.cache import default_folder
 from proctor.tools import Protocol
 from proctor.types import Finish, FinishReason, Summary
 
-STAGES: dict[Mode, Callable[[Setting], Stage]] = {
+AnyStage = ScriptStage | LiveStage | ExtractStage | GenerateStage | CompareStage
+STAGES: dict[Mode, Callable[[Setting], AnyStage]] = {
     "script": ScriptStage,
     "live": LiveStage,
     "extract": ExtractStage,
@@ -208,5 +209,5 @@ class SimulBench(Environment):
         return Setting(judged_by=judged_by, published=published, **fields)
 
     @cached_property
-    def _stage(self) -> Stage:
+    def _stage(self) -> AnyStage:
         return STAGES[self.mode](self._setting)

@@ -50,23 +50,31 @@ class Setting(Value):
 Record = TypeVar("Record", Task, Dialogue, Script, Pair)
 
 
-class Stage(ABC):
-    """A stage of the benchmark, which is a mode of the environment."""
+class Stage(ABC, Generic[Record]):
+    """A stage of the benchmark, which is a mode of the environment, with records of one kind."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, records: Iterable[Record]) -> None:
         self.setting = setting
+        self.records: Mapping[str, Record] = {record.id: record for record in records}
 
-    @abstractmethod
     def samples(self) -> tuple[str, ...]:
-        """The ids of all samples."""
+        """The ids of all samples, by default those of the records."""
+        return tuple(self.records)
 
-    @abstractmethod
     def shape(self) -> object:
         """The data that shape trials, for the digest."""
+        return list(self.records.values())
 
-    @abstractmethod
     def about(self, sample: str) -> dict[str, JsonValue]:
         """Fields of the sample for every finish's detail, at least `type` and `licence`. Raises ValueError."""
+        record = self.record(sample)
+        return {"type": record.type, "licence": record.licence}
+
+    def record(self, sample: str) -> Record:
+        """The record of a sample. Raises ValueError if there is none."""
+        if sample not in self.records:
+            raise ValueError(f"no sample {sample!r}; ids look like {next(iter(self.records))}")
+        return self.records[sample]
 
     def cluster(self, sample: str) -> str:
         """The simulation task of the sample, by default the sample itself."""
@@ -83,27 +91,3 @@ class Stage(ABC):
     @abstractmethod
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
         """The metrics of many finishes."""
-
-
-class Records(Stage, Generic[Record]):
-    """A stage with records of one kind, which are its samples unless a subclass overrides `samples`."""
-
-    def __init__(self, setting: Setting, records: Iterable[Record]) -> None:
-        super().__init__(setting)
-        self.records: Mapping[str, Record] = {record.id: record for record in records}
-
-    def samples(self) -> tuple[str, ...]:
-        return tuple(self.records)
-
-    def shape(self) -> object:
-        return list(self.records.values())
-
-    def about(self, sample: str) -> dict[str, JsonValue]:
-        record = self.record(sample)
-        return {"type": record.type, "licence": record.licence}
-
-    def record(self, sample: str) -> Record:
-        """The record of a sample. Raises ValueError if there is none."""
-        if sample not in self.records:
-            raise ValueError(f"no sample {sample!r}; ids look like {next(iter(self.records))}")
-        return self.records[sample]

@@ -4,7 +4,7 @@ The built-in policies use them too, with the view from their prompts.
 """
 
 import random
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 from environments.card_game.rules.fish import BARRACUDA, EEL, HAMMERHEAD, SPECIES, SPRAY, STANDARD_TEAM, WHITESHARK
 from environments.card_game.rules.legality import LOWEST_ONLY
@@ -14,18 +14,6 @@ from environments.card_game.rules.view import View
 
 OpponentName = Literal["random", "greedy"]
 NAMES: tuple[OpponentName, ...] = ("random", "greedy")
-
-
-class Opponent(Protocol):
-    """A player without memory."""
-
-    def guess(self, view: View, dice: random.Random) -> Move:
-        """The move of an assertion phase."""
-        ...
-
-    def act(self, view: View, dice: random.Random) -> Move:
-        """The move of an action phase."""
-        ...
 
 
 class Chance(NamedTuple):
@@ -65,6 +53,10 @@ class Greedy(NamedTuple):
         kill, sweep = _kill(view, strongest), _sweep(view)
         first, second = (kill, sweep) if self.kill_first else (sweep, kill)
         return first or second or _crit(view) or _normal(view, strongest, dice)
+
+
+Opponent = Chance | Greedy
+"""A player without memory: `guess` is its move of an assertion phase, `act` that of an action phase."""
 
 
 def opponent(name: OpponentName, profile: Profile) -> Opponent:

@@ -13,7 +13,7 @@ from environments.simulbench.judges.judges import Judges
 from environments.simulbench.policies import always
 from environments.simulbench.records import Pair
 from environments.simulbench.reply import Verdict
-from environments.simulbench.stage import Records, Setting
+from environments.simulbench.stage import Setting, Stage
 from environments.simulbench.summary import verdicts
 from proctor.digest import digest_of
 from proctor.environment import Agent, Policy
@@ -27,7 +27,7 @@ Outcome = Literal["win", "tie", "lose"]
 """Outcome of a pair for the candidate."""
 
 
-class CompareStage(Records[Pair]):
+class CompareStage(Stage[Pair]):
     """Samples are pairs of responses: the reference model's and the candidate's."""
 
     def __init__(self, setting: Setting) -> None:

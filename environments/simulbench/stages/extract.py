@@ -9,13 +9,13 @@ from environments.simulbench.judges.interview import BAD_REPLIES, JudgeQuestion,
 from environments.simulbench.judges.judges import Judges
 from environments.simulbench.policies import always
 from environments.simulbench.records import TURNS, Dialogue
-from environments.simulbench.stage import Records, Setting
+from environments.simulbench.stage import Setting, Stage
 from environments.simulbench.summary import work
 from proctor.environment import Agent, Policy
 from proctor.types import Finish, FinishReason, Summary
 
 
-class ExtractStage(Records[Dialogue]):
+class ExtractStage(Stage[Dialogue]):
     """Samples are whole dialogues."""
 
     def __init__(self, setting: Setting) -> None:

@@ -11,7 +11,7 @@ from environments.simulbench.judges.interview import BAD_REPLIES, JudgeQuestion,
 from environments.simulbench.judges.judges import Judges
 from environments.simulbench.policies import always
 from environments.simulbench.records import Kind, Task
-from environments.simulbench.stage import Records, Setting
+from environments.simulbench.stage import Setting, Stage
 from environments.simulbench.summary import authored
 from proctor.environment import Agent, Policy
 from proctor.types import Finish, FinishReason, Summary
@@ -23,7 +23,7 @@ _THINGS = ("Parking Meter", "Ferry", "Beehive", "Traffic Light", "Jukebox", "Lig
 _PLACES = ("an Island", "a Castle", "a Harbour", "the Moon", "a Desert", "a Museum", "a Village", "a Space Station")
 
 
-class GenerateStage(Records[Task]):
+class GenerateStage(Stage[Task]):
     """Samples are new tasks to write; the records are the existing tasks."""
 
     def __init__(self, setting: Setting) -> None:

@@ -10,14 +10,14 @@ from environments.simulbench.judges.interview import USER_TRIES, JudgeQuestion
 from environments.simulbench.judges.judges import Judges
 from environments.simulbench.records import TURNS, DialogueLine, Task, plain
 from environments.simulbench.scoring import Response, judged
-from environments.simulbench.stage import Records, Setting
+from environments.simulbench.stage import Setting, Stage
 from environments.simulbench.stages.script import opened
 from environments.simulbench.summary import ratings
 from proctor.environment import Agent, Policy
 from proctor.types import Finish, Observation, Summary
 
 
-class LiveStage(Records[Task]):
+class LiveStage(Stage[Task]):
     """Samples are tasks."""
 
     def __init__(self, setting: Setting) -> None:

@@ -8,13 +8,13 @@ from environments.simulbench import dataset, policies, shipped
 from environments.simulbench.judges.judges import Judges
 from environments.simulbench.records import DialogueLine, Script
 from environments.simulbench.scoring import Response, judged
-from environments.simulbench.stage import Records, Setting
+from environments.simulbench.stage import Setting, Stage
 from environments.simulbench.summary import ratings
 from proctor.environment import Agent, Policy
 from proctor.types import Finish, Message, Observation, Summary
 
 
-class ScriptStage(Records[Script]):
+class ScriptStage(Stage[Script]):
     """Samples are scripts."""
 
     def __init__(self, setting: Setting) -> None:
