@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 from environments.stss.hearing.slots import SpokenLine
 from environments.stss.hearing.words import NUMBERS, plain
@@ -27,30 +26,22 @@ _FULL |= {"'re": "are", "'ve": "have"}
 _ENDINGS = ("ing", "ed", "ly")
 
 
-class EndingWeights(NamedTuple):
-    """What was learned: the words that may be clues, and the weights of the clues."""
-
-    known: Set[str]
-    clues: Mapping[str, float]
-
-
 def ends_agreed(lines: Sequence[SpokenLine], standing: int | None, names: Set[str], prior: float) -> bool:
     """Whether a talk is likelier to end in an agreement than not.
 
     `standing`: the time that stands at its end, of the half of a day; `names`: words of the names of people, in lower
     case; `prior`: what else speaks for it, in natural logarithms of odds.
     """
-    weights = _weights()
-    found = clues(words(lines, standing, names), weights.known)
-    return prior + sum(weights.clues.get(clue, 0.0) * share for clue, share in found.items()) > 0
+    known, weights = _learned()
+    found = clues(words(lines, standing, names), known)
+    return prior + sum(weights.get(clue, 0.0) * share for clue, share in found.items()) > 0
 
 
 @cache
-def _weights() -> EndingWeights:
+def _learned() -> tuple[Set[str], Mapping[str, float]]:
+    """The words that may be clues, and the weights of the clues."""
     stored = json.loads(Path(__file__).with_name("ending.json").read_text(encoding="utf-8"))
-    return EndingWeights(
-        frozenset(stored["known"]), {clue: weight / 1000 for clue, weight in stored["weights"].items()}
-    )
+    return frozenset(stored["known"]), {clue: weight / 1000 for clue, weight in stored["weights"].items()}
 
 
 def words(lines: Sequence[SpokenLine], standing: int | None, names: Set[str]) -> list[tuple[str, list[str]]]:
