@@ -32,9 +32,9 @@ from environments.mind2web.scoring import action_f1
 from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded, Policy
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation
-from tests.fixed_policies import all_none, first_click, garbage
 from tests.pace import cost_s, slowly
 from tests.support import ROOT, SHARED_DATA
+from tests.unit.environments.fixed_policies import all_none, first_click, garbage
 
 VECTORS = SHARED_DATA / "mind2web"
 

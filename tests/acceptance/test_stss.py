@@ -29,9 +29,9 @@ from proctor.environment import Agent, Policy
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
-from tests.fixed_policies import garbage
 from tests.pace import cost_s, slowly
 from tests.support import SHARED_DATA
+from tests.unit.environments.fixed_policies import garbage
 
 STSS = SHARED_DATA / "stss"
 PolicyOf = Callable[[Stss, str], Policy]

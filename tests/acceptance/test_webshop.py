@@ -30,9 +30,9 @@ from environments.webshop.shop.visit import Place, Visit
 from proctor.environment import Policy
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Finish, FinishReason
-from tests.fixed_policies import garbage, looker
 from tests.pace import Meter, slowly
 from tests.support import ROOT, SHARED_DATA
+from tests.unit.environments.fixed_policies import garbage, looker
 
 Json = Mapping[str, Any]
 DATA = SHARED_DATA / "webshop"

@@ -19,8 +19,8 @@ from environments.card_game.rules.variants import CODE, PAPER
 from environments.card_game.rules.view import seen_by
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Finish, FinishReason
-from tests.fixed_policies import garbage
 from tests.support import SHARED_DATA
+from tests.unit.environments.fixed_policies import garbage
 
 Json = Mapping[str, Any]
 WINNERS = {0: 1, 1: 1, 20: 1, 21: 1, 24: 1, 2: 0, 3: 0, 4: 0, 5: 0, 22: 0, 23: 0, 25: 0}

@@ -72,7 +72,7 @@ class TextField(Widget):
 
 
 @dataclass(frozen=True)
-class Choice(Widget):
+class OptionWidget(Widget):
     """A widget with options, of which the task wants one: `wanted` is its number, from 0."""
 
     wording: ClassVar[str] = "{label} {option}"
@@ -96,7 +96,7 @@ class Choice(Widget):
 
 
 @dataclass(frozen=True)
-class Combobox(Choice):
+class Combobox(OptionWidget):
     """A field that opens a list of options when text is typed."""
 
     @property
@@ -161,7 +161,7 @@ class Date(Widget):
 
 
 @dataclass(frozen=True)
-class Select(Choice):
+class Select(OptionWidget):
     """A field with a fixed list of values."""
 
     @property
@@ -179,7 +179,7 @@ class Select(Choice):
 
 
 @dataclass(frozen=True)
-class Tick(Choice):
+class Tick(OptionWidget):
     """A group of check boxes; the task wants one of them ticked."""
 
     wording = "{option} ticked under {label}"
@@ -208,7 +208,7 @@ class Tick(Choice):
 
 
 @dataclass(frozen=True)
-class Menu(Choice):
+class Menu(OptionWidget):
     """A menu that opens; the task wants one of its entries."""
 
     wording = "{option} from the menu {label}"

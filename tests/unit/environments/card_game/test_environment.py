@@ -9,7 +9,7 @@ from environments.card_game.sample_game import Setup
 from environments.card_game.summary import summarize
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Finish, FinishReason
-from tests.fixed_policies import garbage
+from tests.unit.environments.fixed_policies import garbage
 
 Fields = dict[str, JsonValue]
 

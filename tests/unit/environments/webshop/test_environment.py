@@ -17,7 +17,7 @@ from environments.webshop.environment import WebShop
 from proctor.environment import Agent, ContextLimitExceeded, EnvironmentFault
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation
-from tests.fixed_policies import looker
+from tests.unit.environments.fixed_policies import looker
 
 
 @pytest.fixture(scope="module")
