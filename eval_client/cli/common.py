@@ -52,7 +52,7 @@ output_option = click.option(
     show_default=True,
     help="Folder of the runs.",
 )
-plan_argument = click.argument("plan", type=click.Path(dir_okay=False, path_type=Path))
+run_argument = click.argument("run", metavar="[RUN]", default="latest")
 limit_option = click.option(
     "--limit", type=click.IntRange(min=1), help="Play only N samples of each task, spread over its categories."
 )
@@ -122,6 +122,7 @@ fail_on_error_option = click.option(
     callback=_error_limit,
     help="End the run early once N trials, or a share of them such as 10%, are unscored; `resume` goes on.",
 )
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON value instead of text.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only the report and errors.")
 
 
@@ -131,9 +132,7 @@ def report_usage_errors() -> Iterator[None]:
     try:
         with report_file_errors():
             yield
-    except SelectionError as error:
-        raise UsageProblem(str(error)) from error
-    except StoreError as error:
+    except (SelectionError, StoreError) as error:
         raise UsageProblem(str(error)) from error
     except sa.exc.SQLAlchemyError as error:
         raise UsageProblem(

@@ -10,6 +10,7 @@ import click
 import sqlalchemy as sa
 
 from eval_client.cli.common import output_option, report_usage_errors, set_option, store_option
+from eval_client.cli.usage import FILE
 from eval_client.doctor.finding import Finding, Status, fail, ok
 from eval_client.doctor.machine_checks import Options, machine_checks
 from eval_client.doctor.plan_checks import PlanChecks
@@ -17,7 +18,6 @@ from eval_client.doctor.resumed import store_check
 from eval_client.doctor.run_checks import findings
 from eval_client.plan.load import read_plan
 from eval_client.store.connection import StoreError, connect, sqlite_url
-from eval_client.store.records import Manifest
 from eval_client.store.run_folders import find_run, run_folders
 from eval_client.store.store import Store
 from proctor import event_loop
@@ -30,7 +30,7 @@ CLOSING_S = 60.0
 
 
 @click.command()
-@click.argument("plan", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("plan", required=False, type=FILE)
 @click.option(
     "--run",
     "run",
@@ -127,7 +127,7 @@ def _resumable(path: Path, options: Options) -> Store | None:
     for folder in reversed(run_folders(options.output)):
         store = Store(connect(sqlite_url(folder)), folder.name)
         try:
-            manifest: Manifest = store.manifest()
+            manifest = store.manifest()
             if manifest.plan_path == str(path.resolve()) and store.state() != "finished":
                 return store
         except (StoreError, sa.exc.SQLAlchemyError):

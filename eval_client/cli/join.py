@@ -9,7 +9,14 @@ from pathlib import Path
 
 import click
 
-from eval_client.cli.common import output_option, quiet_option, report_usage_errors, shards_option, store_option
+from eval_client.cli.common import (
+    output_option,
+    quiet_option,
+    report_usage_errors,
+    run_argument,
+    shards_option,
+    store_option,
+)
 from eval_client.cli.play import error_console, metrics_option, play, show_result
 from eval_client.core.progress import RunResult
 from eval_client.plan.plan import Plan
@@ -18,7 +25,7 @@ from eval_client.store.run_folders import find_run
 
 
 @click.command()
-@click.argument("run", metavar="[RUN]", default="latest")
+@run_argument
 @output_option
 @store_option
 @shards_option

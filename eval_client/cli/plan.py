@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from eval_client.cli.common import report_usage_errors, set_option
+from eval_client.cli.usage import FILE
 from eval_client.plan.load import load_plan
 from eval_client.plan.plan import Plan
 from proctor.config.described import describe
@@ -25,7 +26,7 @@ def schema() -> None:
 
 
 @plan.command("print")
-@click.argument("path", metavar="PLAN", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("path", metavar="PLAN", type=FILE)
 @set_option
 def print_(path: Path, overrides: tuple[str, ...]) -> None:
     """Print PLAN with all defaults and overrides, as JSON (which is also YAML)."""
@@ -34,7 +35,7 @@ def print_(path: Path, overrides: tuple[str, ...]) -> None:
 
 
 @plan.command()
-@click.argument("path", metavar="PLAN", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("path", metavar="PLAN", type=FILE)
 @set_option
 def check(path: Path, overrides: tuple[str, ...]) -> None:
     """Check that PLAN can be run: its fields, its environments, their data."""

@@ -14,6 +14,7 @@ from eval_client.cli.common import (
     output_option,
     quiet_option,
     report_usage_errors,
+    run_argument,
     set_option,
     shards_option,
     store_option,
@@ -23,7 +24,7 @@ from eval_client.cli.plans.chosen import filter_options
 from eval_client.cli.plans.fallback import with_fallbacks
 from eval_client.cli.plans.quick import ChosenPlan, chosen_plan, model_options, print_next_steps
 from eval_client.cli.play import error_console, metrics_option, play, show_result
-from eval_client.cli.usage import UsageProblem
+from eval_client.cli.usage import FILE, UsageProblem
 from eval_client.core.again import Again, FinishedRow, chosen_again
 from eval_client.core.error_limit import ErrorLimit
 from eval_client.core.progress import RunResult
@@ -39,7 +40,7 @@ from eval_client.store.store import Store
 
 
 @click.command()
-@click.argument("plan", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("plan", required=False, type=FILE)
 @model_options
 @output_option
 @store_option
@@ -117,13 +118,13 @@ def run(
 
 
 @click.command()
-@click.argument("run", metavar="[RUN]", default="latest")
+@run_argument
 @output_option
 @store_option
 @click.option(
     "--plan",
     "plan_path",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="The plan's file, if it has moved; it must agree with the run in everything that shapes a trial.",
 )
 @set_option
@@ -155,7 +156,7 @@ def resume(
 
 
 @click.command()
-@click.argument("run", metavar="[RUN]", default="latest")
+@run_argument
 @click.option("--trial", "trials", multiple=True, metavar="ID", help="A trial: its number, or AGENT@TASK/SAMPLE.")
 @click.option("--cause", "causes", multiple=True, metavar="TEXT", help="Trials without a score whose cause has TEXT.")
 @click.option(

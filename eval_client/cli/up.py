@@ -11,14 +11,13 @@ import click
 from eval_client.cli.common import (
     limit_option,
     output_option,
-    plan_argument,
     quiet_option,
     report_usage_errors,
     set_option,
     store_option,
 )
 from eval_client.cli.play import metrics_option, play
-from eval_client.cli.usage import UsageProblem
+from eval_client.cli.usage import FILE, UsageProblem
 from eval_client.filters import narrowed
 from eval_client.plan.load import load_plan
 from eval_client.plan.plan import Plan
@@ -41,7 +40,7 @@ verbose_option = click.option("-v", "--verbose", is_flag=True, help="Show the lo
 
 
 @click.command()
-@plan_argument
+@click.argument("plan", type=FILE)
 @ray_option
 @click.option(
     "--workers",

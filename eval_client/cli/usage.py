@@ -1,12 +1,16 @@
-"""Reports usage errors of commands: one message, exit code 2."""
+"""What every command shares: the type of a file, and the report of usage errors."""
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
 from proctor.config.yaml import FileError
 from proctor.observability.redaction import redacted
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+"""The type of an option or argument that names a file."""
 
 
 class UsageProblem(click.ClickException):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from eval_client.cli.common import check_no_password, output_option, report_usage_errors, store_option
+from eval_client.cli.common import check_no_password, output_option, report_usage_errors, run_argument, store_option
 from eval_client.cli.usage import UsageProblem
 from eval_client.store.connection import RunExists, connect
 from eval_client.store.run_folders import find_run, open_store
@@ -28,7 +28,7 @@ def _target(_context: click.Context, _option: click.Parameter, given: str | None
 
 
 @click.command()
-@click.argument("run", metavar="[RUN]", default="latest")
+@run_argument
 @output_option
 @store_option
 @click.option(

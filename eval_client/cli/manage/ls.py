@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from eval_client.cli.common import output_option, report_usage_errors, store_option
+from eval_client.cli.common import json_option, output_option, report_usage_errors, store_option
 from eval_client.cli.manage.listed import RunFilter, all_runs, filter_options, listed
 from proctor.observability.redaction import redacted
 
@@ -17,7 +17,7 @@ BEGIN = "begin with `proctor demo`, which needs no key, or with a plan of your o
 @output_option
 @store_option
 @filter_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON value instead of text.")
+@json_option
 def ls(
     output: Path,
     store: str | None,

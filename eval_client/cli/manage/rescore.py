@@ -15,6 +15,7 @@ from eval_client.cli.common import (
     output_option,
     quiet_option,
     report_usage_errors,
+    run_argument,
     set_option,
     store_option,
 )
@@ -32,7 +33,7 @@ from eval_client.store.store import Store
 
 
 @click.command()
-@click.argument("run", metavar="[RUN]", default="latest")
+@run_argument
 @output_option
 @store_option
 @set_option

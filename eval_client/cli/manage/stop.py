@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from eval_client.cli.common import output_option, report_usage_errors, store_option
+from eval_client.cli.common import output_option, report_usage_errors, run_argument, store_option
 from eval_client.store.lock import is_worked_on
 from eval_client.store.run_folders import find_run
 from eval_client.store.runs.stop import request_stop
@@ -14,7 +14,7 @@ LOOK_S = 0.5
 
 
 @click.command()
-@click.argument("run", metavar="[RUN]", default="latest")
+@run_argument
 @output_option
 @store_option
 @click.option("--now", is_flag=True, help="Abandon the trials under way too, as Ctrl-C twice does.")

@@ -6,7 +6,7 @@ import click
 
 from eval_client.cli.common import report_usage_errors
 from eval_client.cli.plans.made import made_plan, plan_text
-from eval_client.cli.usage import UsageProblem
+from eval_client.cli.usage import FILE, UsageProblem
 from proctor import registry
 from proctor.llm.config import ChatConfig
 
@@ -14,7 +14,7 @@ SUGGESTED = "db,kg,alfworld"
 
 
 @click.command()
-@click.argument("path", metavar="[FILE]", default="plan.yaml", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("path", metavar="[FILE]", default="plan.yaml", type=FILE)
 @click.option("-m", "--model", "models", multiple=True, metavar="MODEL", help="A model; several are compared.")
 @click.option("-e", "--environment", "environments", multiple=True, metavar="NAME", help="An environment to play.")
 @click.option("--base-url", metavar="URL", help="The models' endpoint, up to and including /v1.")

@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 from pydantic import TypeAdapter
 
-from eval_client.cli.common import output_option, report_usage_errors, store_option
+from eval_client.cli.common import json_option, output_option, report_usage_errors, store_option
 from eval_client.cli.results.html_report import write_comparison
-from eval_client.cli.usage import UsageProblem
+from eval_client.cli.usage import FILE, UsageProblem
 from eval_client.report.compare.alike import ACROSS
 from eval_client.report.compare.compare import compare_run, compare_sides
 from eval_client.report.compare.gates import with_gates
@@ -48,13 +48,13 @@ def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool
     multiple=True,
     help="Compare although the two sides differ in this; repeatable.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON value instead of text.")
+@json_option
 @click.option(
     "--schema", is_flag=True, is_eager=True, expose_value=False, callback=_print_schema, help="Print its JSON Schema."
 )
 @click.option(
     "--html",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="Write the comparison to a file too, with plots: one page without script or network.",
 )

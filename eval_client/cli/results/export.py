@@ -5,8 +5,7 @@ from typing import get_args
 
 import click
 
-from eval_client.cli.common import output_option, report_usage_errors, store_option
-from eval_client.cli.results.inspect import run_argument
+from eval_client.cli.common import output_option, report_usage_errors, run_argument, store_option
 from eval_client.cli.usage import UsageProblem
 from eval_client.report.export import FORMATS, export_rows
 from eval_client.report.exports.sft import Arguments, RowChoice

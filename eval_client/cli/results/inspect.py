@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from eval_client.cli.common import output_option, report_usage_errors, store_option
+from eval_client.cli.common import json_option, output_option, report_usage_errors, run_argument, store_option
 from eval_client.cli.manage.listed import run_state, trials_scored
 from eval_client.cli.results.html_report import TrialIds, write_html
-from eval_client.cli.usage import UsageProblem
+from eval_client.cli.usage import FILE, UsageProblem
 from eval_client.core.spend import OUT_OF
 from eval_client.monitor.shared import shared_lines_of
 from eval_client.monitor.stall_reporter import troubles_of
@@ -30,9 +30,7 @@ from eval_client.store.store import Store
 from proctor.environment import MEAN_SCORE
 from proctor.tables.command import TableFormat, format_option, print_tables
 
-run_argument = click.argument("run", metavar="[RUN]", default="latest")
 runs_argument = click.argument("runs", metavar="[RUN]...", nargs=-1)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON value instead of text.")
 
 
 @click.command()
@@ -79,9 +77,7 @@ def status(run: str, output: Path, store: str | None, as_json: bool) -> None:
 @store_option
 @format_option
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-@click.option(
-    "--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write one run's report to a file."
-)
+@click.option("--html", type=FILE, metavar="FILE", help="Write one run's report to a file.")
 @click.option("--title", metavar="TEXT", help="Title of the HTML report.")
 @click.option("--samples", is_flag=True, help="Add each sample's id and scores to the HTML report.")
 @click.option("--trials", type=TrialIds(), default="", metavar="ID,...", help="Add whole trials to the HTML report.")

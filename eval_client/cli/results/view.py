@@ -7,15 +7,13 @@ from pathlib import Path
 import click
 
 from eval_client.cli.common import output_option, report_usage_errors, store_option
-from eval_client.cli.usage import UsageProblem
+from eval_client.cli.usage import FILE, UsageProblem
 from eval_client.store.connection import StoreError
 from eval_client.store.run_folders import find_run
 from eval_client.view.runs import FolderRuns, OneRun, ServerRuns, ViewedRuns
 from eval_client.view.serve import PORT, PORTS, serve
 from proctor.http.server import ConfigError, is_loopback
 from proctor.http.tls import ServerTls
-
-_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
@@ -35,8 +33,8 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     help="Port to listen on; 0 for any free one.",
 )
 @click.option("--no-open", is_flag=True, help="Open no browser; on a terminal one is opened otherwise.")
-@click.option("--tls-cert", type=_FILE, envvar="PROCTOR_TLS_CERT", show_envvar=True, help="PEM file of a certificate.")
-@click.option("--tls-key", type=_FILE, envvar="PROCTOR_TLS_KEY", show_envvar=True, help="PEM file of its private key.")
+@click.option("--tls-cert", type=FILE, envvar="PROCTOR_TLS_CERT", show_envvar=True, help="PEM file of a certificate.")
+@click.option("--tls-key", type=FILE, envvar="PROCTOR_TLS_KEY", show_envvar=True, help="PEM file of its private key.")
 def view(
     run: str | None,
     output: Path,

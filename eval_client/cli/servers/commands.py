@@ -21,12 +21,12 @@ from eval_client.cli.servers.options import (
     tls_options,
     tokens,
 )
-from eval_client.cli.usage import UsageProblem
+from eval_client.cli.usage import FILE, UsageProblem
 from proctor.config.task import load_tasks
 
 
 @click.command()
-@click.option("--tasks", required=True, type=click.Path(dir_okay=False, path_type=Path), help="Task file or plan.")
+@click.option("--tasks", required=True, type=FILE, help="Task file or plan.")
 @click.option(
     "--controller",
     default="",
@@ -91,9 +91,7 @@ def controller(lease: float, settle: float, allow_workers: tuple[str, ...], addr
 
 
 @click.command()
-@click.option(
-    "--tasks", type=click.Path(dir_okay=False, path_type=Path), help="Task file or plan of the agents' tasks."
-)
+@click.option("--tasks", type=FILE, help="Task file or plan of the agents' tasks.")
 @click.option(
     "--agent",
     "agents",
@@ -102,9 +100,7 @@ def controller(lease: float, settle: float, allow_workers: tuple[str, ...], addr
     help="An agent to serve; KIND is reference, naive, random, human, or recorded:PATH. Default: reference, naive and "
     "random.",
 )
-@click.option(
-    "--config", type=click.Path(dir_okay=False, path_type=Path), help="YAML file with all settings, instead of options."
-)
+@click.option("--config", type=FILE, help="YAML file with all settings, instead of options.")
 @click.option(
     "--token-env",
     default="PROCTOR_TOKEN",

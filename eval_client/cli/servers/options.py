@@ -11,7 +11,7 @@ from typing import Any
 import click
 from pydantic import SecretStr, ValidationError
 
-from eval_client.cli.usage import UsageProblem, report_file_errors
+from eval_client.cli.usage import FILE, UsageProblem, report_file_errors
 from proctor.config.secrets import secret
 from proctor.config.wording import every_problem
 
@@ -68,7 +68,6 @@ def address_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def tls_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of `ServerTls`; each can also be set by a variable."""
-    path = click.Path(dir_okay=False, path_type=Path)
     texts = {
         "client-ca": "PEM file of authorities; only clients with a certificate signed by one of them are accepted.",
         "ca": "PEM file of authorities to trust besides the usual ones in requests to other servers.",
@@ -77,7 +76,7 @@ def tls_options(command: Callable[..., None]) -> Callable[..., None]:
     }
     for name, text in texts.items():
         variable = f"PROCTOR_TLS_{name.replace('-', '_').upper()}"
-        command = click.option(f"--tls-{name}", type=path, envvar=variable, show_envvar=True, help=text)(command)
+        command = click.option(f"--tls-{name}", type=FILE, envvar=variable, show_envvar=True, help=text)(command)
     return command
 
 

@@ -14,7 +14,7 @@ from eval_client.cli.servers.options import (
     http_url,
     tokens,
 )
-from eval_client.cli.usage import UsageProblem
+from eval_client.cli.usage import FILE, UsageProblem
 from proctor.config.secrets import secret
 from proctor.config.task import load_tasks
 from task_server.gateway.wires import WIRES
@@ -29,9 +29,7 @@ def _wire_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command()
 @_wire_options
-@click.option(
-    "--tasks", type=click.Path(dir_okay=False, path_type=Path), help="Task file or plan: play its tasks here."
-)
+@click.option("--tasks", type=FILE, help="Task file or plan: play its tasks here.")
 @click.option("--controller", default="", metavar="URL", callback=http_url, help="Controller or worker with the tasks.")
 @grace_option
 @address_options
