@@ -1,36 +1,25 @@
 """The runs of a folder or a database server, with what they can be chosen by."""
 
 import datetime
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import click
 import sqlalchemy as sa
 
-from eval_client.cli.manage.moments import Moment
 from eval_client.store.connection import StoreError, connect, runs, sqlite_url
 from eval_client.store.lock import is_worked_on
 from eval_client.store.records import PairTotals
 from eval_client.store.run_folders import run_folders
 from eval_client.store.store import Store
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 UNREADABLE = "unreadable"
-OPTIONS = (
-    click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only runs with this tag, or all these tags."),
-    click.option("--owner", metavar="NAME", help="Only runs that this person began."),
-    click.option("--since", type=Moment(), metavar="TIME", help="Only runs begun since: 2026-11-20, or 30d ago."),
-    click.option("--until", type=Moment(end=True), metavar="TIME", help="Only runs begun until then."),
+tags_option = click.option(
+    "--tag", "tags", multiple=True, metavar="TAG", help="Only runs with this tag, or all these tags."
 )
-
-
-def filter_options(command: Command) -> Command:
-    """Adds the options by which runs are chosen; `RunFilter` takes their values."""
-    for option in reversed(OPTIONS):
-        command = option(command)
-    return command
+owner_option = click.option("--owner", metavar="NAME", help="Only runs that this person began.")
 
 
 class RunLine(NamedTuple):

@@ -2,12 +2,14 @@
 
 import datetime
 import json
+from functools import partial
 from pathlib import Path
 
 import click
 
 from eval_client.cli.common import json_option, output_option, report_usage_errors, store_option
-from eval_client.cli.manage.listed import RunFilter, all_runs, filter_options, listed
+from eval_client.cli.manage.listed import RunFilter, all_runs, listed, owner_option, tags_option
+from eval_client.cli.manage.moments import moment
 from proctor.observability.redaction import redacted
 
 BEGIN = "begin with `proctor demo`, which needs no key, or with a plan of your own: `proctor run PLAN`"
@@ -16,7 +18,15 @@ BEGIN = "begin with `proctor demo`, which needs no key, or with a plan of your o
 @click.command()
 @output_option
 @store_option
-@filter_options
+@tags_option
+@owner_option
+@click.option(
+    "--since",
+    callback=partial(moment, end=False),
+    metavar="TIME",
+    help="Only runs begun since: 2026-11-20, or 30d ago.",
+)
+@click.option("--until", callback=partial(moment, end=True), metavar="TIME", help="Only runs begun until then.")
 @json_option
 def ls(
     output: Path,

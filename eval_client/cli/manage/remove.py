@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from eval_client.cli.common import output_option, report_usage_errors, store_option
-from eval_client.cli.manage.listed import RunFilter, RunLine, all_runs, listed
-from eval_client.cli.manage.moments import Age
+from eval_client.cli.manage.listed import RunFilter, RunLine, all_runs, listed, owner_option, tags_option
+from eval_client.cli.manage.moments import age
 from eval_client.cli.usage import UsageProblem
 from eval_client.store.connection import StoreError
 from eval_client.store.run_folders import find_run
@@ -35,9 +35,9 @@ def rm(runs: tuple[str, ...], output: Path, store: str | None, yes: bool) -> Non
 
 
 @click.command()
-@click.option("--older-than", type=Age(), required=True, metavar="AGE", help="Of which age on: 12h, 30d, 8w.")
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only runs with this tag, or all these tags.")
-@click.option("--owner", metavar="NAME", help="Only runs that this person began.")
+@click.option("--older-than", callback=age, required=True, metavar="AGE", help="Of which age on: 12h, 30d, 8w.")
+@tags_option
+@owner_option
 @output_option
 @store_option
 @click.option("--dry-run", is_flag=True, help="Print which runs would be removed, and remove none.")

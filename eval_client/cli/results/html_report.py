@@ -11,21 +11,12 @@ from eval_client.report.compare.values import Comparison, Comparisons
 from eval_client.store.store import Store
 
 
-class TrialIds(click.ParamType[tuple[int, ...]]):
-    """Trial ids with commas between them."""
-
-    name = "ids"
-
-    def convert(
-        self, value: str | tuple[int, ...], param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        """The ids. Fails where one is no whole number."""
-        if isinstance(value, tuple):
-            return value
-        texts = [text.strip() for text in value.split(",") if text.strip()]
-        if wrong := [text for text in texts if not (text.isascii() and text.isdigit())]:
-            self.fail(f"{wrong[0]!r} is no trial's id; write ids with commas, such as 3,17", param, ctx)
-        return tuple(dict.fromkeys(map(int, texts)))
+def trial_ids(_context: click.Context, _option: click.Parameter, given: str) -> tuple[int, ...]:
+    """The value of an option that takes trial ids with commas between them. Raises BadParameter."""
+    texts = [text.strip() for text in given.split(",") if text.strip()]
+    if wrong := [text for text in texts if not (text.isascii() and text.isdigit())]:
+        raise click.BadParameter(f"{wrong[0]!r} is no trial's id; write ids with commas, such as 3,17")
+    return tuple(dict.fromkeys(map(int, texts)))
 
 
 def write_html(stores: Sequence[Store], file: Path, *, title: str | None, samples: bool, trials: Sequence[int]) -> None:

@@ -8,7 +8,7 @@ import click
 
 from eval_client.cli.common import json_option, output_option, report_usage_errors, run_argument, store_option
 from eval_client.cli.manage.listed import run_state, trials_scored
-from eval_client.cli.results.html_report import TrialIds, write_html
+from eval_client.cli.results.html_report import trial_ids, write_html
 from eval_client.cli.usage import FILE, UsageProblem
 from eval_client.core.spend import OUT_OF
 from eval_client.monitor.shared import shared_lines_of
@@ -80,7 +80,7 @@ def status(run: str, output: Path, store: str | None, as_json: bool) -> None:
 @click.option("--html", type=FILE, metavar="FILE", help="Write one run's report to a file.")
 @click.option("--title", metavar="TEXT", help="Title of the HTML report.")
 @click.option("--samples", is_flag=True, help="Add each sample's id and scores to the HTML report.")
-@click.option("--trials", type=TrialIds(), default="", metavar="ID,...", help="Add whole trials to the HTML report.")
+@click.option("--trials", callback=trial_ids, default="", metavar="ID,...", help="Add whole trials to the HTML report.")
 def report(
     runs: tuple[str, ...],
     output: Path,
