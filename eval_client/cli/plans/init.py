@@ -5,10 +5,9 @@ from pathlib import Path
 import click
 
 from eval_client.cli.common import report_usage_errors
-from eval_client.cli.plans.made import made_plan, plan_text
+from eval_client.cli.plans.made import made_plan, plan_text, url_in_effect
 from eval_client.cli.usage import FILE, UsageProblem
 from proctor import registry
-from proctor.llm.config import ChatConfig
 
 SUGGESTED = "db,kg,alfworld"
 
@@ -30,7 +29,7 @@ def init(path: Path, models: tuple[str, ...], environments: tuple[str, ...], bas
     try:
         models = models or (click.prompt("Model, as its endpoint calls it", default="gpt-4.1-mini"),)
         if asks and base_url is None:
-            base_url = click.prompt("Its endpoint, up to and including /v1", default=_default_url())
+            base_url = click.prompt("Its endpoint, up to and including /v1", default=url_in_effect(None))
         environments = environments or _asked_environments()
     except click.Abort as error:
         raise UsageProblem(
@@ -52,10 +51,3 @@ def _asked_environments() -> tuple[str, ...]:
     known = ", ".join(registry.names())
     given: str = click.prompt(f"Environments, with commas between them ({known})", default=SUGGESTED)
     return tuple(name.strip() for name in given.split(",") if name.strip())
-
-
-def _default_url() -> str:
-    try:
-        return ChatConfig(model="any").endpoint()
-    except ValueError as error:
-        raise UsageProblem(str(error)) from error

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from eval_client.cli.usage import UsageProblem
 from eval_client.plan.load import check_data
@@ -14,14 +13,6 @@ from proctor.environment import POLICY_KINDS, EnvironmentFault
 from proctor.llm.config import ChatConfig
 
 NO_DOCKER = "a model's commands need the full isolation"
-
-
-class MadeTask(NamedTuple):
-    """An environment of a plan to be made: the engine to play it by, and why it is not the default one."""
-
-    environment: str
-    engine: str | None = None
-    why: str | None = None
 
 
 def plan_text(
@@ -37,7 +28,7 @@ def plan_text(
     Raises UsageProblem where an environment is unknown, or can't be played by these agents on this machine.
     """
     served = [model for model in models if model not in POLICY_KINDS]
-    tasks = [_task(name, served) for name in dict.fromkeys(environments)]
+    tasks = [line for name in dict.fromkeys(environments) for line in _task_lines(name, served)]
     names = _agent_names(models)
     lines = [
         f"# Made by `{made_by}`. All fields: docs/reference/plan-fields.md, and `proctor plan schema` for your editor.",
@@ -45,7 +36,7 @@ def plan_text(
         f"epochs: {epochs}  # how often each agent plays each sample",
     ]
     if served:
-        url = _quoted(_url_in_effect(base_url))
+        url = _quoted(url_in_effect(base_url))
         lines += [
             "endpoints:",
             "  - name: models",
@@ -58,9 +49,8 @@ def plan_text(
     if not set(models) & set(POLICY_KINDS):
         lines.append("  # - {name: naive, builtin: naive}  # a weak heuristic that a real model must beat")
     lines.append("tasks:  # with the samples that Proctor ships; `data: PATH` takes the published files")
-    for task in tasks:
-        lines += _task_lines(task)
     lines += [
+        *tasks,
         "limits:",
         "  attempts: 3  # after so many attempts that got no further, a trial is left without a score",
         "  # trial: {turns: 20}  # more turns end a trial",
@@ -76,7 +66,8 @@ def made_plan(text: str, overrides: Sequence[str] = ()) -> Plan:
     return plan
 
 
-def _url_in_effect(base_url: str | None) -> str:
+def url_in_effect(base_url: str | None) -> str:
+    """The endpoint of the models; without a URL that of OPENAI_BASE_URL, else OpenAI's. Raises UsageProblem."""
     try:
         return ChatConfig(base_url=base_url, model="any").endpoint()
     except ValueError as error:
@@ -104,31 +95,26 @@ def _agent(name: str, model: str) -> str:
     return f"  - {{name: {_quoted(name)}, endpoint: models, model: {_quoted(model)}}}"
 
 
-def _task(name: str, models: Sequence[str]) -> MadeTask:
+def _task_lines(name: str, models: Sequence[str]) -> list[str]:
     """The task of an environment, with an engine that this machine has. Raises UsageProblem."""
+    lines = [f"  - name: {_quoted(name)}", f"    environment: {_quoted(name)}"]
     try:
         cls = registry.load(name)
         engine = cls.detect_parameters().get("engine")
         fields = cls.model_fields
         default = fields["engine"].default if "engine" in fields else None
         if engine is None or engine == default:
-            return MadeTask(name)
-        why = cls.model_validate({"engine": engine})
+            return lines
+        other = cls.model_validate({"engine": engine})
     except (ImportError, EnvironmentFault, registry.UnknownEnvironment) as error:
         raise UsageProblem(f"-e {name}: {error}") from error
-    if why.trusted_agents_only() and models:
+    if other.trusted_agents_only() and models:
         raise UsageProblem(
             f"-e {name}: this machine lacks {default}, and {NO_DOCKER}: set {default} up (`proctor doctor` says how), "
             f"or leave -e {name} out"
         )
-    return MadeTask(name, str(engine), f"this machine lacks {default}; {why.not_comparable_because() or 'a stand-in'}")
-
-
-def _task_lines(task: MadeTask) -> list[str]:
-    lines = [f"  - name: {_quoted(task.environment)}", f"    environment: {_quoted(task.environment)}"]
-    if task.engine is not None:
-        lines.append(f"    parameters: {{engine: {_quoted(task.engine)}}}  # {task.why}")
-    return lines
+    reason = f"this machine lacks {default}; {other.not_comparable_because() or 'a stand-in'}"
+    return [*lines, f"    parameters: {{engine: {_quoted(str(engine))}}}  # {reason}"]
 
 
 def _quoted(text: str) -> str:
