@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 from rich.console import Console
 
-from eval_client.cli.person.shown import print_messages, print_observation
+from eval_client.cli.person.shown import print_messages, print_note, print_observation
 from eval_client.mcp.episode import CalledEpisode
 from eval_client.mcp.server import mcp_server
 from proctor.types import Action, Observation
@@ -30,14 +30,12 @@ class ShownEpisode(CalledEpisode):
         self._turn += 1
         print_observation(observation, self._turn, self._console)
         if self._turn == 1 and sum(len(message.content) for message in observation.messages) > READ_CHARS:
-            self._say(f"these are the server's instructions; Claude Code reads only {READ_CHARS:,} characters of them:")
-            self._say("put the messages above into your prompt")
+            reads = f"Claude Code reads only {READ_CHARS:,} characters of them:"
+            print_note(f"these are the server's instructions; {reads}", self._console)
+            print_note("put the messages above into your prompt", self._console)
         action = await super().act(observation)
         print_messages([action.message()], self._console)
         return action
-
-    def _say(self, text: str) -> None:
-        self._console.print(f"── {text}", style="dim", markup=False, soft_wrap=True)
 
 
 @contextlib.asynccontextmanager

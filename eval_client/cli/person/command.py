@@ -145,18 +145,14 @@ def _cancel_on_signals(typed: TerminalPlayer | None) -> None:
 
 
 def _here(name: str, data: Path | None, parameters: tuple[str, ...]) -> TaskInProcess:
-    """The environment in this process. Raises UsageProblem."""
-    task = _task(name, data, parameters)
-    with report_file_errors():
-        return TaskInProcess(task, task.opened())
+    """The environment in this process; on its own samples with the fields that suit this machine.
 
-
-def _task(name: str, data: Path | None, parameters: tuple[str, ...]) -> TaskDefinition:
-    """The environment's definition; on its own samples with the fields that suit this machine. Raises UsageProblem."""
+    Raises UsageProblem.
+    """
     try:
         detected = registry.load(name).detect_parameters() if data is None else {}
     except (registry.UnknownEnvironment, ImportError, EnvironmentFault) as error:
         raise UsageProblem(str(error)) from error
     with report_file_errors():
-        task = TaskDefinition(name=name, environment=name, data=data, parameters=detected)
-        return task.with_parameters(parameters)
+        task = TaskDefinition(name=name, environment=name, data=data, parameters=detected).with_parameters(parameters)
+        return TaskInProcess(task, task.opened())

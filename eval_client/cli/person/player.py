@@ -13,15 +13,14 @@ from pydantic import JsonValue
 from rich.console import Console
 
 from eval_client.cli.person.lines import TypedLines
-from eval_client.cli.person.shown import print_messages, print_observation, transcript_text
+from eval_client.cli.person.shown import print_messages, print_note, print_observation, transcript_text
 from eval_client.cli.person.typed import (
     IN_WORDS,
     UnreadableInput,
-    argument_names,
+    argument_schemas,
     made_call,
     parse_answer,
     parse_argument,
-    schema_of,
 )
 from proctor.environment import Agent, AgentUnavailable
 from proctor.session.transcript import Transcript
@@ -60,7 +59,7 @@ class TerminalPlayer(Agent):
                     return parse_answer(await self._edited(observation, history), observation.tools, self._turn)
                 return await self._typed(observation)
             except UnreadableInput as error:
-                self._say(str(error))
+                print_note(str(error), self._console)
                 edit = False
             except _Command as command:
                 edit = command.name == EDIT
@@ -69,7 +68,7 @@ class TerminalPlayer(Agent):
 
     async def _typed(self, observation: Observation) -> Action:
         """The action of the lines up to the end mark."""
-        self._say(self._how_to_answer(observation.tools))
+        print_note(self._how_to_answer(observation.tools), self._console)
         lines: list[str] = []
         while (line := await self._lines.next()) is not None:
             if self._terminal and not lines and line in (EDIT, HISTORY):
@@ -89,8 +88,8 @@ class TerminalPlayer(Agent):
     async def _arguments(self, tool: Tool) -> str:
         """The arguments of a function that was named alone, each asked for; an empty line leaves one out."""
         given: dict[str, JsonValue] = {}
-        for name in argument_names(tool):
-            self._console.print(f"  {name} ({schema_of(tool, name).get('type', 'string')}): ", end="", markup=False)
+        for name, schema in argument_schemas(tool).items():
+            self._console.print(f"  {name} ({schema.get('type', 'string')}): ", end="", markup=False)
             line = await self._lines.next()
             if line is None:
                 raise AgentUnavailable("the input ended before the session did")
@@ -124,9 +123,6 @@ class TerminalPlayer(Agent):
         if ended.returncode or not text:
             raise UnreadableInput(f"{program} ended without an answer")
         return text
-
-    def _say(self, text: str) -> None:
-        self._console.print(f"── {text}", style="dim", markup=False, highlight=False, soft_wrap=True)
 
 
 class _Command(Exception):

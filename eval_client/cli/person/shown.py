@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
+from eval_client.cli.person.typed import argument_schemas
 from proctor.observability.redaction import visible
 from proctor.types import Finish, Message, Observation, Tool
 
@@ -31,6 +32,11 @@ def print_messages(messages: Sequence[Message], console: Console) -> None:
         _print(console, f"[{message.role}]", f"{STYLES[message.role]} bold")
         for line in _body(message):
             _print(console, line, "")
+
+
+def print_note(text: str, console: Console) -> None:
+    """Print what Proctor says beside the session."""
+    _print(console, f"── {text}", "dim")
 
 
 def print_end(finish: Finish, console: Console) -> None:
@@ -71,12 +77,10 @@ def _functions(tools: Sequence[Tool], *, whole: bool) -> Iterator[str]:
 
 
 def _arguments(tool: Tool) -> Iterator[str]:
-    properties = tool.parameters.get("properties")
-    for name, schema in properties.items() if isinstance(properties, dict) else ():
-        facts = schema if isinstance(schema, dict) else {}
-        enum = facts.get("enum")
-        kind = " | ".join(map(str, enum)) if isinstance(enum, list) else str(facts.get("type", "any"))
-        told = facts.get("description")
+    for name, schema in argument_schemas(tool).items():
+        enum = schema.get("enum")
+        kind = " | ".join(map(str, enum)) if isinstance(enum, list) else str(schema.get("type", "any"))
+        told = schema.get("description")
         yield visible(f"    {name} ({kind})" + (f": {told}" if told else ""))
 
 

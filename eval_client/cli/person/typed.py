@@ -41,28 +41,16 @@ def made_call(tool: Tool, arguments: str, turn: int, place: int = 0) -> ToolCall
     return ToolCall(id=f"typed-{turn}-{place}", name=tool.name, arguments=arguments)
 
 
-def argument_names(tool: Tool) -> list[str]:
-    """The names of a function's arguments, in the order declared."""
+def argument_schemas(tool: Tool) -> dict[str, dict[str, JsonValue]]:
+    """argument -> its JSON Schema, in the order declared; {} for one that has none."""
     properties = tool.parameters.get("properties")
-    return list(properties) if isinstance(properties, dict) else []
-
-
-def required_names(tool: Tool) -> list[str]:
-    """The names of the arguments that a function can't be called without."""
-    required = tool.parameters.get("required")
-    return [str(name) for name in required] if isinstance(required, list) else []
-
-
-def schema_of(tool: Tool, name: str) -> dict[str, JsonValue]:
-    """The JSON Schema of one argument; {} where there is none."""
-    properties = tool.parameters.get("properties")
-    schema = properties.get(name) if isinstance(properties, dict) else None
-    return schema if isinstance(schema, dict) else {}
+    declared = properties if isinstance(properties, dict) else {}
+    return {name: schema if isinstance(schema, dict) else {} for name, schema in declared.items()}
 
 
 def parse_argument(tool: Tool, name: str, text: str) -> JsonValue:
     """An argument that was typed alone: text stays as it is; anything else is JSON. Raises UnreadableInput."""
-    kind = schema_of(tool, name).get("type", "string")
+    kind = argument_schemas(tool).get(name, {}).get("type", "string")
     if kind == "string":
         return text
     try:
@@ -94,10 +82,10 @@ def _arguments(tool: Tool, text: str) -> tuple[str, str]:
         except ValueError as error:
             raise UnreadableInput(f"{tool.name}: its arguments are no JSON object: {error}") from None
         return text[:end], text[end:].lstrip()
-    names = argument_names(tool)
+    names = list(argument_schemas(tool))
     if not names:
         return "{}", text
-    if not text and not required_names(tool):
+    if not text and not tool.parameters.get("required"):
         return "{}", ""
     if len(names) == 1 and text:
         return json.dumps({names[0]: parse_argument(tool, names[0], text)}, ensure_ascii=False), ""
