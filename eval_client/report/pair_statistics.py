@@ -8,8 +8,9 @@ from typing import NamedTuple
 from eval_client.core.statistics.missing import mean_bounds
 from eval_client.core.statistics.paired import difference
 from eval_client.core.statistics.samples import Interval, Scores
-from eval_client.core.statistics.several import holm, letters
+from eval_client.core.statistics.several import holm
 from eval_client.core.statistics.single import mean_interval
+from eval_client.report.compare.compare import letters_by_task
 from eval_client.report.compare.measure import Settings, cluster_of, planned_pairs
 from eval_client.report.compare.scores import PairScores, planned_scores
 from eval_client.report.compare.sides import MOST_AGENTS, agents_of
@@ -95,12 +96,9 @@ def _letters(agents: Sequence[str], scores: Mapping[Pair, PairScores]) -> dict[s
             if matched := [pair for pair in both if pair.matched]:
                 p = difference(matched, settings.alpha, random.Random(settings.seed)).p
                 tests.append((task, frozenset((a, b)), p))
-    tested: dict[str, set[str]] = {}
-    apart: dict[str, set[frozenset[str]]] = {}
-    for (task, pair, _), adjusted in zip(tests, holm([p for _, _, p in tests]), strict=True):
-        tested.setdefault(task, set()).update(pair)
-        apart.setdefault(task, set()).update([pair] if adjusted < settings.alpha else [])
-    return {task: letters([agent for agent in agents if agent in tested[task]], apart[task]) for task in tested}
+    adjusted = holm([p for _, _, p in tests])
+    corrected = [(task, pair, p) for (task, pair, _), p in zip(tests, adjusted, strict=True)]
+    return letters_by_task(agents, corrected, settings.alpha)
 
 
 def _statistics(scores: PairScores, found: str | None) -> PairStatistics:

@@ -1,6 +1,7 @@
 """Compares two agents of one run, or of two runs, task by task."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 
 from eval_client.core.statistics.several import holm, letters
 from eval_client.report.compare.alike import check_alike
@@ -73,13 +74,19 @@ def _common_tasks(a: Side, b: Side, wanted: Sequence[str]) -> list[tuple[TaskSid
     return [(a.on(task), b.on(task)) for task in common if not wanted or task in wanted]
 
 
+def letters_by_task(
+    agents: Sequence[str], tests: Iterable[tuple[str, frozenset[str], float]], alpha: float
+) -> dict[str, dict[str, str]]:
+    """task -> agent -> letters, of the agents that are tested on it; a test is of a task and a pair, with its p."""
+    tested, apart = defaultdict[str, set[str]](set), defaultdict[str, set[frozenset[str]]](set)
+    for task, pair, p in tests:
+        tested[task] |= pair
+        if p < alpha:
+            apart[task].add(pair)
+    return {task: letters([agent for agent in agents if agent in tested[task]], apart[task]) for task in tested}
+
+
 def _letters(found: Sequence[Comparison], alpha: float) -> dict[str, dict[str, str]]:
     agents = list(dict.fromkeys(agent for each in found for agent in (each.a.agent, each.b.agent)))
-    apart: dict[str, set[frozenset[str]]] = {}
-    playing: dict[str, set[str]] = {}
-    for each in found:
-        for row in each.tasks:
-            pair = frozenset((each.a.agent, each.b.agent))
-            playing.setdefault(row.task, set()).update(pair)
-            apart.setdefault(row.task, set()).update({pair} if row.p_holm < alpha else ())
-    return {task: letters([agent for agent in agents if agent in playing[task]], apart[task]) for task in playing}
+    tests = [(row.task, frozenset((each.a.agent, each.b.agent)), row.p_holm) for each in found for row in each.tasks]
+    return letters_by_task(agents, tests, alpha)
