@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from itertools import combinations
+from typing import Literal
 
 from pydantic import JsonValue
 
@@ -57,16 +58,26 @@ def task_shapes(run: str, manifest: Manifest) -> tuple[TaskShape, ...]:
     )
 
 
-def unlike_tasks(facts: Iterable[TaskShape]) -> tuple[str, ...]:
-    """The differences between facts of one task, a line for each field; empty where they are alike."""
-    first, *others = facts
-    return tuple(
-        f"{first.task} of {first.run}, {other.task} of {other.run}: {name}: "
-        f"{_shown(getattr(first, name))} and {_shown(getattr(other, name))}"
-        for other in others
-        for name in SHAPING
-        if getattr(first, name) != getattr(other, name)
-    )
+def unlike_tasks(facts: Iterable[TaskShape], same: Literal["task", "environment"]) -> list[str]:
+    """The differences between facts with an equal `same`, a line for each field; empty where they are alike."""
+    lines, known = [], dict[str, TaskShape]()
+    for fact in facts:
+        first = known.setdefault(getattr(fact, same), fact)
+        lines += [
+            f"{first.task} of {first.run}, {fact.task} of {fact.run}: {name}: "
+            f"{_shown(getattr(first, name))} and {_shown(getattr(fact, name))}"
+            for name in SHAPING
+            if getattr(first, name) != getattr(fact, name)
+        ]
+    return lines
+
+
+def shaping_parameters(manifest: Manifest, task: str) -> dict[str, JsonValue] | None:
+    """The parameters that shaped a task's trials; None where a controller defines the task."""
+    tasks = manifest.identity.get("tasks")
+    shape = tasks.get(task) if isinstance(tasks, dict) else None
+    parameters = shape.get("parameters") if isinstance(shape, dict) else None
+    return parameters if isinstance(parameters, dict) else None
 
 
 def unlike_agents(plans: Mapping[str, Plan]) -> tuple[str, ...]:

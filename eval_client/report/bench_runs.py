@@ -1,6 +1,6 @@
 """What the papers' tables take from the stores of runs."""
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.plan import Plan
@@ -25,8 +25,7 @@ def played_tasks(stores: Sequence[Store], named: Sequence[str]) -> list[PlayedTa
     facts = [fact for run, manifest in manifests.items() for fact in task_shapes(run, manifest)]
     chosen = _chosen([fact for fact in facts if fact.environment in ENVIRONMENTS], named)
     plans = {run: Plan.model_validate(manifest.plan) for run, manifest in manifests.items()}
-    unlike = [line for of_one in _by_environment(chosen).values() for line in unlike_tasks(of_one)]
-    if unlike := [*unlike_agents(plans), *unlike]:
+    if unlike := [*unlike_agents(plans), *unlike_tasks(chosen, "environment")]:
         raise StoreError("these runs can't stand in one table:\n" + "\n".join(f"  {line}" for line in unlike))
     wanted = {(fact.run, fact.task) for fact in chosen}
     return [each for made in reports for each in _played(made, manifests[made.run], plans[made.run], wanted)]
@@ -83,13 +82,6 @@ def _chosen(facts: Sequence[TaskShape], named: Sequence[str]) -> list[TaskShape]
                 f"run {fact.run} has two tasks of {fact.environment}: {other} and {fact.task}; choose one with --task"
             )
     return chosen
-
-
-def _by_environment(facts: Sequence[TaskShape]) -> Mapping[str, list[TaskShape]]:
-    groups: dict[str, list[TaskShape]] = {}
-    for fact in facts:
-        groups.setdefault(fact.environment, []).append(fact)
-    return groups
 
 
 def _played(made: RunReport, manifest: Manifest, plan: Plan, wanted: set[tuple[str, str]]) -> Iterator[PlayedTask]:

@@ -151,8 +151,7 @@ def _found(runs: tuple[str, ...], store: str | None, output: Path) -> list[Store
 def _check_alike(stores: list[Store]) -> None:
     """Raises StoreError where runs share a task whose trials were not shaped alike."""
     facts = [fact for each in stores for fact in task_shapes(each.run, each.manifest())]
-    by_task = {fact.task: [other for other in facts if other.task == fact.task] for fact in facts}
-    if unlike := [line for of_task in by_task.values() for line in unlike_tasks(of_task)]:
+    if unlike := unlike_tasks(facts, "task"):
         raise StoreError("these runs can't stand in one report:\n" + "\n".join(f"  {line}" for line in unlike))
 
 

@@ -3,9 +3,8 @@
 from collections.abc import Collection
 from typing import Literal, NamedTuple, get_args
 
-from pydantic import JsonValue
-
 from eval_client.plan.plan import differences
+from eval_client.report.alike import shaping_parameters
 from eval_client.report.compare.sides import TaskSide
 from eval_client.report.reference import NotComparable
 
@@ -71,14 +70,8 @@ def _check_ids(a: TaskSide, b: TaskSide) -> None:
 
 def _parameters(a: TaskSide, b: TaskSide) -> list[str]:
     """The parameters that differ; none where a controller defines the task, since the manifest has none then."""
-    one, other = _shape(a), _shape(b)
+    one, other = shaping_parameters(a.manifest, a.task), shaping_parameters(b.manifest, b.task)
     return [] if one is None or other is None else differences(one, other, f"tasks.{a.task}.parameters")
-
-
-def _shape(side: TaskSide) -> JsonValue:
-    tasks = side.manifest.identity.get("tasks")
-    shape = tasks.get(side.task) if isinstance(tasks, dict) else None
-    return shape.get("parameters") if isinstance(shape, dict) else None
 
 
 def _minor(version: str) -> list[str]:

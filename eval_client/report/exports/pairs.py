@@ -4,6 +4,7 @@ from pydantic import JsonValue
 
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.plan import Plan
+from eval_client.report.alike import shaping_parameters
 from eval_client.report.report import PairReport, report
 from eval_client.store.store import Store
 from proctor.digest import digest_of
@@ -50,10 +51,11 @@ def exported_pairs(store: Store) -> list[ExportedPair]:
     manifest, created_at = store.manifest(), store.created_at()
     plan, tasks = Plan.model_validate(manifest.plan), manifest.digests()
     digest = digest_of({"identity": manifest.identity, "tasks": tasks})
-    shapes, agents = manifest.identity.get("tasks"), {agent.name: agent for agent in plan.agents}
+    agents = {agent.name: agent for agent in plan.agents}
     found = []
     for pair in report(store).pairs:
         agent = agents.get(pair.agent) or AgentEntry(name=pair.agent)
+        profile = (shaping_parameters(manifest, pair.task) or {}).get("profile")
         found.append(
             ExportedPair(
                 run=store.run,
@@ -65,15 +67,8 @@ def exported_pairs(store: Store) -> list[ExportedPair]:
                 sampling=agent.sampling,
                 turn_limit=plan.limits.trial.turns,
                 task_digest=tasks[pair.task],
-                profile=_profile(shapes, pair.task),
+                profile=None if profile is None else str(profile),
                 result=pair,
             )
         )
     return found
-
-
-def _profile(shapes: JsonValue, task: str) -> str | None:
-    shape = shapes.get(task) if isinstance(shapes, dict) else None
-    parameters = shape.get("parameters") if isinstance(shape, dict) else None
-    profile = parameters.get("profile") if isinstance(parameters, dict) else None
-    return None if profile is None else str(profile)

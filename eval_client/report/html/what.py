@@ -6,6 +6,7 @@ from pydantic import JsonValue
 
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.plan import Plan
+from eval_client.report.alike import shaping_parameters
 from eval_client.report.html.scrub import model_name, publishable
 from eval_client.store.records import Manifest
 from proctor.tables.table import Entry, ResultTable, TableColumn, TableRow
@@ -74,7 +75,6 @@ def agents_table(plan: Plan) -> ResultTable:
 
 def tasks_table(manifest: Manifest) -> ResultTable:
     """The tasks, by what shapes their trials; the digest is over data, prompts and parameters."""
-    shapes = manifest.identity.get("tasks")
     titles = ("task", "environment", "protocol", "parameters")
     columns = (
         *(TableColumn(title, left=True) for title in titles),
@@ -83,8 +83,7 @@ def tasks_table(manifest: Manifest) -> ResultTable:
     )
     rows = []
     for name, task in manifest.tasks.items():
-        shape = shapes.get(name) if isinstance(shapes, dict) else None
-        parameters = shape.get("parameters") if isinstance(shape, dict) else None
+        parameters = shaping_parameters(manifest, name) or {}
         cells: tuple[Entry, ...] = (name, task.environment, task.protocol, _parameters(parameters), task.samples)
         rows.append(TableRow((*cells, publishable(task.digest)[:16])))
     return ResultTable(
@@ -108,9 +107,8 @@ def _sampling(sampling: Mapping[str, JsonValue]) -> str:
     return ", ".join([*told, *others]) or "the endpoint's defaults"
 
 
-def _parameters(parameters: JsonValue) -> str:
-    held = parameters if isinstance(parameters, dict) else {}
-    return ", ".join(f"{name} {_scalar(held[name])}" for name in PARAMETERS if name in held)
+def _parameters(given: Mapping[str, JsonValue]) -> str:
+    return ", ".join(f"{name} {_scalar(given[name])}" for name in PARAMETERS if name in given)
 
 
 def _scalar(value: JsonValue) -> str:
