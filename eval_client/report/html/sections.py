@@ -1,5 +1,6 @@
 """The sections of a run's report."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -7,13 +8,14 @@ from eval_client.plan.plan import Plan
 from eval_client.report.html import figures
 from eval_client.report.html.blocks import Block, HeadingBlock, PlotBlock, Section, TableBlock, TextBlock
 from eval_client.report.html.compared import Compared, comparison_table
-from eval_client.report.html.facts import Pair, TrialFacts, mean_score, sample_scores, score_bounds
+from eval_client.report.html.facts import Pair, mean_score, sample_scores, score_bounds
+from eval_client.report.html.figures import Facts
 from eval_client.report.html.methods import METHODS
 from eval_client.report.html.papers import papers_sections
 from eval_client.report.html.scrub import model_name, publishable
 from eval_client.report.html.what import agents_table, tasks_table
 from eval_client.report.report import PairReport, RunReport
-from eval_client.report.tables.run_report import report_tables
+from eval_client.report.tables.run_report import shared_tables, task_tables
 from eval_client.store.records import Manifest
 from eval_client.store.store import Store
 from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow
@@ -29,7 +31,6 @@ LETTERS = "Agents of a task with a common letter under 'alike' can't be told apa
 MOST_PLOTTED = 40
 """Of larger runs the plots of single tasks are left out."""
 TASKS_LEFT_OUT = "With {count} pairs of agent and task, the plots of single tasks are left out."
-Facts = Mapping[Pair, Sequence[TrialFacts]]
 
 
 class RunContents(NamedTuple):
@@ -56,13 +57,10 @@ def publishable_report(made: RunReport, facts: Facts) -> RunReport:
     """The report without what may quote addresses, paths or samples: a fault is named by its kind alone."""
     pairs = []
     for pair in made.pairs:
-        kinds: dict[str, int] = {}
-        for trial in facts[pair.agent, pair.task]:
-            if trial.reason is not None and trial.score is None:
-                kind = trial.reason.replace("_", " ")
-                kinds[kind] = kinds.get(kind, 0) + 1
+        unscored = (trial.reason for trial in facts[pair.agent, pair.task] if trial.score is None)
+        kinds = Counter(reason.replace("_", " ") for reason in unscored if reason is not None)
         changed = {
-            "faults": kinds,
+            "faults": dict(kinds),
             "notes": tuple(map(publishable, pair.notes)),
             "comparable": None if pair.comparable is None else publishable(pair.comparable),
             "helpers": tuple(each.model_copy(update={"model": model_name(each.model)}) for each in pair.helpers),
@@ -73,12 +71,9 @@ def publishable_report(made: RunReport, facts: Facts) -> RunReport:
 
 def sections(contents: RunContents, *, samples: bool) -> list[Section]:
     """All sections but those of trials."""
-    pairs = contents.made.pairs
-    tables = report_tables([contents.made], full=not contents.large)
-    closing = 3 if any(pair.helpers for pair in pairs) else 2
-    boards, (validity, *costs) = tables[:-closing], tables[-closing:]
+    validity, *costs = shared_tables([contents.made])
     found = [
-        Section("scores", "Scores", _scores(contents, boards)),
+        Section("scores", "Scores", _scores(contents)),
         Section("comparisons", "Comparisons", _comparisons(contents.compared)),
         *([] if contents.large else [Section("reasons", "How trials ended", _reasons(contents, validity))]),
         *papers_sections(contents.store, contents.made, large=contents.large),
@@ -90,18 +85,17 @@ def sections(contents: RunContents, *, samples: bool) -> list[Section]:
     return [*found, Section("samples", "Scores by sample", _samples(contents))] if samples else found
 
 
-def _scores(contents: RunContents, boards: Sequence[ResultTable]) -> tuple[Block, ...]:
+def _scores(contents: RunContents) -> tuple[Block, ...]:
     pairs = contents.made.pairs
     if contents.large:
         return _large_scores(contents)
     blocks: list[Block] = [PlotBlock(figures.matrix(pairs, contents.means()))]
     letters = contents.compared.found.letters if contents.compared.found is not None else {}
     blocks += [TextBlock((LETTERS,))] if letters else []
-    tasks = iter(dict.fromkeys(pair.task for pair in pairs))
-    for board, metrics in _with_metrics(boards):
-        task = next(tasks)
+    for task, board, metrics in task_tables([contents.made]):
         of_task = [pair for pair in pairs if pair.task == task]
-        blocks.append(TableBlock(_board(board, of_task, contents.facts, letters.get(task, {})), metrics))
+        shown = _board(board, of_task, contents.facts, letters.get(task, {}))
+        blocks.append(TableBlock(shown, metrics and metrics._replace(title="Other metrics")))
     return tuple(blocks)
 
 
@@ -118,16 +112,6 @@ def _large_scores(contents: RunContents) -> tuple[Block, ...]:
     )
     left_out = LEFT_OUT.format(count=len(pairs))
     return TextBlock((left_out,)), PlotBlock(figures.matrix(pairs, contents.means())), TextBlock(tuple(reasons))
-
-
-def _with_metrics(boards: Sequence[ResultTable]) -> list[tuple[ResultTable, ResultTable | None]]:
-    """Each leaderboard with the table without a title that follows it: the environment's other metrics."""
-    after = [*boards[1:], None]
-    return [
-        (board, other._replace(title="Other metrics") if other is not None and not other.title else None)
-        for board, other in zip(boards, after, strict=True)
-        if board.title
-    ]
 
 
 def _board(board: ResultTable, pairs: Sequence[PairReport], facts: Facts, letters: Mapping[str, str]) -> ResultTable:

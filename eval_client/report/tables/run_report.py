@@ -24,21 +24,39 @@ class _Line(NamedTuple):
     pair: PairReport
 
 
+class TaskTables(NamedTuple):
+    """The tables of one task."""
+
+    task: str
+    board: ResultTable
+    metrics: ResultTable | None
+    """The environment's metrics; None where it has none."""
+
+
 def report_tables(reports: Sequence[RunReport], *, full: bool) -> list[ResultTable]:
     """For each task the leaderboard and, in full, the environment's metrics; then validity with faults, and costs."""
-    lines = [_Line(report.run, pair) for report in reports for pair in report.pairs]
+    of_tasks = [(each.board, each.metrics if full else None) for each in task_tables(reports)]
+    return [*(table for both in of_tasks for table in both if table is not None), *shared_tables(reports)]
+
+
+def task_tables(reports: Sequence[RunReport]) -> list[TaskTables]:
+    """The tables of each task."""
+    lines = _lines(reports)
     tables = []
     for task in dict.fromkeys(line.pair.task for line in lines):
         of_task = [line for line in lines if line.pair.task == task]
         of_task.sort(key=lambda line: (line.pair.value is None, -(line.pair.value or 0.0)))
-        tables.append(_leaderboard(of_task))
-        if full and any(line.pair.metrics for line in of_task):
-            tables.append(_metrics(of_task))
-    left_out = [f"{report.run}: {line}" for report in reports for line in report.left_out]
-    tables += [_validity(lines, left_out), _costs(reports, lines)]
-    if any(line.pair.helpers for line in lines):
-        tables.append(_helper_costs(lines))
+        metrics = _metrics(of_task) if any(line.pair.metrics for line in of_task) else None
+        tables.append(TaskTables(task, _leaderboard(of_task), metrics))
     return tables
+
+
+def shared_tables(reports: Sequence[RunReport]) -> list[ResultTable]:
+    """Validity with faults, and costs, of all tasks together."""
+    lines = _lines(reports)
+    left_out = [f"{report.run}: {line}" for report in reports for line in report.left_out]
+    tables = [_validity(lines, left_out), _costs(reports, lines)]
+    return [*tables, _helper_costs(lines)] if any(line.pair.helpers for line in lines) else tables
 
 
 def pairs_table(reports: Sequence[RunReport]) -> ResultTable:
@@ -69,6 +87,10 @@ def _pair_cells(run: str, pair: PairReport) -> tuple[Entry, ...]:
         pair.protocol,
         pair.comparable,
     )
+
+
+def _lines(reports: Sequence[RunReport]) -> list[_Line]:
+    return [_Line(report.run, pair) for report in reports for pair in report.pairs]
 
 
 def _leaderboard(lines: Sequence[_Line]) -> ResultTable:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from eval_client.report.pair_statistics import Letters, run_letters
 from eval_client.report.report import PairReport, RunReport
-from eval_client.report.tables.run_report import report_tables
+from eval_client.report.tables.run_report import shared_tables, task_tables
 from eval_client.store.store import Store
 from eval_client.view.pages.live import live_panel
 from eval_client.view.trials.rows import TrialRow, last_ended
@@ -130,9 +130,8 @@ def _figures(viewer: Viewer, store: Store, report: RunReport) -> OverviewFigures
 
 
 def _tables(report: RunReport, *, folded: bool) -> PageTables:
-    brief, full = report_tables([report], full=False), report_tables([report], full=True)
-    shared = len(brief) - len({pair.task for pair in report.pairs})
-    return PageTables(tuple(full[len(full) - shared :]), tuple(full[: len(full) - shared]), folded)
+    of_tasks = [table for each in task_tables([report]) for table in (each.board, each.metrics) if table is not None]
+    return PageTables(tuple(shared_tables([report])), tuple(of_tasks), folded)
 
 
 def totals(report: RunReport) -> Totals:
