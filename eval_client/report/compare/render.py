@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from eval_client.report.compare.texts import interval_text, p_text, plain, signed
+from eval_client.report.compare.texts import interval_text, level_text, p_text, plain, signed
 from eval_client.report.compare.values import ComparedAgent, Comparison, Comparisons, TaskComparison
 
 WIDE = 100
@@ -31,7 +31,7 @@ def report_console() -> Console:
 def show_comparison(found: Comparison, console: Console) -> None:
     """Print one comparison: what is not alike, the table, then each task's notes, and the gates that fail."""
     _print_unlike([found], console)
-    table = _table(_title(found.a, found.b), ("task",), found)
+    table = _table(_title(found.a, found.b), ("task",))
     for name in ("n", "A", "B", *_columns(found, console)):
         table.add_column(name, justify="right", no_wrap=True)
     for row in found.tasks:
@@ -50,7 +50,7 @@ def show_comparisons(found: Comparisons, console: Console) -> None:
     first = found.comparisons[0]
     for task in dict.fromkeys(row.task for each in found.comparisons for row in each.tasks):
         rows = [(each, row) for each in found.comparisons for row in each.tasks if row.task == task]
-        table = _table(f"{task}, run {first.a.run}", ("A", "B"), first)
+        table = _table(f"{task}, run {first.a.run}", ("A", "B"))
         for name in ("n", *_columns(first, console)):
             table.add_column(name, justify="right", no_wrap=True)
         for each, row in rows:
@@ -75,7 +75,7 @@ def _named(name: str, row: TaskComparison) -> str:
     return escape((UNLIKE if row.unlike else "") + name)
 
 
-def _table(title: str, names: Sequence[str], found: Comparison) -> Table:
+def _table(title: str, names: Sequence[str]) -> Table:
     table = Table(
         title=escape(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, collapse_padding=True
     )
@@ -86,7 +86,7 @@ def _table(title: str, names: Sequence[str], found: Comparison) -> Table:
 
 def _columns(found: Comparison, console: Console) -> tuple[str, ...]:
     """The columns of the difference."""
-    narrow = ("A-B ", f"{100 * (1 - found.alpha):g} % interval", "p", "p Holm")
+    narrow = ("A-B ", level_text(found.alpha), "p", "p Holm")
     return (*narrow, "detectable", "missing") if console.width >= WIDE else narrow
 
 

@@ -3,6 +3,7 @@
 import re
 
 from eval_client.core.statistics.samples import Interval
+from proctor.tables.table import MISSING
 
 
 def plain(value: float) -> str:
@@ -18,6 +19,16 @@ def signed(value: float) -> str:
 def interval_text(interval: Interval) -> str:
     """Both ends of an interval of differences."""
     return f"{signed(interval[0])} .. {signed(interval[1])}"
+
+
+def range_text(ends: Interval | None) -> str:
+    """Both ends of an interval of differences, with the zeros before the points; a dash for none."""
+    return MISSING if ends is None else f"{ends[0]:+.3f} .. {ends[1]:+.3f}"
+
+
+def level_text(alpha: float) -> str:
+    """What an interval of this level is called: 95 % interval."""
+    return f"{100 * (1 - alpha):g} % interval"
 
 
 def p_text(p: float) -> str:

@@ -4,15 +4,15 @@ import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from eval_client.core.statistics.samples import Interval
 from eval_client.report.compare.compare import compare_run
 from eval_client.report.compare.measure import Settings
 from eval_client.report.compare.sides import MOST_AGENTS, Side, TaskSide, agents_of, find_pairs
+from eval_client.report.compare.texts import level_text, range_text
 from eval_client.report.compare.values import Comparison, Comparisons, TaskComparison
 from eval_client.report.html.scrub import publishable
 from eval_client.report.reference import CompareError, Reference
 from eval_client.store.store import Store
-from proctor.tables.table import MISSING, Figure, ResultTable, TableColumn, TableRow
+from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow
 
 TOO_MANY = (
     "Not compared: with {count} agents, all pairs are too many (at most {most} agents); `proctor compare` takes two, "
@@ -66,7 +66,7 @@ def _only(side: Side, tasks: Sequence[str]) -> Side:
 def comparison_table(found: Comparison) -> ResultTable:
     """One pair of agents, a row for each task."""
     a, b = found.a.agent, found.b.agent
-    level = f"{100 * (1 - found.alpha):g} % interval"
+    level = level_text(found.alpha)
     titles = ("n", a, b, "difference", level, "p", "p Holm", "detectable", "missing: lowest .. highest")
     columns = (TableColumn("task", left=True), *map(TableColumn, titles))
     rows = tuple(
@@ -100,16 +100,12 @@ def _cells(row: TaskComparison) -> tuple[str | int | Figure, ...]:
         row.samples,
         *map(Figure, row.mean),
         Figure(row.difference, "+.3f"),
-        _range(row.interval),
+        range_text(row.interval),
         _p(row.p),
         _p(row.p_holm),
         Figure(row.detectable),
-        _range(row.bounds) if row.missing.a + row.missing.b else "none missing",
+        range_text(row.bounds) if row.missing.a + row.missing.b else "none missing",
     )
-
-
-def _range(ends: Interval | None) -> str:
-    return MISSING if ends is None else f"{ends[0]:+.3f} .. {ends[1]:+.3f}"
 
 
 def _p(p: float) -> Figure:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from eval_client.report.plots.pareto import pareto_front
 from eval_client.report.plots.scale import Scale, horizontal_axis, linear, spanning, vertical_axis
 from eval_client.report.plots.svg import Frame, Plot, circle, drawing, line, mark, path, shortened, text_width, words
 from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow
@@ -50,6 +49,19 @@ def cost_and_score(task: str, metric: str, unit: CostUnit, points: Sequence[Cost
         *_labels(points, x, y),
     ]
     return Plot("cost", title, drawing(FRAME, title, "cost", parts), _table(points, front, unit, metric))
+
+
+def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
+    """The places of points (cost, score) that none beats: cheaper and as good, or better and as cheap.
+
+    Equal points are all on the front. The cheapest comes first.
+    """
+    order = sorted(range(len(points)), key=lambda place: (points[place][0], -points[place][1]))
+    front: list[int] = []
+    for place in order:
+        if not front or points[place][1] > points[front[-1]][1] or points[place] == points[front[-1]]:
+            front.append(place)
+    return front
 
 
 def _most(point: CostPoint) -> float:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from eval_client.core.statistics.samples import Interval
+from eval_client.report.compare.texts import level_text, range_text
 from eval_client.report.plots.scale import Scale, horizontal_axis, linear
 from eval_client.report.plots.svg import (
     Frame,
@@ -73,24 +74,16 @@ def _shapes(row: TaskDifference, x: Scale, y: float) -> list[str]:
 
 def _title(row: TaskDifference, alpha: float) -> str:
     apart = "told apart" if row.told_apart else "not shown to differ"
-    interval = f", {_level(alpha)} {_range(row.interval)}" if row.interval is not None else ""
-    bounds = f", with all missing trials {_range(row.bounds)}" if row.bounds is not None else ""
+    interval = f", {level_text(alpha)} {range_text(row.interval)}" if row.interval is not None else ""
+    bounds = f", with all missing trials {range_text(row.bounds)}" if row.bounds is not None else ""
     return f"{row.task}: {row.difference:+.3f}{interval}{bounds}; {apart}"
-
-
-def _range(ends: Interval | None) -> str:
-    return "-" if ends is None else f"{ends[0]:+.3f} .. {ends[1]:+.3f}"
-
-
-def _level(alpha: float) -> str:
-    return f"{100 * (1 - alpha):g} % interval"
 
 
 def _table(rows: Sequence[TaskDifference], alpha: float) -> ResultTable:
     columns = (
         TableColumn("task", left=True),
         TableColumn("difference"),
-        TableColumn(_level(alpha)),
+        TableColumn(level_text(alpha)),
         TableColumn("missing: lowest .. highest"),
         TableColumn("told apart", left=True),
     )
@@ -99,8 +92,8 @@ def _table(rows: Sequence[TaskDifference], alpha: float) -> ResultTable:
             (
                 row.task,
                 f"{row.difference:+.3f}",
-                _range(row.interval),
-                _range(row.bounds),
+                range_text(row.interval),
+                range_text(row.bounds),
                 "yes" if row.told_apart else "no",
             )
         )

@@ -21,8 +21,9 @@ class Scale(NamedTuple):
 
     def at(self, value: float) -> float:
         """The coordinate of a value; what lies outside the axis is drawn at its end."""
-        low, high, value = (math.log(each) if self.logarithmic else each for each in self._within(value))
-        share = (value - low) / (high - low)
+        held = min(max(value, self.low), self.high)
+        low, high, at = (math.log(each) if self.logarithmic else each for each in (self.low, self.high, held))
+        share = (at - low) / (high - low)
         return self.start + share * (self.end - self.start)
 
     def ticks(self) -> list[float]:
@@ -36,13 +37,10 @@ class Scale(NamedTuple):
         first = math.ceil(self.low / step - 1e-9)
         return [place * step for place in range(first, math.floor(self.high / step + 1e-9) + 1)]
 
-    def _within(self, value: float) -> tuple[float, float, float]:
-        return self.low, self.high, min(max(value, self.low), self.high)
 
-
-def linear(values: Iterable[float], start: float, end: float, *, around: tuple[float, ...] = (0.0,)) -> Scale:
-    """A linear axis with round ends that holds the values and those of `around`."""
-    held = [*values, *around]
+def linear(values: Iterable[float], start: float, end: float) -> Scale:
+    """A linear axis with round ends that holds the values and 0."""
+    held = [*values, 0.0]
     low, high = min(held), max(held)
     step = _round_step((high - low) / 5 or 0.2)
     return Scale(

@@ -54,13 +54,13 @@ class _Bins(NamedTuple):
         return found
 
 
-def turns_plot(task: str, pairs: Sequence[TurnCounts], pass_at: float = 1.0) -> Plot:
+def turns_plot(task: str, pairs: Sequence[TurnCounts]) -> Plot:
     """One task's agents, a row each, over the same ranges of turns."""
     bins = _bins(pairs)
     left = label_width([pair.agent for pair in pairs], 40, 200) + 12
     frame = Frame(left + WIDTH + 20, HEAD + ROW * len(pairs) + FOOT, left, left + WIDTH, HEAD, HEAD + ROW * len(pairs))
     title = f"{task}: turns of passed and failed trials"
-    parts = [words(left, 13, f"passed (score at least {pass_at:g}) above, failed below", kind="axis")]
+    parts = [words(left, 13, "passed (score at least 1) above, failed below", kind="axis")]
     parts += [_row(pair, bins, frame, HEAD + ROW * (place + 0.5)) for place, pair in enumerate(pairs)]
     every = max(1, -(-bins.number // 10))
     step = WIDTH / bins.number

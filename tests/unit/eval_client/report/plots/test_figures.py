@@ -5,8 +5,8 @@ import random
 import pytest
 
 from eval_client.core.statistics.clustered import clustered_mean
+from eval_client.report.plots.cost import pareto_front
 from eval_client.report.plots.learning import EndedTrial, learning_curve, running_mean
-from eval_client.report.plots.pareto import pareto_front
 from eval_client.report.plots.scale import linear, spanning
 from tests.unit.eval_client.report.plots.drawings import checked
 
