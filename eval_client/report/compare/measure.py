@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections import Counter
 from collections.abc import Sequence
 
 from pydantic import Field
@@ -141,9 +142,7 @@ def _needed(matched: Sequence[SamplePair], found: Difference, settings: Settings
 def _bootstrap(matched: Sequence[SamplePair], settings: Settings) -> Interval | None:
     if not settings.bootstrap:
         return None
-    counts: dict[str, int] = {}
-    for pair in matched:
-        counts[pair.cluster] = counts.get(pair.cluster, 0) + 1
+    counts = Counter(pair.cluster for pair in matched)
     chance = random.Random(settings.seed)
     return bootstrap_interval(cluster_sums(matched), [*counts.values()], settings.alpha, chance, settings.bootstrap)
 

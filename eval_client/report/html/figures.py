@@ -1,5 +1,6 @@
 """Pure: the plots of a run's report."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple, Protocol
@@ -131,12 +132,9 @@ def _costs(
 def _turns(task: str, pairs: Sequence[PairReport], facts: Facts, address: Address) -> Plot:
     counts = []
     for pair in pairs:
-        passed: dict[int, int] = {}
-        failed: dict[int, int] = {}
-        for trial in facts[pair.agent, pair.task]:
-            if trial.score is not None:
-                side = passed if trial.score >= 1 else failed
-                side[trial.turns] = side.get(trial.turns, 0) + 1
+        scored = [(trial.score, trial.turns) for trial in facts[pair.agent, pair.task] if trial.score is not None]
+        passed = Counter(turns for score, turns in scored if score >= 1)
+        failed = Counter(turns for score, turns in scored if score < 1)
         hrefs = address(pair.agent, task, score="1", sort="turns"), address(pair.agent, task, sort="score")
         counts.append(TurnCounts(pair.agent, passed, failed, *hrefs))
     return turns_plot(task, counts)
