@@ -95,24 +95,27 @@ class PrimaryMetric(NamedTuple):
 
 def primary_metrics(store: Store, totals: Sequence[PairTotals]) -> dict[tuple[str, str], PrimaryMetric]:
     """(agent, task) -> the environment's primary metric, for the pairs that have it for all their scored trials."""
-    scored = {_key(pair): pair.scored for pair in totals}
     return {
         pair: PrimaryMetric(summary.primary, summary.metrics[summary.primary])
-        for pair, (counted, summary) in store.summaries().items()
-        if counted == scored.get(pair) and summary.primary in summary.metrics
+        for pair, summary in _current_summaries(store, totals).items()
+        if summary.primary in summary.metrics
     }
+
+
+def _current_summaries(store: Store, totals: Sequence[PairTotals]) -> dict[tuple[str, str], Summary]:
+    """(agent, task) -> what the environment made of all scored trials, for the pairs where none was scored since."""
+    scored = {_key(pair): pair.scored for pair in totals}
+    return {pair: summary for pair, (count, summary) in store.summaries().items() if count == scored.get(pair)}
 
 
 def report(store: Store) -> RunReport:
     """The report of a run, finished or not. Raises StoreError, SQLAlchemyError."""
     manifest = store.manifest()
-    summaries = store.summaries()
     plan = Plan.model_validate(manifest.plan)
     agents = {agent.name: agent for agent in plan.agents}
     prices, costs, retried = plan.all_prices(), store.helper_costs(), store.retried()
     all_totals = store.pair_totals()
-    scored = {_key(totals): totals.scored for totals in all_totals}
-    current = {pair: kept[1] for pair, kept in summaries.items() if kept[0] == scored.get(pair)}
+    current = _current_summaries(store, all_totals)
     players = {totals.task: totals.agent for totals in all_totals}
     means = store.sample_means(players) if len(current) < len(all_totals) else {}
     causes = store.causes()
