@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -25,9 +25,10 @@ def export_rows(rows: Iterator[Row], form: str, path: Path) -> int:
 
     Raises StoreError where the path can't be written or the format's package is missing.
     """
-    writers: dict[str, Callable[[Iterator[Row], Path], int]] = {"jsonl": _jsonl, "csv": _csv, "parquet": _parquet}
     with written_whole(path) as partial:
-        return writers[form](rows, partial)
+        if form == "parquet":
+            return parquet_rows(rows, partial, {})
+        return write_lines((json_lines if form == "jsonl" else csv_lines)(rows), partial)
 
 
 @contextmanager
@@ -70,15 +71,7 @@ def csv_lines(rows: Iterable[Row]) -> Iterator[str]:
         text.truncate()
 
 
-def _jsonl(rows: Iterator[Row], path: Path) -> int:
-    return _write(json_lines(rows), path)
-
-
-def _csv(rows: Iterator[Row], path: Path) -> int:
-    return _write(csv_lines(rows), path)
-
-
-def _write(lines: Iterator[str], path: Path) -> int:
+def write_lines(lines: Iterator[str], path: Path) -> int:
     """Write one text for each row and return their number."""
     count = 0
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -94,10 +87,6 @@ def _cell(value: JsonValue) -> str | float | int | None:
         return value
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return spreadsheet_text(text)
-
-
-def _parquet(rows: Iterator[Row], path: Path) -> int:
-    return parquet_rows(rows, path, {})
 
 
 def parquet_rows(rows: Iterator[Row], path: Path, nested: Mapping[str, Any], size: int = BATCH) -> int:

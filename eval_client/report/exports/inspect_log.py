@@ -1,6 +1,6 @@
 """Pure: a trial as a sample of Inspect's log format, version 2, and a pair as the log's header (inspect-ai 0.3.285)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
 from pydantic import JsonValue
@@ -68,7 +68,7 @@ def sample(trial: Trajectory, pair: ExportedPair) -> Json:
         "output": _output(trial, told, pair),
         "metadata": metadata,
         "events": [_event(each, started) for each in further],
-        "model_usage": {model_of(pair): _usage(trial)} if is_metered(trial) else {},
+        "model_usage": {model_of(pair): _tokens(trial)} if is_metered(trial) else {},
         "started_at": started,
         "completed_at": trial.ended_at,
         "total_time": trial.seconds,
@@ -136,7 +136,7 @@ def header(pair: ExportedPair, begun: Json, completed_at: str, *, metered: bool)
         "stats": {
             "started_at": pair.created_at,
             "completed_at": completed_at,
-            "model_usage": {model_of(pair): _tokens(result.model_dump())} if metered else {},
+            "model_usage": {model_of(pair): _tokens(result)} if metered else {},
         },
     }
 
@@ -226,20 +226,13 @@ def _metrics(result: PairReport) -> dict[str, float]:
     return metrics
 
 
-def _usage(trial: Trajectory) -> Json:
-    return _tokens(trial.model_dump(include=set(_COUNTS)))
-
-
-_COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
-
-
-def _tokens(counts: Mapping[str, int | None]) -> Json:
+def _tokens(of: Trajectory | PairReport) -> Json:
     """Tokens by Inspect's names: its input tokens leave the cached ones out."""
-    prompt, completion, cached, reasoning = (counts.get(name) or 0 for name in _COUNTS)
+    cached = of.cached_tokens or 0
     return {
-        "input_tokens": prompt - cached,
-        "output_tokens": completion,
-        "total_tokens": prompt + completion,
+        "input_tokens": of.prompt_tokens - cached,
+        "output_tokens": of.completion_tokens,
+        "total_tokens": of.prompt_tokens + of.completion_tokens,
         "input_tokens_cache_read": cached,
-        "reasoning_tokens": reasoning,
+        "reasoning_tokens": of.reasoning_tokens or 0,
     }

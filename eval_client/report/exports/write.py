@@ -15,7 +15,7 @@ from urllib.parse import quote
 from pydantic import JsonValue
 
 from eval_client.plan.plan import Plan
-from eval_client.report.export import json_lines, parquet_rows, pyarrow, written_whole
+from eval_client.report.export import json_lines, parquet_rows, pyarrow, write_lines, written_whole
 from eval_client.report.exports import atif, inspect_log, sft
 from eval_client.report.exports.pairs import ExportedPair, exported_pairs
 from eval_client.report.trajectory import read_trajectories
@@ -68,8 +68,7 @@ def write_sft(store: Store, path: Path, choice: sft.RowChoice) -> int:
     with written_whole(path) as partial:
         if path.suffix == ".parquet":
             return parquet_rows(rows, partial, _parquet_types(), ROWS)
-        with partial.open("w", encoding="utf-8") as file:
-            return sum(1 for line in json_lines(rows) if file.write(line))
+        return write_lines(json_lines(rows), partial)
 
 
 def made_folder(folder: Path) -> Path:
