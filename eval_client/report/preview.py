@@ -9,8 +9,7 @@ from eval_client.filters import choose_samples
 from eval_client.plan.plan import Plan
 from eval_client.report.estimate import Typical, estimate
 from eval_client.report.usage import TrialUsage, typical_usage
-from proctor.config.task import TaskDefinition
-from proctor.environment import Environment, protocol_of
+from proctor.environment import protocol_of
 
 ALPHA, POWER = 0.05, 0.8
 
@@ -45,20 +44,13 @@ def planned_tasks(plan: Plan, limit: int | None, filters: Filters = NO_FILTERS) 
     environments = {definition.name: definition.build() for definition in plan.definitions()}
     catalogues = {name: catalogue_of(environment) for name, environment in environments.items()}
     chosen = choose_samples(plan, catalogues, filters, limit)
-    return {
-        definition.name: _planned(
-            plan, definition, environments[definition.name], catalogues[definition.name], chosen[definition.name]
-        )
-        for definition in plan.definitions()
-    }
-
-
-def _planned(
-    plan: Plan, definition: TaskDefinition, environment: Environment, catalogue: Catalogue, chosen: ChosenSamples
-) -> PlannedTask:
-    usage = typical_usage(definition.environment, protocol_of(environment))
-    turns = _most_turns(plan.limits.trial.turns, environment.max_turns)
-    return PlannedTask(catalogue, chosen, turns, usage and usage.at_most(turns))
+    planned = {}
+    for definition in plan.definitions():
+        name, environment = definition.name, environments[definition.name]
+        usage = typical_usage(definition.environment, protocol_of(environment))
+        turns = _most_turns(plan.limits.trial.turns, environment.max_turns)
+        planned[name] = PlannedTask(catalogues[name], chosen[name], turns, usage and usage.at_most(turns))
+    return planned
 
 
 def volumes(plan: Plan, planned: Mapping[str, PlannedTask]) -> list[Volume]:

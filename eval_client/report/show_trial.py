@@ -174,11 +174,11 @@ def _reading(reading: ParsedAction) -> Text:
 
 def _block(label: Text, content: str, calls: Sequence[ToolCall]) -> RenderableType:
     parts = [Text(folded(content))] if content else []
-    parts += [Text(f"{call_line(call)}", style="bold") for call in calls]
+    parts += [Text(_call_line(call), style="bold") for call in calls]
     return Group(Padding(label, (0, 0, 0, 2)), Padding(Group(*parts or [Text("(empty)", style="dim")]), (0, 0, 0, 4)))
 
 
-def call_line(call: ToolCall) -> str:
+def _call_line(call: ToolCall) -> str:
     """A call with its arguments as the model wrote them."""
     return f"call {visible(call.name) or '(no name)'} {folded(call.arguments)}  ({visible(call.id)})"
 
