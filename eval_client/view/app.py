@@ -33,7 +33,7 @@ from eval_client.view.pages.report_file import report_file
 from eval_client.view.pages.side import side_page
 from eval_client.view.pages.table import sample_page, trials_page
 from eval_client.view.pages.trial import raw_text, trial_page
-from eval_client.view.rendering import Asset, Renderer, assets
+from eval_client.view.rendering import Asset, assets
 from eval_client.view.runs import NotFound, ViewedRuns
 from eval_client.view.trials.query import QueryError
 from eval_client.view.viewer import Viewer
@@ -85,7 +85,7 @@ TITLES = {
 def build_app(runs: ViewedRuns, access: ViewAccess, streams: EventStreams | None = None) -> ASGIApp:
     """The app that shows these runs to those that `access` admits; whoever ends `streams` gives them."""
     files = assets()
-    viewer = Viewer(runs, access, Renderer(files))
+    viewer = Viewer(runs, access, files)
     answer = partial(_failed, viewer)
     kinds = (HTTPException, QueryError, CompareError, StoreError, sa.exc.SQLAlchemyError, *UNREADABLE, Exception)
     handlers = dict.fromkeys(kinds, answer)

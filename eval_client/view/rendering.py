@@ -1,13 +1,13 @@
 """Fills templates, and serves the files that they refer to."""
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
-from starlette.responses import Response
 
 from eval_client.report.html.rendering import drawn, report_style
 from eval_client.report.plots.svg import stylesheet
@@ -43,28 +43,21 @@ def _asset(name: Path, content: bytes) -> Asset:
     return Asset(f"/assets/{name.stem}.{digest}{name.suffix}", content, MEDIA_TYPES[name.suffix])
 
 
-class Renderer:
-    """Renders the templates."""
-
-    def __init__(self, files: dict[str, Asset]) -> None:
-        self.assets = files
-        self._environment = Environment(
-            loader=FileSystemLoader(HERE / "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            finalize=shown,
-            auto_reload=False,
-        )
-        addresses = {name: asset.address for name, asset in files.items()}
-        self._environment.filters["drawn"] = drawn
-        self._environment.globals.update(assets=addresses, link=link, number=number, entry_lines=entry_lines)
-
-    def page(self, template: str, status: int = 200, **values: object) -> Response:
-        """A page as an answer. Lone surrogates, which UTF-8 can't hold, are shown as escapes."""
-        text = self._environment.get_template(template).render(**values)
-        return Response(text.encode("utf-8", "backslashreplace"), status, media_type="text/html")
+def template_environment(files: Mapping[str, Asset]) -> Environment:
+    """What templates are rendered in; `files` are the assets that they refer to."""
+    made = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=shown,
+        auto_reload=False,
+    )
+    addresses = {name: asset.address for name, asset in files.items()}
+    made.filters["drawn"] = drawn
+    made.globals.update(assets=addresses, link=link, number=number, entry_lines=entry_lines)
+    return made
 
 
 def shown(value: object) -> object:

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from starlette.requests import Request
@@ -13,7 +13,7 @@ from eval_client.store.store import Store
 from eval_client.view.access import ViewAccess
 from eval_client.view.kept import Kept
 from eval_client.view.live import LiveRuns
-from eval_client.view.rendering import Asset, Renderer
+from eval_client.view.rendering import Asset, template_environment
 from eval_client.view.runs import RunStamp, ViewedRuns
 
 CACHE_S, CACHE_COSTS = 1.0, 20.0
@@ -72,8 +72,9 @@ class RunHead(NamedTuple):
 class Viewer:
     """What the pages of one viewer share."""
 
-    def __init__(self, runs: ViewedRuns, access: ViewAccess, renderer: Renderer) -> None:
-        self.runs, self.access, self._renderer = runs, access, renderer
+    def __init__(self, runs: ViewedRuns, access: ViewAccess, assets: Mapping[str, Asset]) -> None:
+        self.runs, self.access, self.assets = runs, access, assets
+        self._templates = template_environment(assets)
         self.live = LiveRuns()
         self.kept = Kept()
         self._reports: dict[str, KeptReport] = {}
@@ -106,12 +107,11 @@ class Viewer:
             self._reports[store.run] = KeptReport(made, stamp, ended - begun, ended)
             return self._reports[store.run]
 
-    @property
-    def assets(self) -> dict[str, Asset]:
-        """name of a file -> the asset."""
-        return self._renderer.assets
-
     def page(self, template: str, title: str, status: int = 200, **values: object) -> Response:
-        """A page. `run` is among the values of pages that belong to one."""
-        given = {"run": None, "place": "", **values}
-        return self._renderer.page(template, status, title=title, closed=self.access.closed, **given)
+        """A page; `run` is among the values of pages that belong to one.
+
+        Lone surrogates, which UTF-8 can't hold, are shown as escapes.
+        """
+        given = {"run": None, "place": "", "title": title, "closed": self.access.closed, **values}
+        text = self._templates.get_template(template).render(given)
+        return Response(text.encode("utf-8", "backslashreplace"), status, media_type="text/html")

@@ -14,7 +14,7 @@ from agent_server.app import build_app
 from eval_client.view.access import ViewAccess
 from eval_client.view.app import routes
 from eval_client.view.events import EventStreams
-from eval_client.view.rendering import Renderer, assets
+from eval_client.view.rendering import assets
 from eval_client.view.runs import FolderRuns
 from eval_client.view.viewer import Viewer
 from proctor.config.described import describe
@@ -73,7 +73,7 @@ async def _gateway() -> list[BaseRoute]:
 
 def _viewer() -> list[Route]:
     """The viewer's routes without those of assets."""
-    viewer = Viewer(FolderRuns(Path()), ViewAccess((SecretStr("a token"),)), Renderer(assets()))
+    viewer = Viewer(FolderRuns(Path()), ViewAccess((SecretStr("a token"),)), assets())
     return routes(viewer, {}, EventStreams())
 
 
