@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -10,10 +11,9 @@ from eval_client.report.conversation import ConversationTurn, conversation
 from eval_client.report.pair_statistics import Pair, PairStatistics, pair_statistics
 from eval_client.report.readings import AnswerReader, answer_reader, turn_facts
 from eval_client.report.report import PairReport
-from eval_client.store.records import Turn
 from eval_client.view.pages.listing import read_runs
 from eval_client.view.pages.overview import kept_letters, scores_stamp
-from eval_client.view.pages.trial import found_trial
+from eval_client.view.pages.trial import found_trial, whole_number
 from eval_client.view.trials.query import MAX_SIZE, SIZE, QueryError, trial_query
 from eval_client.view.trials.search import find_trials
 from eval_client.view.viewer import Viewer
@@ -64,16 +64,16 @@ def trial_json(viewer: Viewer, request: Request) -> Response:
 
     The turn `earlier` alone has all its messages: those of all turns would be as many as the square of their number.
     """
-    journal, unfolded = _number(request, "journal", None), _number(request, "earlier", None)
+    given = request.query_params
+    journal, unfolded = whole_number(given, "journal", None), whole_number(given, "earlier", None)
     store = viewer.open(request)
     trial = found_trial(store, request.path_params["trial"], journal)
-    after, size = _number(request, "after", 0) or 0, _size(request)
+    after, size = whole_number(given, "after", 0), _size(request)
     read = answer_reader(store.manifest(), trial.task)
     first = sum(turn.turn <= after for turn in trial.turns)
-    some = trial.turns[first : first + size]
-    both = zip(some, conversation(trial.turns, first), strict=False)
-    items = [_turn(stored, told, read, unfolded=told.turn == unfolded) for stored, told in both]
-    turns = {"items": items, "next": str(some[-1].turn) if first + size < len(trial.turns) else None}
+    told = list(islice(conversation(trial.turns, first), size))
+    items = [_turn(each, read, unfolded=each.turn == unfolded) for each in told]
+    turns = {"items": items, "next": str(told[-1].turn) if first + size < len(trial.turns) else None}
     return JsonAnswer({**trial.model_dump(mode="json", exclude={"turns"}), "turns": turns})
 
 
@@ -89,12 +89,11 @@ def _with_statistics(pair: PairReport, statistics: Mapping[Pair, PairStatistics]
     return {**pair.model_dump(mode="json"), **statistics[pair.agent, pair.task].model_dump(mode="json")}
 
 
-def _turn(stored: Turn, told: ConversationTurn, read: AnswerReader, *, unfolded: bool) -> dict[str, object]:
+def _turn(told: ConversationTurn, read: AnswerReader, *, unfolded: bool) -> dict[str, object]:
     """A turn as JSON; `earlier` is the number of messages that were sent again."""
     facts = turn_facts(told.model_copy(update={"earlier": ()}), read)
     messages = [message.model_dump(mode="json") for message in told.earlier] if unfolded else None
-    sent = {"earlier": len(told.earlier), "earlier_messages": messages}
-    return {**facts, **sent, "finish": stored.stop, "metered": stored.metered}
+    return {**facts, "earlier": len(told.earlier), "earlier_messages": messages, "finish": told.finish_reason}
 
 
 def _listed(items: Sequence[Value], after: str | None, total: int | None, **more: int) -> Response:
@@ -103,16 +102,7 @@ def _listed(items: Sequence[Value], after: str | None, total: int | None, **more
 
 
 def _size(request: Request) -> int:
-    size = _number(request, "size", SIZE) or 0
+    size = whole_number(request.query_params, "size", SIZE)
     if not 1 <= size <= MAX_SIZE:
         raise QueryError(f"size: {size} is no number from 1 to {MAX_SIZE}")
     return size
-
-
-def _number(request: Request, name: str, default: int | None) -> int | None:
-    text = request.query_params.get(name, "")
-    if not text:
-        return default
-    if not (text.isascii() and text.isdigit() and len(text) <= 9):
-        raise QueryError(f"{name}: {text!r} is no whole number")
-    return int(text)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -23,6 +23,7 @@ from eval_client.view.viewer import Viewer
 from proctor.types import Finish
 
 MAX_DIGITS = 9
+Default = TypeVar("Default", int, None)
 EVIDENCE = "evidence"
 """The part of a trial, in addresses of whole texts, that its score rests on."""
 
@@ -101,14 +102,13 @@ def found_trial(store: Store, number: str, journal: int | None) -> Trajectory:
 
 
 def _place(given: Mapping[str, str]) -> TurnPlace:
-    journal = whole_number(given, "journal", -1)
     return TurnPlace(
-        None if journal < 0 else journal, whole_number(given, "turn", 0), whole_number(given, "earlier", 0)
+        whole_number(given, "journal", None), whole_number(given, "turn", 0), whole_number(given, "earlier", 0)
     )
 
 
-def whole_number(given: Mapping[str, str], name: str, default: int) -> int:
-    """A number of an address. Raises QueryError."""
+def whole_number(given: Mapping[str, str], name: str, default: Default) -> int | Default:
+    """A number of an address, or the default where it has none. Raises QueryError."""
     text = given.get(name, "")
     if text and not _is_count(text):
         raise QueryError(f"{name}: {text!r} is no whole number")

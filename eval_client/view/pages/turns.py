@@ -53,7 +53,6 @@ class PageReading(NamedTuple):
 class PageTurn(NamedTuple):
     """A turn: what was sent, and the answer."""
 
-    stored: Turn
     told: ConversationTurn
     facts: tuple[str, ...]
     earlier: tuple[PageMessage, ...]
@@ -100,7 +99,6 @@ def _turn(stored: Turn, told: ConversationTurn, read: AnswerReader, *, unfolded:
     known = len(told.earlier)
     action, reading = told.action, read(told.action)
     return PageTurn(
-        stored=stored,
         told=told,
         facts=tuple(_facts(stored, told)),
         earlier=tuple(_message(m, f"message-{n}") for n, m in enumerate(told.earlier)) if unfolded else (),
