@@ -26,8 +26,7 @@ class SecurityHeaders:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers.setdefault("Cache-Control", "no-store")
-                for name, value in SECURITY.items():
-                    headers[name] = value
+                headers.update(SECURITY)
             await send(message)
 
         await self._app(scope, receive, send_with_headers)

@@ -1,6 +1,5 @@
 """The list of runs."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -8,7 +7,6 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from eval_client.store.connection import reason
-from eval_client.store.records import PairTotals
 from eval_client.view.rendering import link
 from eval_client.view.runs import RunEntry
 from eval_client.view.trials.query import QueryError
@@ -72,13 +70,9 @@ def _listed(viewer: Viewer, entry: RunEntry) -> ListedRun:
         run=entry.run,
         state=state,
         created_at=entry.created_at,
-        planned=_sum(pairs, "planned"),
-        scored=_sum(pairs, "scored"),
-        unscored=_sum(pairs, "unscored"),
+        planned=sum(pair.planned for pair in pairs),
+        scored=sum(pair.scored for pair in pairs),
+        unscored=sum(pair.unscored for pair in pairs),
         agents=tuple(dict.fromkeys(pair.agent for pair in pairs)),
         tasks=tuple(dict.fromkeys(pair.task for pair in pairs)),
     )
-
-
-def _sum(pairs: Sequence[PairTotals], field: str) -> int:
-    return sum(getattr(pair, field) for pair in pairs)
