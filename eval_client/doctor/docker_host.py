@@ -1,10 +1,11 @@
 """Checks of the Docker engine: whether it answers, has the image, and disk space."""
 
+import contextlib
 import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from eval_client.doctor.finding import Finding, fail, ok, skip, warn
 from proctor.sandbox import SandboxLimits
@@ -38,49 +39,45 @@ class EngineFacts:
 
 def engine_facts(image: str, timeout_s: float) -> EngineFacts:
     """Query the engine that DOCKER_HOST names. Raises ImportError, and all errors of the SDK."""
-    import docker
-    import docker.errors
-
     from proctor.sandbox.docker_containers import OWNER_LABEL
     from proctor.sandbox.docker_disk import why_no_quota
     from proctor.sandbox.owner import Owner
 
-    client = docker.from_env(timeout=max(1, int(timeout_s)))
-    try:
-        info = client.info()
-        try:
-            client.images.get(image)
-            has_image = True
-        except docker.errors.ImageNotFound:
-            has_image = False
+    with _client(timeout_s) as client:
+        info, present = client.info(), _holds(client, image)
         labels = {OWNER_LABEL: Owner.current().label()}
-        trouble = why_no_quota(client, image, SandboxLimits().disk_mb, labels) if has_image else None
-    finally:
-        client.close()
+        trouble = why_no_quota(client, image, SandboxLimits().disk_mb, labels) if present else None
     root = str(info.get("DockerRootDir", ""))
     return EngineFacts(
         version=str(info.get("ServerVersion", "?")),
         image=image,
-        has_image=has_image,
+        has_image=present,
         root=root,
         free_bytes=shutil.disk_usage(root).free if _is_here() and Path(root).is_dir() else None,
         driver=str(info.get("Driver", "?")),
-        bounds_disk=trouble is None if has_image else None,
+        bounds_disk=trouble is None if present else None,
     )
 
 
 def has_image(image: str, timeout_s: float) -> bool:
     """Whether the engine has an image. Raises ImportError, and all errors of the SDK."""
+    with _client(timeout_s) as client:
+        return _holds(client, image)
+
+
+def _client(timeout_s: float) -> contextlib.closing[Any]:
     import docker
+
+    return contextlib.closing(docker.from_env(timeout=max(1, int(timeout_s))))
+
+
+def _holds(client: Any, image: str) -> bool:
     import docker.errors
 
-    client = docker.from_env(timeout=max(1, int(timeout_s)))
     try:
         client.images.get(image)
     except docker.errors.ImageNotFound:
         return False
-    finally:
-        client.close()
     return True
 
 
