@@ -48,20 +48,14 @@ class OfferedRun(NamedTuple):
         return 2 <= len(self.agents) <= MOST_AGENTS
 
 
-class ShownTask(NamedTuple):
-    """What is said about one task of a comparison."""
-
-    anchor: str
-    row: TaskComparison
-
-
 class ShownComparison(NamedTuple):
     """A comparison on the page."""
 
     found: Comparison
     table: ResultTable
     plot: Plot
-    tasks: tuple[ShownTask, ...]
+    tasks: tuple[tuple[str, TaskComparison], ...]
+    """The anchor of each task in the page, and what is said about it."""
 
 
 def compare_page(viewer: Viewer, request: Request) -> Response:
@@ -175,7 +169,7 @@ def _shown(place: int, found: Comparison) -> ShownComparison:
         found,
         table._replace(rows=tuple(row._replace(notes=()) for row in table.rows)),
         figures.differences(found, lambda row: f"#{anchors[row.name]}"),
-        tuple(ShownTask(anchors[row.name], row) for row in found.tasks),
+        tuple((anchors[row.name], row) for row in found.tasks),
     )
 
 

@@ -37,19 +37,13 @@ class PairCell(NamedTuple):
     """Empty where letters are left out."""
 
 
-class MatrixRow(NamedTuple):
-    """An agent and its cells, one for each task; None where it does not play the task."""
-
-    agent: str
-    cells: tuple[PairCell | None, ...]
-
-
 class Matrix(NamedTuple):
     """Agents by tasks."""
 
     tasks: tuple[PairReport, ...]
     """A pair of each task, for the column's heading."""
-    rows: tuple[MatrixRow, ...]
+    rows: dict[str, tuple[PairCell | None, ...]]
+    """agent -> its cells, one for each task; None where it does not play the task."""
 
 
 class Totals(NamedTuple):
@@ -156,11 +150,11 @@ def matrix(pairs: Sequence[PairReport], letters: Letters) -> Matrix:
     by_pair = {(pair.agent, pair.task): pair for pair in pairs}
     tasks = {pair.task: pair for pair in pairs}
     agents = dict.fromkeys(pair.agent for pair in pairs)
-    rows = []
+    rows = {}
     for agent in agents:
         found = [by_pair.get((agent, task)) for task in tasks]
-        rows.append(MatrixRow(agent, tuple(None if pair is None else _cell(pair, letters) for pair in found)))
-    return Matrix(tuple(tasks.values()), tuple(rows))
+        rows[agent] = tuple(None if pair is None else _cell(pair, letters) for pair in found)
+    return Matrix(tuple(tasks.values()), rows)
 
 
 def _cell(pair: PairReport, letters: Letters) -> PairCell:

@@ -6,7 +6,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from eval_client.plan.plan import Plan
-from eval_client.store.store import Store
 from eval_client.view.rendering import link
 from eval_client.view.runs import NotFound
 from eval_client.view.trials.query import NONE, SIZE, TrialQuery, trial_query
@@ -25,14 +24,6 @@ class SortHeading(NamedTuple):
     order: str
     """`ascending`, `descending`, or `none` where the table is not sorted by it."""
     address: str
-
-
-class FilterChoices(NamedTuple):
-    """What can be chosen in the filter."""
-
-    agents: tuple[str, ...]
-    tasks: tuple[str, ...]
-    reasons: tuple[str, ...]
 
 
 TITLES = (
@@ -59,7 +50,7 @@ def trials_page(viewer: Viewer, request: Request) -> Response:
     """The trials that the filter selects."""
     store = viewer.open(request)
     query = trial_query(request.query_params)
-    found = find_trials(store, query)
+    found, manifest = find_trials(store, query), store.manifest()
     return viewer.page(
         "trials.html",
         f"Trials of {store.run}",
@@ -67,7 +58,9 @@ def trials_page(viewer: Viewer, request: Request) -> Response:
         place="trials",
         query=query,
         carried=query.carried(),
-        choices=_choices(store),
+        agents=[agent.name for agent in Plan.model_validate(manifest.plan).agents],
+        tasks=list(manifest.tasks),
+        reasons=[*FinishReason, NONE],
         headings=_headings(store.run, query),
         found=found,
         files=[(form, _address(store.run, query, f"trials.{form.lower()}")) for form in ("CSV", "JSONL")],
@@ -94,12 +87,6 @@ def sample_page(viewer: Viewer, request: Request) -> Response:
         headings=_headings(store.run, None),
         rows=rows,
     )
-
-
-def _choices(store: Store) -> FilterChoices:
-    manifest = store.manifest()
-    agents = tuple(agent.name for agent in Plan.model_validate(manifest.plan).agents)
-    return FilterChoices(agents, tuple(manifest.tasks), (*FinishReason, NONE))
 
 
 def _headings(run: str, query: TrialQuery | None) -> list[SortHeading]:

@@ -42,14 +42,6 @@ class PageMessage(NamedTuple):
     calls: tuple[PageCall, ...]
 
 
-class PageReading(NamedTuple):
-    """How the environment reads an answer."""
-
-    kind: str
-    text: PageText
-    problem: str | None
-
-
 class PageTurn(NamedTuple):
     """A turn: what was sent, and the answer."""
 
@@ -60,7 +52,9 @@ class PageTurn(NamedTuple):
     messages: tuple[PageMessage, ...]
     answer: PageMessage | None
     """None where the agent stopped."""
-    reading: PageReading | None
+    reading: ParsedAction | None
+    """How the environment reads the answer."""
+    reading_text: PageText | None
     reasoning: PageText | None
     cut: bool
     """Whether the endpoint cut the answer at `max_tokens`."""
@@ -104,14 +98,11 @@ def _turn(stored: Turn, told: ConversationTurn, read: AnswerReader, *, unfolded:
         earlier=tuple(_message(m, f"message-{n}") for n, m in enumerate(told.earlier)) if unfolded else (),
         messages=tuple(_message(m, f"message-{n}") for n, m in enumerate(told.messages, known)),
         answer=_message(action.message(), "answer")._replace(role="answer") if action is not None else None,
-        reading=None if reading is None else _reading(reading),
+        reading=reading,
+        reading_text=None if reading is None else page_text(reading.text, "answer"),
         reasoning=page_text(action.reasoning, "reasoning") if action is not None and action.reasoning else None,
         cut=stored.is_cut,
     )
-
-
-def _reading(reading: ParsedAction) -> PageReading:
-    return PageReading(reading.kind, page_text(reading.text, "answer"), reading.problem)
 
 
 def _facts(stored: Turn, told: ConversationTurn) -> Iterator[str]:
