@@ -16,21 +16,27 @@ MOST_AGENTS = 6
 
 
 @dataclass(frozen=True)
-class TaskSide:
-    """One agent of a run on one task."""
+class RunAgent:
+    """One agent of a run."""
 
     store: Store
     manifest: Manifest
     agent: str
-    task: str
-    scores: PairScores
-    summary: Summary | None
-    """What the run's report shows; None where it is of other trials than are scored now."""
 
     @property
     def label(self) -> str:
         """Agent and run."""
-        return _label(self.agent, self.store)
+        return f"{self.agent} ({self.store.run})"
+
+
+@dataclass(frozen=True)
+class TaskSide(RunAgent):
+    """One side of a comparison on one task."""
+
+    task: str
+    scores: PairScores
+    summary: Summary | None
+    """What the run's report shows; None where it is of other trials than are scored now."""
 
     @property
     def record(self) -> TaskRecord:
@@ -39,21 +45,13 @@ class TaskSide:
 
 
 @dataclass(frozen=True)
-class Side:
-    """One agent of a run."""
+class Side(RunAgent):
+    """One side of a comparison."""
 
-    store: Store
-    manifest: Manifest
-    agent: str
     named_task: str | None
     """The one task that was named; None for all."""
     tasks: Mapping[str, TaskSide]
     """By name, in the plan's order."""
-
-    @property
-    def label(self) -> str:
-        """Agent and run."""
-        return _label(self.agent, self.store)
 
     def on(self, task: str) -> TaskSide:
         """This agent on one task. Raises CompareError."""
@@ -122,10 +120,6 @@ def _sides(store: Store, manifest: Manifest, agents: Sequence[str], task: str | 
         current = counted == sum(len(each.scores) for each in scores.values())
         tasks[agent][name] = TaskSide(store, manifest, agent, name, scores, summary if current else None)
     return [Side(store, manifest, agent, task, tasks[agent]) for agent in agents]
-
-
-def _label(agent: str, store: Store) -> str:
-    return f"{agent} ({store.run})"
 
 
 def _listed(agents: Sequence[str]) -> str:
