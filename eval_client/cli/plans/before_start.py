@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from eval_client.doctor.finding import Finding, Status
+from eval_client.doctor.finding import Status
 from eval_client.doctor.quick import quick_problems
 from eval_client.plan.plan import Plan
 from proctor import event_loop
@@ -14,9 +14,5 @@ def print_problems(plan: Plan, output: Path, *, quiet: bool) -> None:
     """Print a line on standard error for each problem; with `quiet`, for those alone that leave trials unscored."""
     for each in event_loop.run(quick_problems(plan, output)):
         if each.status is Status.FAIL or not quiet:
-            click.echo(_line(each), err=True)
-
-
-def _line(problem: Finding) -> str:
-    kind = "problem" if problem.status is Status.FAIL else "warning"
-    return f"{kind}: {problem.what}; {problem.why}; fix: {problem.fix}"
+            kind = "problem" if each.status is Status.FAIL else "warning"
+            click.echo(f"{kind}: {each.what}; {each.why}; fix: {each.fix}", err=True)

@@ -1,7 +1,6 @@
 """`proctor status`, `report` and `agentbench`: the progress and results of runs."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -23,7 +22,6 @@ from eval_client.report.tables.run_report import pairs_table, report_tables
 from eval_client.run.context import spent_so_far
 from eval_client.store.connection import StoreError
 from eval_client.store.lock import is_worked_on
-from eval_client.store.records import PairTotals
 from eval_client.store.run_folders import find_run
 from eval_client.store.shards import heartbeats
 from eval_client.store.store import Store
@@ -42,9 +40,12 @@ def status(run: str, output: Path, store: str | None, as_json: bool) -> None:
     """Show the progress of RUN (a folder, a name, or `latest`, the default)."""
     with report_usage_errors():
         found, folder = find_run(run, store, output)
-        parent = found.manifest().parent
-        pairs, state, clients = found.pair_totals(), run_state(found), _clients(found)
-        why = _why_stopped(found, pairs) if state in OUT_OF.values() else None
+        manifest = found.manifest()
+        parent, pairs, state = manifest.parent, found.pair_totals(), run_state(found)
+        # a client that was killed counts until the others have declared it lost
+        clients = len(heartbeats(found.engine, found.run)) if is_worked_on(found) else 0
+        spent = spent_so_far(Plan.model_validate(manifest.plan), found, pairs) if state in OUT_OF.values() else None
+        why = spent and spent.exhausted()
         primary = primary_metrics(found, pairs)
     troubles = troubles_of(folder) if state == "running" else []
     endpoints = shared_lines_of(folder) if state == "running" else []
@@ -155,15 +156,5 @@ def _check_alike(stores: list[Store]) -> None:
         raise StoreError("these runs can't stand in one report:\n" + "\n".join(f"  {line}" for line in unlike))
 
 
-def _why_stopped(store: Store, totals: Sequence[PairTotals]) -> str | None:
-    """Which limit of the run stopped it, and how to go on."""
-    return spent_so_far(Plan.model_validate(store.manifest().plan), store, totals).exhausted()
-
-
 def _primary_fields(metric: PrimaryMetric | None) -> dict[str, object]:
     return {"primary": metric and metric.name, "value": metric and metric.value}
-
-
-def _clients(store: Store) -> int:
-    """How many clients a run has now; one that was killed counts until the others have declared it lost."""
-    return len(heartbeats(store.engine, store.run)) if is_worked_on(store) else 0

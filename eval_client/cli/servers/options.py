@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -105,9 +104,4 @@ def configured() -> Iterator[None]:
 
 def announce(what: str, url_alone: bool) -> Callable[[str], None]:
     """A function that prints the URL of a server."""
-
-    def say(url: str) -> None:
-        click.echo(url if url_alone else f"{what} listens at {url}")
-        sys.stdout.flush()
-
-    return say
+    return lambda url: click.echo(url if url_alone else f"{what} listens at {url}")
