@@ -6,14 +6,7 @@ from typing import Any
 
 import click
 
-from eval_client.cli.servers.options import (
-    address_options,
-    announce,
-    configured,
-    grace_option,
-    http_url,
-    tokens,
-)
+from eval_client.cli.servers.options import address_options, announce, configured, grace_option, http_url, tokens
 from eval_client.cli.usage import FILE, UsageProblem
 from proctor.config.secrets import secret
 from proctor.config.task import load_tasks

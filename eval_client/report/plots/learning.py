@@ -5,18 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from eval_client.report.plots.scale import Scale, horizontal_axis, linear, vertical_axis
-from eval_client.report.plots.svg import (
-    Frame,
-    Plot,
-    area,
-    drawing,
-    label_width,
-    line,
-    mark,
-    path,
-    shortened,
-    words,
-)
+from eval_client.report.plots.svg import Frame, Plot, area, drawing, label_width, line, mark, path, shortened, words
 from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow
 
 MOST_POINTS = 24

@@ -4,17 +4,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from eval_client.report.plots.svg import (
-    Frame,
-    Plot,
-    drawing,
-    label_width,
-    mark,
-    rect,
-    shortened,
-    text_width,
-    words,
-)
+from eval_client.report.plots.svg import Frame, Plot, drawing, label_width, mark, rect, shortened, text_width, words
 from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow
 
 ROW = 22.0

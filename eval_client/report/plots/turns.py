@@ -4,18 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from eval_client.report.plots.scale import amount
-from eval_client.report.plots.svg import (
-    Frame,
-    Plot,
-    drawing,
-    label_width,
-    line,
-    mark,
-    outline,
-    rect,
-    shortened,
-    words,
-)
+from eval_client.report.plots.svg import Frame, Plot, drawing, label_width, line, mark, outline, rect, shortened, words
 from proctor.tables.table import ResultTable, TableColumn, TableRow
 
 MOST_BINS = 16
