@@ -174,15 +174,10 @@ def _samples(contents: RunContents) -> tuple[Block, ...]:
         agents = [pair.agent for pair in contents.made.pairs if pair.task == task]
         held = [sample_scores(contents.facts[agent, task]) for agent in agents]
         names = dict.fromkeys(name for scores in held for name in scores)
-        rows = tuple(
-            TableRow(
-                (
-                    name,
-                    *(Figure(scores[name].mean if name in scores and scores[name].scores else None) for scores in held),
-                )
-            )
-            for name in names
-        )
+        rows = []
+        for name in names:
+            means = (scores[name].mean if name in scores and scores[name].scores else None for scores in held)
+            rows.append(TableRow((name, *map(Figure, means))))
         columns = (TableColumn("sample", left=True), *map(TableColumn, agents))
-        blocks.append(TableBlock(ResultTable(task, columns, rows)))
+        blocks.append(TableBlock(ResultTable(task, columns, tuple(rows))))
     return tuple(blocks)

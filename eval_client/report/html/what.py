@@ -58,19 +58,11 @@ def agents_table(plan: Plan) -> ResultTable:
     columns = tuple(
         TableColumn(title, left=True) for title in ("agent", "model", "sampling", "system role", "reasoning")
     )
-    rows = tuple(
-        TableRow(
-            (
-                agent.name,
-                _model(agent),
-                _sampling(agent.sampling) if agent.is_model else "-",
-                agent.system_role,
-                agent.reasoning,
-            )
-        )
-        for agent in plan.agents
-    )
-    return ResultTable("Agents", columns, rows)
+    rows = []
+    for agent in plan.agents:
+        sampling = _sampling(agent.sampling) if agent.is_model else "-"
+        rows.append(TableRow((agent.name, _model(agent), sampling, agent.system_role, agent.reasoning)))
+    return ResultTable("Agents", columns, tuple(rows))
 
 
 def tasks_table(manifest: Manifest) -> ResultTable:

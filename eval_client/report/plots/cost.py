@@ -119,18 +119,11 @@ def _table(points: Sequence[CostPoint], front: Sequence[CostPoint], unit: str, m
         TableColumn(f"{unit} per trial", parts=("standard_error",)),
         TableColumn("Pareto front", left=True),
     )
-    rows = tuple(
-        TableRow(
-            (
-                point.agent,
-                Figure(point.score, standard_error=point.score_error),
-                _cost_figure(point),
-                "yes" if point in front else "no",
-            )
-        )
-        for point in points
-    )
-    return ResultTable("", columns, rows, (NOTES,))
+    rows = []
+    for point in points:
+        score = Figure(point.score, standard_error=point.score_error)
+        rows.append(TableRow((point.agent, score, _cost_figure(point), "yes" if point in front else "no")))
+    return ResultTable("", columns, tuple(rows), (NOTES,))
 
 
 def _cost_figure(point: CostPoint) -> Figure:

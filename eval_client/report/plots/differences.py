@@ -77,20 +77,12 @@ def _table(rows: Sequence[TaskDifference], alpha: float) -> ResultTable:
         TableColumn("missing: lowest .. highest"),
         TableColumn("told apart", left=True),
     )
-    table_rows = tuple(
-        TableRow(
-            (
-                row.task,
-                f"{row.difference:+.3f}",
-                range_text(row.interval),
-                range_text(row.bounds),
-                "yes" if row.told_apart else "no",
-            )
-        )
-        for row in rows
-    )
+    table_rows = []
+    for row in rows:
+        ends, apart = (range_text(row.interval), range_text(row.bounds)), "yes" if row.told_apart else "no"
+        table_rows.append(TableRow((row.task, f"{row.difference:+.3f}", *ends, apart)))
     note = (
         "Dot: difference of means; thick line: its interval; thin line: what the missing scores could make of it. "
         "A filled dot and a star: told apart at this level, after Holm's correction."
     )
-    return ResultTable("", columns, table_rows, (note,))
+    return ResultTable("", columns, tuple(table_rows), (note,))

@@ -95,15 +95,8 @@ def _table(pairs: Sequence[ReasonShares], reasons: Sequence[str]) -> ResultTable
         *(TableColumn(_name(reason)) for reason in reasons),
         TableColumn("faults"),
     )
-    rows = tuple(
-        TableRow(
-            (
-                pair.agent,
-                pair.task,
-                *(Figure(pair.shares.get(reason) if pair.shares else None, ".1%") for reason in reasons),
-                pair.faults,
-            )
-        )
-        for pair in pairs
-    )
-    return ResultTable("", columns, rows, (NOTES,))
+    rows = []
+    for pair in pairs:
+        shares = (Figure(pair.shares.get(reason), ".1%") for reason in reasons)
+        rows.append(TableRow((pair.agent, pair.task, *shares, pair.faults)))
+    return ResultTable("", columns, tuple(rows), (NOTES,))
