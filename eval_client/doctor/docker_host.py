@@ -48,12 +48,13 @@ def engine_facts(image: str, timeout_s: float) -> EngineFacts:
         labels = {OWNER_LABEL: Owner.current().label()}
         trouble = why_no_quota(client, image, SandboxLimits().disk_mb, labels) if present else None
     root = str(info.get("DockerRootDir", ""))
+    here = (os.environ.get("DOCKER_HOST") or "unix://").startswith("unix://")
     return EngineFacts(
         version=str(info.get("ServerVersion", "?")),
         image=image,
         has_image=present,
         root=root,
-        free_bytes=shutil.disk_usage(root).free if _is_here() and Path(root).is_dir() else None,
+        free_bytes=shutil.disk_usage(root).free if here and Path(root).is_dir() else None,
         driver=str(info.get("Driver", "?")),
         bounds_disk=trouble is None if present else None,
     )
@@ -106,7 +107,3 @@ def _quota(facts: EngineFacts) -> Finding:
     if facts.bounds_disk:
         return ok("docker-quota", f"storage driver {facts.driver} can limit a container's disk space")
     return warn("docker-disk-unbounded", f"storage driver {facts.driver} can't limit a container's disk space")
-
-
-def _is_here() -> bool:
-    return (os.environ.get("DOCKER_HOST") or "unix://").startswith("unix://")

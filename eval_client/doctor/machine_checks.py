@@ -37,7 +37,7 @@ def machine_checks(options: Options) -> list[Check]:
     return [
         *general_checks(options, registry.names(), trials=0, needed_bytes=0),
         Check("docker", docker((Sandboxes(IMAGE),), options.patience_s, needed=False)),
-        Check("programs", _programs()),
+        Check("programs", in_thread(machine.programs)),
         Check("namespaces", namespaces()),
     ]
 
@@ -79,10 +79,6 @@ async def docker(wanted: Sequence[Sandboxes], patience_s: float, *, needed: bool
     except Exception as error:  # the SDK raises errors of other libraries too
         return [(fail if needed else warn)("docker-down", str(error))]
     return list(found.values())
-
-
-async def _programs() -> Sequence[Finding]:
-    return machine.programs()
 
 
 async def namespaces() -> Sequence[Finding]:

@@ -22,7 +22,7 @@ from proctor.http.client import (
     json_headers,
 )
 from proctor.llm.config import ChatConfig
-from proctor.llm.errors import ErrorReply, read_error
+from proctor.llm.errors import read_error
 from proctor.llm.refusals import MAX_TOKENS_FIX, refuses_max_tokens
 from proctor.llm.request import request_body
 from proctor.llm.wire import ChatReply
@@ -159,13 +159,9 @@ def _refused(asked: ProbeReply, status: int, body: bytes) -> Finding:
         return fail("agent-failing", what)
     if refuses_max_tokens(status, error):
         return fail("agent-refuses", what, MAX_TOKENS_FIX)
-    if status in (400, 404, 422) and _names_model(error, text):
+    if status in (400, 404, 422) and (error.code == "model_not_found" or _UNKNOWN_MODEL.search(text)):
         return fail("agent-model", what)
     return fail("agent-refuses" if status in (400, 413, 422) else "agent-url", what)
-
-
-def _names_model(error: ErrorReply, text: str) -> bool:
-    return error.code == "model_not_found" or _UNKNOWN_MODEL.search(text) is not None
 
 
 def excerpt(body: bytes) -> str:

@@ -48,7 +48,7 @@ class PlanChecks:
         environments = sorted({definition.environment for definition in here})
         under_way = sum(agent.concurrency for agent in plan.agents)
         checks = [Check(f"agent {agent.name}", self._agent(agent)) for agent in plan.agents]
-        checks.insert(0, Check("keys", self._keys()))
+        checks.insert(0, Check("keys", in_thread(key_findings, plan)))
         if not self._local:
             checks.append(Check("controller", self._servers()))
         checks += [Check(f"task {definition.name}", self._data(definition)) for definition in here]
@@ -74,9 +74,6 @@ class PlanChecks:
             )
         except (FileError, OSError, ValueError):
             return 0  # the check of the data reports the error
-
-    async def _keys(self) -> Sequence[Finding]:
-        return key_findings(self.plan)
 
     async def _agent(self, agent: AgentEntry) -> Sequence[Finding]:
         if agent.is_command:

@@ -1,6 +1,6 @@
 """Checks of a run to be resumed: plan and data are unchanged, and its store is complete."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from eval_client.doctor.finding import Finding, fail, ok
 from eval_client.doctor.run_checks import Check, in_thread
@@ -26,11 +26,7 @@ def run_findings(run: str, manifest: Manifest, plan: Plan, digests: Mapping[str,
 
 def store_check(store: Store) -> Check:
     """The check of a run's store."""
-
-    async def look() -> Sequence[Finding]:
-        return await in_thread(store_findings, store)
-
-    return Check(f"store of run {store.run}", look())
+    return Check(f"store of run {store.run}", in_thread(store_findings, store))
 
 
 def store_findings(store: Store) -> list[Finding]:
