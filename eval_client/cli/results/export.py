@@ -11,7 +11,6 @@ from eval_client.report.export import FORMATS, export_rows
 from eval_client.report.exports.sft import Arguments, RowChoice
 from eval_client.report.exports.write import write_atif, write_inspect, write_sft
 from eval_client.store.run_folders import find_run
-from eval_client.store.store import Store
 from proctor.types import FinishReason
 
 TRANSCRIPTS = ("inspect", "atif", "sft")
@@ -70,7 +69,10 @@ def export(
         found, folder = find_run(run, store, output)
         found.manifest()
         if form in FORMATS:
-            click.echo(_rows(found, form, what or "trials", to or folder / f"{what or 'trials'}.{form}"))
+            kind = what or "trials"
+            path = to or folder / f"{kind}.{form}"
+            sources = {"trials": found.trial_rows, "turns": found.turn_rows, "replies": found.reply_rows}
+            click.echo(f"{export_rows(sources[kind](), form, path)} {kind}: {path}")
         elif form == "sft":
             path = to or folder / "sft.jsonl"
             choice = RowChoice(
@@ -109,8 +111,3 @@ def _check_options(
         raise UsageProblem(
             "--arguments object: a column of Parquet has one type; write to a .jsonl file, or leave it out"
         )
-
-
-def _rows(store: Store, form: str, what: str, path: Path) -> str:
-    sources = {"trials": store.trial_rows, "turns": store.turn_rows, "replies": store.reply_rows}
-    return f"{export_rows(sources[what](), form, path)} {what}: {path}"

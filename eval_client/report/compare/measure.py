@@ -51,7 +51,7 @@ def measure(a: TaskSide, b: TaskSide, settings: Settings) -> TaskComparison:
     clusters = {sample: pair.cluster for sample, pair in pairs.items() if pair.matched}
     found = difference(matched, settings.alpha, random.Random(settings.seed))
     bounds_of_means = mean_bounds([pair.a for pair in planned]), mean_bounds([pair.b for pair in planned])
-    bounds = difference_bounds(*bounds_of_means)
+    bounds, gone = difference_bounds(*bounds_of_means), missing(planned)
     return TaskComparison(
         task=a.task,
         task_b=b.task,
@@ -82,7 +82,7 @@ def measure(a: TaskSide, b: TaskSide, settings: Settings) -> TaskComparison:
         bootstrap=_bootstrap(matched, settings),
         bounds=bounds,
         holds=min(bounds[0], found.mean.mean) > 0 or max(bounds[1], found.mean.mean) < 0,
-        missing=_missing(planned),
+        missing=MissingTrials(a=gone.a, b=gone.b, p=gone.p),
         primary=primary_difference(a, b, clusters, found),
         passes=_passes(matched, settings.pass_at),
     )
@@ -114,11 +114,6 @@ def _mean_intervals(matched: Sequence[SamplePair], alpha: float) -> tuple[Interv
     clusters = [pair.cluster for pair in matched]
     a, b = [pair.a for pair in matched], [pair.b for pair in matched]
     return mean_interval(a, clusters, alpha), mean_interval(b, clusters, alpha)
-
-
-def _missing(planned: Sequence[SamplePair]) -> MissingTrials:
-    found = missing(planned)
-    return MissingTrials(a=found.a, b=found.b, p=found.p)
 
 
 def _detectable(found: Difference, settings: Settings) -> float | None:

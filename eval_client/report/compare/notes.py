@@ -20,7 +20,8 @@ def notes_of(row: TaskComparison, alpha: float, power: float) -> tuple[str, ...]
 
 def warnings_of(row: TaskComparison, alpha: float) -> tuple[str, ...]:
     """Why the figures deserve less trust than they seem to."""
-    return (*_few_clusters(row, alpha), *_missing(row), *_unlike(row))
+    unlike = [f"Not alike: {'; '.join(row.unlike)}."] if row.unlike else []
+    return (*_few_clusters(row, alpha), *_missing(row), *unlike)
 
 
 def _verdict(row: TaskComparison, alpha: float) -> str:
@@ -129,7 +130,3 @@ def _missing(row: TaskComparison) -> list[str]:
     if row.planned_on_one_side:
         lines.append(f"{row.planned_on_one_side:,} samples are planned on one side only, and left out.")
     return lines
-
-
-def _unlike(row: TaskComparison) -> list[str]:
-    return [f"Not alike: {'; '.join(row.unlike)}."] if row.unlike else []

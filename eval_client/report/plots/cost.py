@@ -30,9 +30,7 @@ class CostPoint(NamedTuple):
 
 def cost_and_score(task: str, metric: str, unit: CostUnit, points: Sequence[CostPoint]) -> Plot:
     """One task's agents; without points, an empty frame."""
-    costs = [
-        end for point in points for end in (point.cost, max(0.0, point.cost - (point.cost_error or 0)), _most(point))
-    ]
+    costs = [max(0.0, point.cost + sign * (point.cost_error or 0)) for point in points for sign in (-1, 0, 1)]
     x = spanning([point.cost for point in points], FRAME.left, FRAME.right)
     if not x.logarithmic:
         x = linear(costs, FRAME.left, FRAME.right)
@@ -62,10 +60,6 @@ def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
         if not front or points[place][1] > points[front[-1]][1] or points[place] == points[front[-1]]:
             front.append(place)
     return front
-
-
-def _most(point: CostPoint) -> float:
-    return point.cost + (point.cost_error or 0)
 
 
 def _cross(point: CostPoint, x: Scale, y: Scale, unit: str, metric: str, *, on_front: bool) -> str:
