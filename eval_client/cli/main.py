@@ -61,18 +61,15 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name, or None."""
-        if cmd_name not in COMMANDS:
-            return self._of_environment(ctx, cmd_name)
-        module = importlib.import_module(f"eval_client.cli.{COMMANDS[cmd_name][0]}")
-        command: click.Command = getattr(module, cmd_name)
-        return command
-
-    def _of_environment(self, ctx: click.Context, name: str) -> click.Command | None:
+        if cmd_name in COMMANDS:
+            module = importlib.import_module(f"eval_client.cli.{COMMANDS[cmd_name][0]}")
+            command: click.Command = getattr(module, cmd_name)
+            return command
         from eval_client.cli.recorded import open_run
         from proctor import plugins
 
         ctx.obj = open_run
-        return plugins.load(name)
+        return plugins.load(cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing any."""

@@ -62,8 +62,8 @@ class TerminalPlayer(Agent):
                 print_note(str(error), self._console)
                 edit = False
             except _Command as command:
-                edit = command.name == EDIT
-                if command.name == HISTORY:
+                edit = str(command) == EDIT
+                if str(command) == HISTORY:
                     print_messages(history, self._console)
 
     async def _typed(self, observation: Observation) -> Action:
@@ -126,8 +126,4 @@ class TerminalPlayer(Agent):
 
 
 class _Command(Exception):
-    """A command was typed instead of an answer."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
+    """A command was typed instead of an answer: EDIT or HISTORY."""
