@@ -110,8 +110,7 @@ def folder_facts(folder: Path) -> FolderFacts:
             os.fsync(file.fileno())
     except OSError as error:
         trouble = error.strerror or str(error)
-    room = os.statvfs(existing)
-    return FolderFacts(str(folder), trouble, room.f_bavail * room.f_frsize)
+    return FolderFacts(str(folder), trouble, shutil.disk_usage(existing).free)
 
 
 def folder_findings(facts: FolderFacts, needed_bytes: int = 0) -> list[Finding]:

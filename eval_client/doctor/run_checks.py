@@ -1,7 +1,7 @@
 """Runs checks concurrently, each with a deadline; a check that crashes or is late becomes a finding."""
 
 import asyncio
-import contextlib
+import concurrent.futures
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import NamedTuple, ParamSpec, TypeVar
@@ -45,25 +45,14 @@ def _crashed(check: Check, error: Exception) -> Finding:
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a blocking function in a daemon thread, so that one that hangs does not block the process's exit."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
-
-    def settle(result: T | None, error: BaseException | None) -> None:
-        if done.done():
-            return
-        if error is not None:
-            done.set_exception(error)
-        else:
-            done.set_result(result)  # type: ignore[arg-type]
+    done = concurrent.futures.Future[T]()
+    done.set_running_or_notify_cancel()  # a thread can't be called off
 
     def work() -> None:
-        result, caught = None, None
         try:
-            result = function(*args, **kwargs)
+            done.set_result(function(*args, **kwargs))
         except BaseException as error:
-            caught = error
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits for the result
-            loop.call_soon_threadsafe(settle, result, caught)
+            done.set_exception(error)
 
     threading.Thread(target=work, daemon=True).start()
-    return await done
+    return await asyncio.wrap_future(done)
