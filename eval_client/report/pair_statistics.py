@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
+from eval_client.core.flow import Pair
 from eval_client.core.statistics.missing import mean_bounds
 from eval_client.core.statistics.paired import difference
 from eval_client.core.statistics.samples import Interval, Scores
@@ -18,8 +19,6 @@ from eval_client.report.report import PairReport
 from eval_client.store.store import Store
 from proctor.types import Value
 
-Pair = tuple[str, str]
-"""Agent and task."""
 MOST_WORK, TEST_WORK = 15_000, 150
 """Letters are for runs whose tests take less work: one for each sample, and TEST_WORK for each test."""
 TOO_MANY = "more than {most} agents: `proctor compare` takes two, or one against all others"

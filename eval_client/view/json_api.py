@@ -7,8 +7,9 @@ from itertools import islice
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from eval_client.core.flow import Pair
 from eval_client.report.conversation import ConversationTurn, conversation
-from eval_client.report.pair_statistics import Pair, PairStatistics, pair_statistics
+from eval_client.report.pair_statistics import PairStatistics, pair_statistics
 from eval_client.report.readings import AnswerReader, answer_reader, turn_facts
 from eval_client.report.report import PairReport
 from eval_client.view.pages.listing import read_runs

@@ -5,13 +5,12 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from eval_client.report.conversation import ConversationTurn, conversation
-from eval_client.report.exports.calls import arguments_object, offered
+from eval_client.report.exports.calls import Json, arguments_object, offered
 from eval_client.report.exports.pairs import ExportedPair
 from eval_client.report.exports.transcripts import Said, Spoken, spoken
 from eval_client.report.trajectory import Trajectory
 from proctor.types import Finish, Message, ToolCall
 
-Json = dict[str, JsonValue]
 VERSION = "ATIF-v1.7"
 
 

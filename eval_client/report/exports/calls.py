@@ -8,8 +8,10 @@ from pydantic_core import from_json
 
 from proctor.types import Tool
 
+Json = dict[str, JsonValue]
 
-def arguments_object(text: str) -> dict[str, JsonValue] | None:
+
+def arguments_object(text: str) -> Json | None:
     """The arguments of a call as an object; None where the model wrote something else, such as the number 1e999."""
     try:
         read = from_json(text, allow_inf_nan=False)

@@ -6,7 +6,7 @@ from urllib.parse import quote
 from pydantic import JsonValue
 
 from eval_client.report.conversation import conversation
-from eval_client.report.exports.calls import arguments_object
+from eval_client.report.exports.calls import Json, arguments_object
 from eval_client.report.exports.pairs import ExportedPair
 from eval_client.report.exports.transcripts import Said, Spoken, spoken
 from eval_client.report.report import PairReport
@@ -14,7 +14,6 @@ from eval_client.report.trajectory import Trajectory
 from proctor.environment import MEAN_SCORE
 from proctor.types import FinishReason, Message, ToolCall
 
-Json = dict[str, JsonValue]
 VERSION = 2
 SCORER = "proctor"
 SUMMARY_CHARS = 1000

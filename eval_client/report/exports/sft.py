@@ -6,14 +6,13 @@ from typing import Literal
 from pydantic import JsonValue
 
 from eval_client.report.conversation import conversation
-from eval_client.report.exports.calls import arguments_object, offered
+from eval_client.report.exports.calls import Json, arguments_object, offered
 from eval_client.report.exports.pairs import ExportedPair
 from eval_client.report.exports.transcripts import Said, spoken
 from eval_client.report.trajectory import Trajectory
 from proctor.llm.tool_calls import MALFORMED, sendable_arguments
 from proctor.types import FinishReason, Message, ToolCall, Value
 
-Json = dict[str, JsonValue]
 Arguments = Literal["text", "object"]
 
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from eval_client.core.flow import Pair
 from eval_client.core.spend import Price, Tokens
 from eval_client.core.statistics.missing import mean_bounds
 from eval_client.core.statistics.samples import Interval, Scores
@@ -12,9 +13,6 @@ from eval_client.report.plots.learning import EndedTrial
 from eval_client.store.migration import existing_columns
 from eval_client.store.store import Store
 from eval_client.store.tables import trial_table
-
-Pair = tuple[str, str]
-"""Agent and task."""
 
 
 class TrialFacts(NamedTuple):

@@ -5,10 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple, Protocol
 
+from eval_client.core.flow import Pair
 from eval_client.core.spend import Price
 from eval_client.core.statistics.clustered import clustered_mean
 from eval_client.report.compare.values import Comparison, TaskComparison
-from eval_client.report.html.facts import Pair, TrialFacts, costs, ended_trials
+from eval_client.report.html.facts import TrialFacts, costs, ended_trials
 from eval_client.report.plots.cost import CostPoint, CostUnit, cost_and_score
 from eval_client.report.plots.differences import TaskDifference, differences_plot
 from eval_client.report.plots.learning import learning_curve, running_mean

@@ -4,11 +4,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from eval_client.core.flow import Pair
 from eval_client.plan.plan import Plan
 from eval_client.report.html import figures
 from eval_client.report.html.blocks import Block, HeadingBlock, PlotBlock, Section, TableBlock, TextBlock
 from eval_client.report.html.compared import Compared, comparison_table
-from eval_client.report.html.facts import Pair, mean_score, sample_scores, score_bounds
+from eval_client.report.html.facts import mean_score, sample_scores, score_bounds
 from eval_client.report.html.figures import Facts
 from eval_client.report.html.methods import METHODS
 from eval_client.report.html.papers import papers_sections
