@@ -259,16 +259,12 @@ async def summarize(store: Store, client: TaskClient, digests: Mapping[str, str]
 
 
 async def _summarize_pair(store: Store, client: TaskClient, pair: PairTotals, digest: str) -> None:
-    finishes = await retry_until_available(lambda: list(store.finishes(pair.agent, pair.task)), aside=False)
+    finishes, clusters = await retry_until_available(store.clustered_finishes, pair.agent, pair.task, aside=False)
     if not finishes:
         return
-    cluster_of = await retry_until_available(store.cluster_of, pair.task, aside=False)
-    names = [cluster_of[sample] for sample, _, _ in finishes]
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
-    clusters = [numbers[name] for name in names]
     with contextlib.suppress(TaskServerError, TimeoutError):
         async with asyncio.timeout(SUMMARIES_S):
-            summary = await client.summarize(pair.task, [finish for _, _, finish in finishes], clusters, digest=digest)
+            summary = await client.summarize(pair.task, finishes, clusters, digest=digest)
         if summary.primary in summary.metrics or not pair.scored:
             await retry_until_available(store.write_summary, pair.agent, pair.task, pair.scored, summary, aside=False)
 

@@ -11,10 +11,11 @@ from importlib.metadata import version
 from eval_client.plan.plan import Plan, trial_seed
 from eval_client.preflight import PreflightError, check_trust, owner_name
 from eval_client.rescore.replay import Replayed, replay
-from eval_client.store.journal import Cost, Journal
+from eval_client.store.journal import Journal
 from eval_client.store.member import membership
 from eval_client.store.records import DIVERGED, Manifest, TaskRecord, Trial
 from eval_client.store.store import Store
+from eval_client.trial.episode import TrialHistory
 from proctor.config.task import TaskDefinition
 from proctor.environment import Environment, EnvironmentFault
 from proctor.summary import summarize
@@ -129,14 +130,16 @@ class _Play:
         return await replay(world, trial.sample, seed, turns, self._source.replies(trial.id), may_buy=may_buy)
 
     async def _write(self, trial: Trial, replayed: Replayed) -> None:
-        session, digest = secrets.token_hex(16), None
-        await self._journal.begin(trial, 1, 0, session, digest)
+        await self._journal.begin(trial, 1, 0, secrets.token_hex(16))
         if replayed.replies:
             await self._journal.replies(trial, 0, replayed.replies)
         for turn in replayed.turns:
             await self._journal.turn(trial, 0, turn)
         outcome = DIVERGED if replayed.diverged else "finished"
-        await self._journal.finish(trial, 1, None, replayed.finish, _cost(replayed), outcome=outcome)
+        # The cost is that of the answers when they were given; now they cost nothing.
+        seconds = sum(turn.model_seconds + (turn.world_seconds or 0.0) for turn in replayed.turns)
+        cost = TrialHistory(turns=list(replayed.turns), seconds=seconds).cost()
+        await self._journal.finish(trial, 1, None, replayed.finish, cost, outcome=outcome)
         self.written += 1
 
 
@@ -155,20 +158,6 @@ def _progress(play: _Play, trials: int, report: Callable[[str], None]) -> Iterat
         report(f"{play.written} of {trials} trials are scored again")
     finally:
         repeating.cancel()
-
-
-def _cost(replayed: Replayed) -> Cost:
-    """What the answers cost when they were given; now they cost nothing."""
-    turns = replayed.turns
-    return Cost(
-        turns=len(turns),
-        prompt_tokens=sum(turn.prompt_tokens for turn in turns),
-        completion_tokens=sum(turn.completion_tokens for turn in turns),
-        seconds=sum(turn.model_seconds + (turn.world_seconds or 0.0) for turn in turns),
-        cached_tokens=sum(turn.cached_tokens for turn in turns),
-        reasoning_tokens=sum(turn.reasoning_tokens for turn in turns),
-        cut_answers=sum(turn.is_cut for turn in turns),
-    )
 
 
 @contextlib.asynccontextmanager
@@ -230,10 +219,5 @@ def _write_summaries(target: Store, worlds: Worlds) -> None:
     for pair in target.pair_totals():
         if not pair.scored:
             continue
-        finishes = list(target.finishes(pair.agent, pair.task))
-        cluster_of = target.cluster_of(pair.task)
-        names = [cluster_of[sample] for sample, _, _ in finishes]
-        numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
-        clusters = [numbers[name] for name in names]
-        summary = summarize(worlds[pair.task][1], [finish for _, _, finish in finishes], clusters)
+        summary = summarize(worlds[pair.task][1], *target.clustered_finishes(pair.agent, pair.task))
         target.write_summary(pair.agent, pair.task, pair.scored, summary)

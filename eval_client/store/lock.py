@@ -64,19 +64,20 @@ def no_client(store: Store) -> contextlib.AbstractContextManager[None]:
 
 def is_worked_on(store: Store) -> bool:
     """Whether a client holds the run's lock."""
+    of_file = store.engine.dialect.name == "sqlite"
+    if of_file and not _lock_file(store).exists():
+        return False  # the file is not created by looking
     try:
-        with _probe(store):
+        with _file_lock(store, 0.0) if of_file else sole_client(store):
             return False
     except StoreError:
         return True
 
 
-def _probe(store: Store) -> contextlib.AbstractContextManager[None]:
-    """Hold the lock for a moment, without waiting for it."""
-    if store.engine.dialect.name != "sqlite":
-        return sole_client(store)
-    # A run without the lock's file has no client; the file is not created by looking.
-    return _file_lock(store, 0.0) if _lock_file(store).exists() else contextlib.nullcontext()
+def check_idle(store: Store) -> None:
+    """Raises StoreError where a client plays the run."""
+    if is_worked_on(store):
+        raise StoreError(f"run {store.run!r} is being played; stop it first: proctor stop {store.run}")
 
 
 def seize(connection: sa.Connection, run: str) -> None:
@@ -147,15 +148,15 @@ def _file_lock(store: Store, patience_s: float) -> Iterator[None]:
     path = _lock_file(store)
     give_up = time.monotonic() + patience_s
     with path.open("a" if is_writable(str(path)) else "r") as file:
-        while not _try_lock(file):
+        while not try_lock(file):
             if time.monotonic() >= give_up:
                 raise _busy(store.run)
             time.sleep(LOOK_S)
         yield
 
 
-def _try_lock(file: TextIO) -> bool:
-    """Take the lock of a file, or return False where another process holds it."""
+def try_lock(file: TextIO | int) -> bool:
+    """Take the lock of an open file, or return False where another process holds it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

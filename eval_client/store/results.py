@@ -16,6 +16,7 @@ from eval_client.store.migration import existing_columns
 from eval_client.store.records import RETRIED, HelperCost, JournalledTools, PairTotals
 from eval_client.store.tables import attempt_table, reply_table, summary_table, trial_table, turn_table
 from proctor.types import Finish, FinishReason, Summary
+from task_server.wire.messages import cluster_numbers
 
 
 class SampleMeans(NamedTuple):
@@ -83,6 +84,11 @@ class Results:
         with self.engine.connect() as connection:
             for sample, epoch, finish in connection.execute(query.where(t.finish.is_not(None)).order_by(t.id)):
                 yield sample, epoch, Finish.model_validate_json(finish)
+
+    def clustered_finishes(self, agent: str, task: str) -> tuple[list[Finish], list[int]]:
+        """The pair's final rows, and the cluster number of each, as summaries take them."""
+        rows, cluster_of = list(self.finishes(agent, task)), self.cluster_of(task)
+        return [finish for _, _, finish in rows], cluster_numbers(cluster_of[sample] for sample, _, _ in rows)
 
     def sample_means(self, players: Mapping[str, str]) -> dict[tuple[str, str], SampleMeans]:
         """(agent, task) -> the means of its samples, where it has a scored trial; `players` has an agent by task."""

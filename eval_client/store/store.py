@@ -88,11 +88,7 @@ class Store(Results):
 
     def is_over(self) -> bool:
         """Whether the run exists and is `finished` or `incomplete`; only a resume plays it further."""
-        if not sa.inspect(self.engine).has_table(run_table.name):
-            return False
-        with self.engine.connect() as connection:
-            state = connection.execute(sa.select(run_table.c.state).where(run_table.c.id == self.run)).scalar()
-        return state in shards.OVER
+        return self.exists() and self.state() in shards.OVER
 
     def manifest(self) -> Manifest:
         """The run's manifest. Raises StoreError where the run does not exist or is of another schema version.

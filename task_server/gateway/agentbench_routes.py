@@ -21,7 +21,7 @@ from task_server.gateway.wires import (
     reply,
 )
 from task_server.wire.errors import TaskServerError
-from task_server.wire.messages import MAX_LARGE_BYTES
+from task_server.wire.messages import MAX_LARGE_BYTES, cluster_numbers
 
 SESSION_S = 240.0
 """v0.2 ends a session that nobody asks for in this time."""
@@ -101,11 +101,8 @@ class AgentBenchRoutes:
         scored = [(output, finish) for output, finish in finishes if finish is not None]
         clusters = offer.catalogue.cluster_of()
         samples = ["" if output.index is None else wire.sample_of(output.index) for output, _ in scored]
-        names = [clusters.get(sample, sample) for sample in samples]
-        numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
-        summary = await self._gateway.summarize(
-            asked.name, [finish for _, finish in scored], [numbers[name] for name in names]
-        )
+        numbers = cluster_numbers(clusters.get(sample, sample) for sample in samples)
+        summary = await self._gateway.summarize(asked.name, [finish for _, finish in scored], numbers)
         return wire.overall(summary, len(scored), len(finishes))
 
     async def nothing(self, _: Request) -> Response:

@@ -1,5 +1,6 @@
 """The messages between client, controller and workers: requests, replies, problems."""
 
+from collections.abc import Iterable
 from functools import cached_property, partial
 from importlib.metadata import version
 from operator import is_
@@ -246,6 +247,12 @@ class SummarizeRequest(Value):
         if self.clusters and len(self.clusters) != len(self.finishes):
             raise ValueError("clusters: must be as many as finishes, or none")
         return self
+
+
+def cluster_numbers(names: Iterable[str]) -> list[int]:
+    """`SummarizeRequest.clusters` from the name of each finish's cluster."""
+    numbers: dict[str, int] = {}
+    return [numbers.setdefault(name, len(numbers)) for name in names]
 
 
 class Health(Value):

@@ -4,7 +4,6 @@ Nothing here needs to be durable: live clients report their state again.
 """
 
 import contextlib
-import fcntl
 import os
 import platform
 import stat
@@ -14,6 +13,7 @@ from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
+from eval_client.store.lock import try_lock
 from eval_client.store.pools.base import MAX_POOL, PoolError, Pools, Settle, read_pool
 
 LOCK_S = 2.0
@@ -104,14 +104,10 @@ def _locked(path: Path) -> Iterator[int]:
 
 
 def _lock(file: int, path: Path, give_up: float) -> None:
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() > give_up:
-                raise PoolError(f"{path} is locked by a process that is suspended") from None
-            time.sleep(LOOK_S)
+    while not try_lock(file):
+        if time.monotonic() > give_up:
+            raise PoolError(f"{path} is locked by a process that is suspended")
+        time.sleep(LOOK_S)
 
 
 def _is_at(file: int, path: Path) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from eval_client.store.connection import RunExists, StoreError
-from eval_client.store.lock import is_worked_on, no_client
+from eval_client.store.lock import check_idle, no_client
 from eval_client.store.migration import existing_columns, migrate
 from eval_client.store.store import Store
 from eval_client.store.tables import (
@@ -41,8 +41,7 @@ def copy_run(source: Store, target: Store) -> dict[str, int]:
     Raises RunExists, or StoreError where a client plays the run, or rows were lost on the way.
     """
     source.manifest()
-    if is_worked_on(source):
-        raise StoreError(f"run {source.run!r} is being played; stop it first: proctor stop {source.run}")
+    check_idle(source)
     migrate(target.engine)
     with no_client(source), source.engine.connect() as connection, target.engine.begin() as writer:
         reader = connection.execution_options(stream_results=True)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from eval_client.store.connection import StoreError, connect, sqlite_url
-from eval_client.store.lock import is_worked_on, sole_client
+from eval_client.store.connection import connect, sqlite_url
+from eval_client.store.lock import check_idle, sole_client
 from eval_client.store.store import Store
 from eval_client.store.tables import metadata, run_table
 
@@ -17,8 +17,7 @@ def remove_run(store: Store, folder: Path) -> None:
 
     Raises StoreError where a client plays the run, OSError where the folder can't be removed.
     """
-    if is_worked_on(store):
-        raise StoreError(f"run {store.run!r} is being played; stop it first: proctor stop {store.run}")
+    check_idle(store)
     with sole_client(store):
         if store.engine.url == connect(sqlite_url(folder)).url:
             store.engine.dispose()
