@@ -3,9 +3,8 @@
 import re
 import socket
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from ipaddress import IPv4Network, IPv6Network
-from typing import Annotated, Protocol, Self
+from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 from starlette.types import ASGIApp
@@ -21,6 +20,7 @@ from proctor.http.serving import serve_until_signal
 from proctor.http.tls import NO_TLS, ServerTls
 from proctor.types import Value
 from task_server.http.access import token_for
+from task_server.http.service import Service
 from task_server.http.transport import Caller
 from task_server.wire.messages import SETTLE_S, WORKER_LEASE_S
 from task_server.worker.advertise import reached_by
@@ -31,16 +31,6 @@ LAST_REPLIES_S = 5
 """On shutdown, requests under way get this long to be answered."""
 
 OnReady = Callable[[str], None]
-
-
-class Service(Protocol):
-    """What a process runs behind its app."""
-
-    def running(self) -> AbstractAsyncContextManager[None]:
-        """Background work, from before the first request to after the last."""
-
-    async def drain(self, grace_s: float) -> None:
-        """Start nothing new, let sessions go on for up to `grace_s`, then end them."""
 
 
 def _fits_a_header(token: SecretStr) -> SecretStr:

@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 from urllib.parse import quote, urlencode
 
+from pydantic import BaseModel
+
 from proctor.http.client import AnyClient
 from proctor.llm.kept_replies import KeptReply
 from proctor.retry import RetryPolicy
 from proctor.types import Finish, Summary
 from task_server.client.reach import Reach
-from task_server.http.transport import Caller
+from task_server.http.transport import Caller, Done
 from task_server.wire.errors import InWork, ServerUnreachable, TaskServerError, UnknownSession
 from task_server.wire.messages import (
     HEARTBEAT_S,
@@ -50,6 +52,7 @@ SUMMARY_S = 300.0
 NEWS = "what can be started"
 
 Answer = TypeVar("Answer")
+Message = TypeVar("Message", bound=BaseModel)
 
 
 @dataclass
@@ -115,21 +118,14 @@ class TaskClient:
         """
         given = TasksQuery(after=after, wait_s=wait_s, client=client, wants=wants)
         query = urlencode(given.model_dump(exclude_defaults=True))
-        return await self._retry_until_available(
-            NEWS,
-            lambda base: self._caller.call("GET", f"{base}/tasks?{query}", TaskList, deadline_s=CALL_S + wait_s),
-        )
+        return await self._ask(NEWS, "GET", f"tasks?{query}", TaskList, deadline_s=CALL_S + wait_s)
 
     async def samples(self, task: str, digest: str | None = None) -> SampleList:
         """Samples, their clusters and categories, and digest of a task; from a worker with `digest` if there is one."""
         asked = SamplesQuery(digest=digest, clusters=True, categories=True)
         query = urlencode(asked.model_dump(exclude_defaults=True))
-        return await self._retry_until_available(
-            f"the samples of {task}",
-            lambda base: self._caller.call(
-                "GET", f"{base}/tasks/{quote(task, safe='')}/samples?{query}", SampleList, deadline_s=CALL_S
-            ),
-        )
+        path = f"tasks/{quote(task, safe='')}/samples?{query}"
+        return await self._ask(f"the samples of {task}", "GET", path, SampleList)
 
     async def start(
         self,
@@ -200,21 +196,12 @@ class TaskClient:
 
     async def end(self, session: str, url: str | None = None) -> None:
         """End a session: its resources and the record of its last step are freed. Repeatable."""
-        await self._retry_until_available(
-            "a session's end",
-            lambda base: self._caller.done("DELETE", f"{base}/sessions/{session}", deadline_s=CALL_S),
-            url,
-        )
+        await self._ask("a session's end", "DELETE", f"sessions/{session}", Done, worker=url)
 
     async def renew(self, url: str, sessions: Sequence[str]) -> tuple[str, ...]:
         """Renew the leases of sessions pinned to the worker at `url`; those that are lost."""
         request = RenewLeases(sessions=tuple(sessions))
-        renewed = await self._retry_until_available(
-            f"leases at {url}",
-            lambda base: self._caller.call("POST", f"{base}/leases", LeasesRenewed, request, deadline_s=CALL_S),
-            url,
-        )
-        return renewed.lost
+        return (await self._ask(f"leases at {url}", "POST", "leases", LeasesRenewed, request, worker=url)).lost
 
     async def summarize(
         self, task: str, finishes: Sequence[Finish], clusters: Sequence[int] = (), *, digest: str | None = None
@@ -222,16 +209,26 @@ class TaskClient:
         """The environment's own metrics over finishes; `clusters` has the cluster number of each finish."""
         asked = SummarizeRequest(finishes=tuple(finishes), clusters=tuple(clusters), digest=digest)
         request = await asyncio.to_thread(asked.model_dump_json)
-        return await self._retry_until_available(
-            f"the summary of {task}",
-            lambda base: self._caller.call(
-                "POST",
-                f"{base}/tasks/{quote(task, safe='')}/summary",
-                Summary,
-                request,
-                deadline_s=SUMMARY_S,
-            ),
-        )
+        path = f"tasks/{quote(task, safe='')}/summary"
+        return await self._ask(f"the summary of {task}", "POST", path, Summary, request, deadline_s=SUMMARY_S)
+
+    async def _ask(
+        self,
+        what: str,
+        method: str,
+        path: str,
+        answer: type[Message],
+        request: BaseModel | str | None = None,
+        *,
+        worker: str | None = None,
+        deadline_s: float = CALL_S,
+    ) -> Message:
+        """The answer to one request, which may be repeated, of the pinned `worker` or the controller."""
+
+        def ask(base: str) -> Awaitable[Message]:
+            return self._caller.call(method, f"{base}/{path}", answer, request, deadline_s=deadline_s)
+
+        return await self._retry_until_available(what, ask, worker)
 
     async def _retry_until_available(
         self,
@@ -291,10 +288,7 @@ class TaskClient:
     async def _probe(self, url: str) -> bool:
         """Whether the controller lists a worker at this URL, and the worker answers this client."""
         try:
-            listed = await self._retry_until_available(
-                "its workers",
-                lambda base: self._caller.call("GET", f"{base}/workers", WorkerList, deadline_s=CALL_S),
-            )
+            listed = await self._ask("its workers", "GET", "workers", WorkerList)
             if url not in {worker.url.rstrip("/") for worker in listed.workers}:
                 log.warning("%s lists no worker at %s: its sessions go through the controller", self._url, url)
                 return False

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TypeVar
 
+from pydantic import BaseModel
 from starlette.types import ASGIApp
 
 from proctor.http.auth import Access
@@ -26,7 +27,7 @@ from task_server.http.app import build_app
 from task_server.http.openapi import document
 from task_server.http.operations import CONTROLLER_OPERATIONS
 from task_server.http.service import PlacementService
-from task_server.http.transport import Caller
+from task_server.http.transport import Caller, Done
 from task_server.metrics import PlacementMetrics, task_gauges, worker_gauges
 from task_server.wire.errors import (
     ApiError,
@@ -69,7 +70,7 @@ RELAY_S = STEP_WAIT_S + 5.0
 
 SUMMARY_S = 290.0
 
-Answer = TypeVar("Answer")
+Answer = TypeVar("Answer", bound=BaseModel)
 
 
 class Controller(PlacementService):
@@ -124,8 +125,8 @@ class Controller(PlacementService):
     async def samples(self, task: str, query: SamplesQuery) -> SampleList:
         ref = self._any_holding(task, query.digest)
         wanted = [f"{name}=true" for name in ("clusters", "categories") if getattr(query, name)]
-        url = f"{ref.url}/tasks/{task}/samples{'?' if wanted else ''}{'&'.join(wanted)}"
-        return await self._ask_any(ref, self._caller.call("GET", url, SampleList, deadline_s=RELAY_S))
+        path = f"tasks/{task}/samples{'?' if wanted else ''}{'&'.join(wanted)}"
+        return await self._ask_any(self._ask(ref, "GET", path, SampleList))
 
     async def start(self, request: StartSession) -> Started:
         self.check_ready()
@@ -156,16 +157,11 @@ class Controller(PlacementService):
             refused.add(ref.worker)
 
     async def turn(self, session: str, request: TurnRequest) -> TurnResponse:
-        ref = self._holder(session)
-        return await self._ask(
-            ref,
-            self._caller.call("POST", f"{ref.url}/sessions/{session}/turns", TurnResponse, request, deadline_s=RELAY_S),
-        )
+        return await self._ask(self._holder(session), "POST", f"sessions/{session}/turns", TurnResponse, request)
 
     async def end(self, session: str) -> None:
         try:
-            ref = self._holder(session)
-            await self._ask(ref, self._caller.done("DELETE", f"{ref.url}/sessions/{session}", deadline_s=RELAY_S))
+            await self._ask(self._holder(session), "DELETE", f"sessions/{session}", Done)
         except (UnknownSession, WorkerLost):
             return
 
@@ -184,9 +180,8 @@ class Controller(PlacementService):
     async def summarize(self, task: str, request: SummarizeRequest) -> Summary:
         ref = self._any_holding(task, request.digest)
         body = await asyncio.to_thread(request.model_dump_json)
-        return await self._ask_any(
-            ref, self._caller.call("POST", f"{ref.url}/tasks/{task}/summary", Summary, body, deadline_s=SUMMARY_S)
-        )
+        asked = self._ask(ref, "POST", f"tasks/{task}/summary", Summary, body, deadline_s=SUMMARY_S)
+        return await self._ask_any(asked)
 
     def alive(self) -> Health:
         return Health(role="controller", url=self._url, version=VERSION, time=time.time())
@@ -231,24 +226,33 @@ class Controller(PlacementService):
                     self._metrics.lost.inc()
             self._publication.changed()
 
-    async def _ask(self, ref: WorkerRef, call: Awaitable[Answer]) -> Answer:
+    async def _ask(
+        self,
+        ref: WorkerRef,
+        method: str,
+        path: str,
+        answer: type[Answer],
+        request: BaseModel | str | None = None,
+        *,
+        deadline_s: float = RELAY_S,
+    ) -> Answer:
         """A worker's answer. Raises ApiError as the worker did, WorkerLost if it refuses connections, else NotReady."""
         self._metrics.relayed.inc()
         try:
-            return await call
+            return await self._caller.call(method, f"{ref.url}/{path}", answer, request, deadline_s=deadline_s)
         except (ServerUnreachable, BadReply) as error:
             if _refuses_connections(error):
                 self._forget(ref)
                 raise WorkerLost(f"worker {ref.worker} is gone") from error
             raise _no_answer(ref, error) from error
 
-    async def _ask_any(self, ref: WorkerRef, call: Awaitable[Answer]) -> Answer:
+    async def _ask_any(self, asked: Awaitable[Answer]) -> Answer:
         """A worker's answer to a request that any worker of the task could answer.
 
         Raises ApiError as the worker did, and NotReady; so for a lost worker, as the client's next try goes to another.
         """
         try:
-            return await self._ask(ref, call)
+            return await asked
         except WorkerLost as lost:
             raise NotReady(f"{lost}; the next try goes to another one", retry_after_s=0.5) from lost
 
@@ -260,14 +264,11 @@ class Controller(PlacementService):
         """The worker's sessions that are lost; none if the worker just does not answer."""
         request = RenewLeases(sessions=tuple(sessions))
         try:
-            renewed = await self._ask(
-                ref, self._caller.call("POST", f"{ref.url}/leases", LeasesRenewed, request, deadline_s=RELAY_S)
-            )
+            return (await self._ask(ref, "POST", "leases", LeasesRenewed, request)).lost
         except WorkerLost:
             return tuple(sessions)
         except NotReady:
             return ()
-        return renewed.lost
 
     def _holder(self, session: str) -> WorkerRef:
         try:

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, JsonValue
 
+from proctor.llm.request import tool_call_json, tool_json
 from proctor.types import AGENTBENCH_STATUS, Action, Finish, FinishReason, Message, Observation, Tool, ToolCall
 from task_server.gateway.agentbench import RUNNING
 from task_server.gateway.foreign_session import ForeignSession
@@ -102,7 +103,7 @@ def _output(
 ) -> dict[str, Any]:
     return {
         "messages": messages,
-        "tools": [tool_of(each) for each in tools] or None,
+        "tools": [tool_json(each) for each in tools] or None,
         "status": status,
         "finish": status != RUNNING,
         "reward": reward,
@@ -120,14 +121,5 @@ def message_of(message: Message) -> dict[str, Any]:
     """A message in OpenAI's shape."""
     shaped: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
-        shaped["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-            for call in message.tool_calls
-        ]
+        shaped["tool_calls"] = [tool_call_json(call) for call in message.tool_calls]
     return shaped if message.tool_call_id is None else {**shaped, "tool_call_id": message.tool_call_id}
-
-
-def tool_of(tool: Tool) -> dict[str, Any]:
-    """A function in OpenAI's shape."""
-    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-    return {"type": "function", "function": function}

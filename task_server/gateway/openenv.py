@@ -25,14 +25,14 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+FrameType = Literal["reset", "step", "state", "mcp", "close"]
+
+
 class ClientFrame(_Strict):
     """A frame of a client."""
 
-    type: Literal["reset", "step", "state", "mcp", "close"]
+    type: FrameType
     data: dict[str, JsonValue] = Field(default_factory=dict)
-
-
-TYPES = ("reset", "step", "state", "mcp", "close")
 
 
 class EnvReset(BaseModel):

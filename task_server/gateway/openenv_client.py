@@ -1,6 +1,7 @@
 """One OpenEnv client: its frames, and the episode that they play."""
 
 from collections.abc import Iterator
+from typing import get_args
 
 from pydantic import ValidationError
 from pydantic_core import from_json
@@ -40,15 +41,16 @@ class EpisodeClient:
             if frame.type == "close":
                 return None
             kind, data = await self._answer(frame)
-        except Failure as failure:
-            return {"type": "error", "data": failure.data}
+            return {"type": kind, "data": data}
+        except Failure as error:
+            failure = error
         except ValidationError as error:
-            return _error("VALIDATION_ERROR", "Invalid message", errors=openenv.complaints(error))
+            failure = Failure("VALIDATION_ERROR", "Invalid message", errors=openenv.complaints(error))
         except ValueError as error:
-            return _error("VALIDATION_ERROR", str(error), errors=[])
+            failure = Failure("VALIDATION_ERROR", str(error), errors=[])
         except (GatewayError, TaskServerError) as error:
-            return _error("EXECUTION_ERROR", str(error))
-        return {"type": kind, "data": data}
+            failure = Failure("EXECUTION_ERROR", str(error))
+        return {"type": "error", "data": failure.data}
 
     async def _answer(self, frame: ClientFrame) -> tuple[str, object]:
         match frame.type:
@@ -136,7 +138,7 @@ def _read(text: str | bytes) -> ClientFrame:
         found = from_json(text)
     except ValueError as error:
         raise Failure("INVALID_JSON", f"Invalid JSON: {error}") from error
-    if isinstance(found, dict) and found.get("type") not in openenv.TYPES:
+    if isinstance(found, dict) and found.get("type") not in get_args(openenv.FrameType):
         raise Failure("UNKNOWN_TYPE", f"Unknown message type: {str(found.get('type', ''))[:100]}")
     return ClientFrame.model_validate(found)
 
@@ -154,10 +156,6 @@ def _unless_fault(session: ForeignSession) -> dict[str, object]:
     if isinstance(session.state, Finish) and session.state.score is None:
         raise Failure("EXECUTION_ERROR", f"{openenv.cause(session.state)}; send a `reset` frame to go on")
     return openenv.result(session)
-
-
-def _error(code: str, message: str, **more: object) -> dict[str, object]:
-    return {"type": "error", "data": {"message": message, "code": code, **more}}
 
 
 def _rpc_error(id_: object, code: int, message: str) -> dict[str, object]:

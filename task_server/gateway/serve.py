@@ -28,6 +28,7 @@ from task_server.client.client import TaskClient
 from task_server.gateway.access import GatewayAccess
 from task_server.gateway.gateway import Gateway
 from task_server.gateway.wires import WIRES, ForeignWire, load
+from task_server.http.service import Service
 from task_server.serve import (
     KEEP_ALIVE_S,
     OnReady,
@@ -63,7 +64,7 @@ class GatewayConfig(ServeConfig):
         return self
 
 
-class WireServer:
+class WireServer(Service):
     """The wires of a process, each with the gateway of its sessions."""
 
     def __init__(self, wires: Sequence[ForeignWire], client: TaskClient) -> None:
@@ -88,7 +89,6 @@ class WireServer:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Renew leases and end idle sessions; at the end, end all."""
         async with AsyncExitStack() as stack:
             for gateway in self._gateways.values():
                 await stack.enter_async_context(gateway.running())
@@ -97,7 +97,6 @@ class WireServer:
             yield
 
     async def drain(self, grace_s: float) -> None:
-        """Start no more sessions, and wait up to `grace_s` for the live ones."""
         await asyncio.gather(*(gateway.drain(grace_s) for gateway in self._gateways.values()))
 
     async def _metrics(self, _: Request) -> Response:

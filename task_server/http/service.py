@@ -21,7 +21,22 @@ from task_server.wire.messages import (
 from task_server.wire.worker_messages import Heartbeat, HeartbeatAck, WorkerList
 
 
-class TaskService(ABC):
+class Service(ABC):
+    """What a process runs behind its app."""
+
+    @abstractmethod
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Runs the service's background work; entered before the first request and left after the last."""
+
+    @abstractmethod
+    async def drain(self, grace_s: float) -> None:
+        """Start no new sessions, let live ones go on for up to `grace_s`, then end them.
+
+        May be called again before that, with a shorter grace.
+        """
+
+
+class TaskService(Service):
     """The operations behind the routes. Each raises ApiError when it fails."""
 
     @abstractmethod
@@ -63,17 +78,6 @@ class TaskService(ABC):
     @abstractmethod
     def metrics(self) -> str:
         """Metrics in the Prometheus text format."""
-
-    @abstractmethod
-    def running(self) -> AbstractAsyncContextManager[None]:
-        """Runs the service's background work; entered before the first request and left after the last."""
-
-    @abstractmethod
-    async def drain(self, grace_s: float) -> None:
-        """Start no new sessions, let live ones go on for up to `grace_s`, then end them.
-
-        May be called again before that, with a shorter grace.
-        """
 
 
 class PlacementService(TaskService):

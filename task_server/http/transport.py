@@ -73,10 +73,6 @@ class Caller:
         except ValidationError as error:
             raise BadReply(f"{method} {url}: not a {answer.__name__}: {error.errors()[0]['msg']}") from error
 
-    async def done(self, method: str, url: str, *, deadline_s: float) -> None:
-        """A request whose answer has no content. Raises TaskServerError."""
-        await self.call(method, url, Done, deadline_s=deadline_s)
-
     def _derived(self, url: str) -> dict[str, str]:
         """The headers of requests to a server away from home, with a token of its own."""
         assert self._token is not None

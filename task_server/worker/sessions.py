@@ -70,11 +70,19 @@ class Session(Agent):
         return finish
 
     async def current_step(self, replies: int | None = None) -> TurnResponse:
-        """The session's current step: its first one, or the one that a client left it at.
+        """The session's current step, once it is there: its first one, that after a turn, or the one a client left.
 
         `replies` is how many `KeptReply` the client has. Raises InWork, UnknownSession.
         """
-        return await self._step(replies)
+        step, has_news = self._next_step, replies is not None and replies < len(self._replies)
+        if not step.done() and not has_news:
+            awaited: list[asyncio.Future[Any]] = [step] if replies is None else [step, self._reply_news]
+            timeout_s = min(STEP_WAIT_S, self.request.lease_s / 2)
+            await asyncio.wait(awaited, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        news = self._replies.since(replies) if replies is not None else ()
+        if not step.done():
+            raise InWork("the environment still works on this step; ask again", replies=news)
+        return TurnResponse(step=step.result(), replies=news)
 
     async def turn(self, request: TurnRequest) -> TurnResponse:
         """Apply the answer to a turn, unless it is a repeat; the next step.
@@ -88,7 +96,7 @@ class Session(Agent):
             self._next_step = asyncio.get_running_loop().create_future()
             if not self._reply.done():  # it is done if the environment cancelled the wait
                 self._reply.set_result(request.reply)
-        return await self._step(request.replies)
+        return await self.current_step(request.replies)
 
     def lost(self) -> None:
         """Fail the requests that wait for a step with UnknownSession: the session has ended."""
@@ -109,17 +117,6 @@ class Session(Agent):
         for span in (*self._calls, self._span):
             span.end()
         self._calls = []
-
-    async def _step(self, replies: int | None) -> TurnResponse:
-        step, has_news = self._next_step, replies is not None and replies < len(self._replies)
-        if not step.done() and not has_news:
-            awaited: list[asyncio.Future[Any]] = [step] if replies is None else [step, self._reply_news]
-            timeout_s = min(STEP_WAIT_S, self.request.lease_s / 2)
-            await asyncio.wait(awaited, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
-        news = self._replies.since(replies) if replies is not None else ()
-        if not step.done():
-            raise InWork("the environment still works on this step; ask again", replies=news)
-        return TurnResponse(step=step.result(), replies=news)
 
     def _reply_added(self) -> None:
         """Send a new model reply to the client ahead of the step, so that a paid reply is durable. From any thread."""
