@@ -1,6 +1,5 @@
 """Runs an agent server until a signal stops it."""
 
-import asyncio
 import socket
 from collections.abc import Callable
 
@@ -37,7 +36,6 @@ def serve(config: AgentServerConfig, on_ready: Callable[[str], None] = lambda ba
 
 
 async def _run(server: HttpServer, client: AnyClient, listener: socket.socket, metrics: ProcessMetrics) -> None:
-    watching = asyncio.create_task(metrics.watch())
-    async with client:
-        await server.serve(sockets=[listener])
-    watching.cancel()
+    with event_loop.beside(metrics.watch()):
+        async with client:
+            await server.serve(sockets=[listener])

@@ -10,7 +10,7 @@ from typing import Any
 from eval_client.core.events import Abandon
 from eval_client.core.progress import RunResult
 from eval_client.core.spend import OUT_OF
-from eval_client.monitor.starting import explained
+from eval_client.monitor.starting import explain
 from eval_client.plan.plan import Plan
 from eval_client.preflight import PreflightError, check_plan, check_tasks, check_trust, check_usable, new_run
 from eval_client.run.context import RunContext, run_context
@@ -30,6 +30,7 @@ from eval_client.store.shards import publish_last
 from eval_client.store.store import Store
 from eval_client.trial.command import command_agents
 from proctor.config.secrets import secret
+from proctor.event_loop import beside
 from proctor.http.client import AnyClient, http_client
 from task_server.client.client import TaskClient
 from task_server.wire.errors import TaskServerError
@@ -218,7 +219,7 @@ async def _listed(
     plan: Plan, client: TaskClient, local: LocalServers, digests: Mapping[str, str]
 ) -> dict[str, SampleList]:
     """The sample lists of the run's tasks, once the servers have read them. Raises PreflightError."""
-    async with explained(client):
+    with beside(explain(client)):
         if local.controller:
             await _await_tasks(plan, client)
         listed = await _list_samples(plan, client, digests)

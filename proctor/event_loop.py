@@ -5,7 +5,7 @@ import contextlib
 import gc
 from collections.abc import Callable, Coroutine, Iterator
 from importlib.util import find_spec
-from typing import TypeVar
+from typing import Any, TypeVar
 
 GC_THRESHOLDS = (10_000, 10, 10)
 """Arguments of `gc.set_threshold`. A turn makes hundreds of objects that live for milliseconds, and hardly any cycles:
@@ -18,6 +18,16 @@ def run(main: Coroutine[None, None, Answer]) -> Answer:
     """Run a process's main coroutine and return its result. Raises what the coroutine raises."""
     with _tuned_collector(), asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(main)
+
+
+@contextlib.contextmanager
+def beside(work: Coroutine[Any, Any, None]) -> Iterator[None]:
+    """Do some work on the running loop while inside; what is not done by then is cancelled."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
 
 
 @contextlib.contextmanager

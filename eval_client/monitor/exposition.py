@@ -1,6 +1,5 @@
 """Serves a run's metrics over HTTP during the run: `GET /metrics`, and `GET /healthz` without a token."""
 
-import asyncio
 import contextlib
 import socket
 from collections.abc import Callable, Iterator
@@ -11,6 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from eval_client.monitor import metrics
 from eval_client.run.context import RunContext
 from eval_client.servers.metrics_address import metrics_access
+from proctor.event_loop import beside
 from proctor.http.auth import METRICS, Access, AccessGuard
 from proctor.http.server import uvicorn_config
 from proctor.http.serving import EmbeddedServer
@@ -25,14 +25,8 @@ def exposed(context: RunContext, socket_: socket.socket) -> Iterator[None]:
     access = metrics_access()
     app = exposition(lambda: expose([*metrics.collect(context), *process.collect()]), access)
     server = EmbeddedServer(uvicorn_config(app, keep_alive_s=65, last_replies_s=1, knows=access.knows))
-    serving = asyncio.create_task(server.serve(sockets=[socket_]))
-    watching = asyncio.create_task(process.watch())
-    try:
+    with socket_, beside(server.serve(sockets=[socket_])), beside(process.watch()):
         yield
-    finally:
-        watching.cancel()
-        serving.cancel()
-        socket_.close()
 
 
 def exposition(text: Callable[[], str], access: Access) -> ASGIApp:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from eval_client.monitor.snapshot import RunView
 from eval_client.store.journal import Journal
+from proctor.event_loop import beside
 
 PUBLISH_S, COSTS, SELDOM_S = 1.0, 100.0, 5.0
 """Views follow each other after a second, or after so many times as long as one took to make, but within SELDOM_S."""
@@ -26,9 +27,8 @@ def published(journal: Journal, now: Callable[[], RunView]) -> Iterator[None]:
                 journal.publish(now().model_dump_json())
             await asyncio.sleep(min(SELDOM_S, max(PUBLISH_S, COSTS * (time.perf_counter() - begun))))
 
-    publishing = asyncio.create_task(repeat())
     try:
-        yield
+        with beside(repeat()):
+            yield
     finally:
-        publishing.cancel()
         journal.publish(now().model_dump_json())

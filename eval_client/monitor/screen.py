@@ -12,6 +12,7 @@ from eval_client.monitor.published import published
 from eval_client.monitor.snapshot import RunView, clock, view
 from eval_client.monitor.stall_reporter import StallReporter
 from eval_client.run.context import RunContext
+from proctor.event_loop import beside
 from proctor.tables.money import money_text
 
 if TYPE_CHECKING:
@@ -59,18 +60,18 @@ def screen(context: RunContext, console: "Console | None", folder: Path) -> Iter
 
     with contextlib.closing(troubles), published(context.journal, now):
         if console is None:
-            with _every(LOOK_S, lambda: troubles.look(time.monotonic())):
+            with beside(_repeat(LOOK_S, lambda: troubles.look(time.monotonic()))):
                 yield
         elif console.is_terminal:
             from eval_client.monitor.live import live
 
             with live(console, now) as refresh:
-                with _every(LIVE_EVERY_S, refresh):
+                with beside(_repeat(LIVE_EVERY_S, refresh)):
                     yield
                 refresh()
         else:
             lines = _Lines(console, troubles, now, begun)
-            with _every(LOOK_S, lines.look):
+            with beside(_repeat(LOOK_S, lines.look)):
                 yield
             lines.print()
 
@@ -98,17 +99,8 @@ class _Lines:
         self._console.print(line(self._now()), soft_wrap=True, markup=False, highlight=False)
 
 
-@contextlib.contextmanager
-def _every(seconds: float, show: Callable[[], object]) -> Iterator[None]:
-    """Call `show` every so many seconds while inside, in the running loop, so that no state changes meanwhile."""
-
-    async def repeat() -> None:
-        while True:
-            await asyncio.sleep(seconds)
-            show()
-
-    showing = asyncio.create_task(repeat())
-    try:
-        yield
-    finally:
-        showing.cancel()
+async def _repeat(every_s: float, show: Callable[[], object]) -> None:
+    """Call `show` again and again, in the running loop, so that no state changes meanwhile."""
+    while True:
+        await asyncio.sleep(every_s)
+        show()

@@ -8,6 +8,7 @@ from eval_client.endpoints.endpoints import Endpoints
 from proctor.observability.redaction import redacted
 
 FILE = "endpoints.txt"
+"""The file of these lines in the run's folder."""
 MAX_NAMES = 3
 WRITE_EVERY_S = 2.0
 
@@ -41,19 +42,19 @@ def paced(endpoints: Endpoints, name: str) -> str | None:
     return f"{count} {'request' if count == 1 else 'requests'} waiting for {rate} ({getattr(gate.rates, rate)})"
 
 
-class SharedFile:
-    """Writes the lines to a file in the run's folder when they change, at most every WRITE_EVERY_S seconds."""
+class LinesFile:
+    """Lines in a file of the run's folder, written when they change, at most every `every_s` seconds."""
 
-    def __init__(self, folder: Path) -> None:
-        self._file, self._written, self._due_at = folder / FILE, "", float("-inf")
+    def __init__(self, file: Path, every_s: float = 0.0) -> None:
+        self._file, self._every_s, self._written, self._due_at = file, every_s, "", float("-inf")
 
     def write(self, lines: tuple[str, ...], now: float) -> None:
         """Write changed lines where a write is due, or remove the file where there are none. `now` is monotonic."""
         text = "".join(f"{line}\n" for line in lines)
         if text == self._written or now < self._due_at:
             return
-        self._written, self._due_at = text, now + WRITE_EVERY_S
-        with contextlib.suppress(OSError):
+        self._written, self._due_at = text, now + self._every_s
+        with contextlib.suppress(OSError):  # such as a full disk
             if text:
                 self._file.write_text(text, encoding="utf-8")
             else:
@@ -64,9 +65,9 @@ class SharedFile:
         self.write((), float("inf"))
 
 
-def shared_lines_of(folder: Path) -> list[str]:
-    """The lines in a run's folder; a client that was killed leaves its last ones there."""
+def lines_of(file: Path) -> list[str]:
+    """What a `LinesFile` has written; a client that was killed leaves its last lines there."""
     try:
-        return (folder / FILE).read_text(encoding="utf-8").splitlines()
+        return file.read_text(encoding="utf-8").splitlines()
     except OSError:
         return []

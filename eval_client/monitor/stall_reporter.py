@@ -1,13 +1,13 @@
 """Reports why a run makes no progress, to its screen and, by a file in its folder, to `proctor status`."""
 
-import contextlib
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
 from eval_client.core.flow import Pair
 from eval_client.core.stall import STILL_S, StallDetector, StallReasons
-from eval_client.monitor.shared import SharedFile, paced, shared_lines
+from eval_client.monitor import shared
+from eval_client.monitor.shared import LinesFile, paced, shared_lines
 from eval_client.run.context import RunContext
 from proctor.observability.redaction import redacted
 
@@ -18,10 +18,9 @@ class StallReporter:
     """Detects stalls and trouble of a run, and writes them to a file in the run's folder."""
 
     def __init__(self, context: RunContext, folder: Path, begun: float) -> None:
-        self._context, self._file = context, folder / FILE
+        self._context, self._file = context, LinesFile(folder / FILE)
         self._stall = StallDetector(self._achieved(), begun)
-        self._written = ""
-        self._shared = SharedFile(folder)
+        self._shared = LinesFile(folder / shared.FILE, shared.WRITE_EVERY_S)
 
     def look(self, now: float) -> tuple[str, ...]:
         """The run's trouble and stall, one line each; empty while it makes progress. `now` is monotonic."""
@@ -30,7 +29,7 @@ class StallReporter:
         trouble = self._context.progress.trouble
         failing = self._failing(now)
         found = tuple(map(redacted, (*failing, *still) if trouble is None else (trouble, *failing, *still)))
-        self._write("\n".join(found))
+        self._file.write(found, now)
         self._shared.write(shared_lines(self._context.endpoints), now)
         return found
 
@@ -46,18 +45,8 @@ class StallReporter:
 
     def close(self) -> None:
         """Remove both files from the folder."""
-        self._write("")
+        self._file.close()
         self._shared.close()
-
-    def _write(self, text: str) -> None:
-        if text == self._written:
-            return
-        self._written = text
-        with contextlib.suppress(OSError):  # the trouble may be a full disk
-            if text:
-                self._file.write_text(text + "\n", encoding="utf-8")
-            else:
-                self._file.unlink(missing_ok=True)
 
     def _reasons(self, now: float) -> tuple[str, ...]:
         context, waiting = self._context, self._context.schedule.unstarted()
@@ -85,11 +74,3 @@ class StallReporter:
     def _achieved(self) -> tuple[int, ...]:
         progress, turns = self._context.progress, self._context.journal.turns
         return turns, progress.attempts_lost, sum(progress.scored.values()), sum(progress.unscored.values())
-
-
-def troubles_of(folder: Path) -> list[str]:
-    """The trouble that a run's client last wrote to the folder, one line each; a killed client leaves its last."""
-    try:
-        return (folder / FILE).read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return []

@@ -18,6 +18,7 @@ from eval_client.store.store import Store
 from eval_client.trial.episode import TrialHistory
 from proctor.config.task import TaskDefinition
 from proctor.environment import Environment, EnvironmentFault
+from proctor.event_loop import beside
 from proctor.summary import summarize
 from task_server.wire.messages import SampleList
 from task_server.worker.hosted_task import read_samples
@@ -152,12 +153,9 @@ def _progress(play: _Play, trials: int, report: Callable[[str], None]) -> Iterat
             await asyncio.sleep(PROGRESS_S)
             report(f"{play.written} of {trials} trials are scored again")
 
-    repeating = asyncio.create_task(repeat())
-    try:
+    with beside(repeat()):
         yield
         report(f"{play.written} of {trials} trials are scored again")
-    finally:
-        repeating.cancel()
 
 
 @contextlib.asynccontextmanager

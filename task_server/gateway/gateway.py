@@ -23,6 +23,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
+from proctor.event_loop import beside
 from proctor.types import Finish, FinishReason, Summary
 from task_server.client.client import TaskClient
 from task_server.gateway.foreign_session import (
@@ -145,11 +146,10 @@ class Gateway:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Renew leases and end what is idle; at the end, end all sessions."""
-        watching = asyncio.create_task(self._watch())
         try:
-            yield
+            with beside(self._watch()):
+                yield
         finally:
-            watching.cancel()
             for session in tuple(self.sessions()):
                 await self.cancel(session)
             with suppress(TimeoutError):

@@ -92,8 +92,7 @@ class WireServer(Service):
         async with AsyncExitStack() as stack:
             for gateway in self._gateways.values():
                 await stack.enter_async_context(gateway.running())
-            watching = asyncio.create_task(self._process.watch())
-            stack.callback(watching.cancel)
+            stack.enter_context(event_loop.beside(self._process.watch()))
             yield
 
     async def drain(self, grace_s: float) -> None:

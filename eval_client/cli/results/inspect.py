@@ -10,8 +10,8 @@ from eval_client.cli.manage.listed import run_state, trials_scored
 from eval_client.cli.results.html_report import trial_ids, write_html
 from eval_client.cli.usage import FILE, UsageProblem
 from eval_client.core.spend import OUT_OF
-from eval_client.monitor.shared import shared_lines_of
-from eval_client.monitor.stall_reporter import troubles_of
+from eval_client.monitor import shared, stall_reporter
+from eval_client.monitor.shared import lines_of
 from eval_client.plan.plan import Plan
 from eval_client.report.alike import task_shapes, unlike_tasks
 from eval_client.report.bench_runs import played_tasks
@@ -47,8 +47,8 @@ def status(run: str, output: Path, store: str | None, as_json: bool) -> None:
         spent = spent_so_far(Plan.model_validate(manifest.plan), found, pairs) if state in OUT_OF.values() else None
         why = spent and spent.exhausted()
         primary = primary_metrics(found, pairs)
-    troubles = troubles_of(folder) if state == "running" else []
-    endpoints = shared_lines_of(folder) if state == "running" else []
+    troubles = lines_of(folder / stall_reporter.FILE) if state == "running" else []
+    endpoints = lines_of(folder / shared.FILE) if state == "running" else []
     if as_json:
         facts = {"run": found.run, "folder": str(folder), "state": state, "clients": clients, "troubles": troubles}
         facts |= {"endpoints": endpoints, "stopped": why, "parent": parent}

@@ -11,7 +11,7 @@ from eval_client.core.limits.rates import Rates
 from eval_client.core.limits.shares import EndpointLevel
 from eval_client.core.spend import RunLimits, Spend
 from eval_client.endpoints.endpoints import Endpoints
-from eval_client.monitor.shared import WRITE_EVERY_S, SharedFile, shared_lines, shared_lines_of
+from eval_client.monitor.shared import WRITE_EVERY_S, LinesFile, lines_of, shared_lines
 from eval_client.plan.plan import Plan
 
 PLAN = Plan.model_validate(
@@ -82,11 +82,12 @@ def test_a_line_says_why_nothing_is_shared(endpoints: Endpoints) -> None:
 
 
 def test_the_lines_lie_in_the_runs_folder_written_seldom_and_go_with_the_run(tmp_path: Path) -> None:
-    file = SharedFile(tmp_path)
+    path = tmp_path / "lines.txt"
+    file = LinesFile(path, WRITE_EVERY_S)
     file.write(("one",), 0.0)
     file.write(("two",), 0.5 * WRITE_EVERY_S)
-    assert shared_lines_of(tmp_path) == ["one"]
+    assert lines_of(path) == ["one"]
     file.write(("two",), WRITE_EVERY_S)
-    assert shared_lines_of(tmp_path) == ["two"]
+    assert lines_of(path) == ["two"]
     file.close()
-    assert shared_lines_of(tmp_path) == []
+    assert lines_of(path) == []
