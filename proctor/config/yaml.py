@@ -31,10 +31,6 @@ class FieldErrors(FileError):
         self.problems = tuple(problems)
 
 
-def _kind(data: object) -> str:
-    return "a list" if isinstance(data, list) else "a single value"
-
-
 class Document:
     """A YAML text that holds fields, after `a.b.c=value` overrides, and the line of each of them."""
 
@@ -45,7 +41,8 @@ class Document:
         if data is None:
             raise FileError(f"{name}:1: is empty; write its fields as `name: value` lines")
         if not isinstance(data, dict):
-            raise FileError(f"{name}:1: holds {_kind(data)}, but must hold fields: begin with `name: value` lines")
+            kind = "a list" if isinstance(data, list) else "a single value"
+            raise FileError(f"{name}:1: holds {kind}, but must hold fields: begin with `name: value` lines")
         self.data: dict[str, object] = data
         self._overridden = {_override(data, override): override for override in overrides}
 
@@ -120,7 +117,8 @@ def _read(text: str, name: str) -> tuple[Node | None, object]:
         raise _syntax_error(error, name, text) from error
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise FileError(f"{name}:{line}: not YAML: holds the character {_character(error)!r}; remove it") from error
+        character = chr(error.character) if isinstance(error.character, int) else str(error.character)
+        raise FileError(f"{name}:{line}: not YAML: holds the character {character!r}; remove it") from error
     except RecursionError as error:
         raise FileError(f"{name}: nested more than {MAX_DEPTH} deep; nest less deeply") from error
     if root is None:
@@ -132,10 +130,6 @@ def _read(text: str, name: str) -> tuple[Node | None, object]:
         raise _syntax_error(error, name, text) from error
     except ValueError as error:
         raise FileError(f"{name}: no valid number or date: {error}; put quotes around a value meant as text") from error
-
-
-def _character(error: yaml.reader.ReaderError) -> str:
-    return chr(error.character) if isinstance(error.character, int) else str(error.character)
 
 
 def _syntax_error(error: yaml.MarkedYAMLError, name: str, text: str) -> FileError:
@@ -206,15 +200,11 @@ def _step_into(target: object, part: str, override: str) -> tuple[int | str, obj
         if target.get(part) is None:
             target[part] = {}
         return part, target[part]
-    if isinstance(target, list):
-        for index, item in enumerate(target):
-            if part == str(index) or (isinstance(item, dict) and item.get("name") == part):
-                return index, item
-    names = (
-        [str(item["name"]) for item in target if isinstance(item, dict) and "name" in item]
-        if isinstance(target, list)
-        else []
-    )
+    items = target if isinstance(target, list) else []
+    for index, item in enumerate(items):
+        if part == str(index) or (isinstance(item, dict) and item.get("name") == part):
+            return index, item
+    names = [str(item["name"]) for item in items if isinstance(item, dict) and "name" in item]
     close = nearest(part, names)
     fix = f"did you mean {close}?" if close else f"there are: {', '.join(names)}" if names else "check the path"
     raise FileError(f"--set {override}: no field or item {part!r}; {fix}")

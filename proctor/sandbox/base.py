@@ -3,7 +3,7 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from enum import Enum
 
 from pydantic import Field
@@ -128,24 +128,20 @@ class Sandbox(ABC):
         async with within(_START_S, "starting a process"):
             process = await self.spawn(argv, variables=variables)
         capture = Capture(None, cap)
-        try:
+        with closing(process):
             timed_out = await pump(process, capture, limit_s) is StreamEnd.TIME_LIMIT
             async with within(_START_S, "the end of a process"):
                 status = 124 if timed_out else await process.wait()
-        finally:
-            process.close()
         return Result(status=status, output=capture.output(), truncated=capture.truncated, timed_out=timed_out)
 
     async def put(self, path: str, content: bytes) -> None:
         """Write a file, with a shell in the sandbox. Raises EnvironmentFault."""
         async with within(_START_S, f"writing {path}"):
             command = 'exec /usr/bin/head -c "$1" > "$2"'
-            process = await self.spawn(["/bin/sh", "-c", command, "put", str(len(content)), path], interactive=True)
-            try:
+            argv = ["/bin/sh", "-c", command, "put", str(len(content)), path]
+            with closing(await self.spawn(argv, interactive=True)) as process:
                 await process.write(content)
                 status = await process.wait()
-            finally:
-                process.close()
         if status != 0:
             raise EnvironmentFault(f"sandbox: writing {path} ended with status {status}")
 

@@ -5,7 +5,8 @@ import os
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
+from functools import partial
 from typing import Any, TypeVar
 
 import docker
@@ -17,7 +18,7 @@ from proctor.sandbox import docker_files
 from proctor.sandbox.base import ENVIRONMENT, Change, Engine, Process, Sandbox, SandboxLimits, within
 from proctor.sandbox.docker_containers import CLOSE_S, Containers, Network, connect
 from proctor.sandbox.docker_disk import Disk
-from proctor.sandbox.docker_exec import DockerProcess, attach, reach
+from proctor.sandbox.docker_exec import DockerProcess, Stream, attach, reach
 
 T = TypeVar("T")
 _CREATE_S = 60.0
@@ -42,8 +43,10 @@ class DockerEngine(Engine):
         call_limit_s: float = 20.0,
     ) -> None:
         self._call_limit_s = call_limit_s
-        self._image, self._limits, self._pool_size = image, limits, pool
-        self._runtime, self._disk, self._network = runtime, disk, network
+        self._image, self._limits, self._pool_size, self._disk = image, limits, pool, disk
+        self._containers_of = partial(
+            Containers, image=image, limits=limits, runtime=runtime, disk=disk, network=network
+        )
         self._creating = asyncio.Semaphore(os.cpu_count() or 1)
         self._ready: deque[tuple[float, str]] = deque()
         self._tasks: set[asyncio.Task[object]] = set()
@@ -55,15 +58,8 @@ class DockerEngine(Engine):
         try:
             async with within(self._call_limit_s, "connecting to Docker"):
                 await reach()
-                client = await self.call(connect, self._call_limit_s)
-            self._containers = Containers(
-                client,
-                self._image,
-                self._limits,
-                runtime=self._runtime,
-                disk=self._disk,
-                network=self._network,
-            )
+                self.client = await self.call(connect, self._call_limit_s)
+            self._containers = self._containers_of(self.client)
             try:
                 await self.call(self._containers.prepare)
                 self._refill()
@@ -72,7 +68,7 @@ class DockerEngine(Engine):
                 await self._shut_down()
                 # A call whose caller was cancelled may still be using the client.
                 await asyncio.to_thread(self._threads.shutdown)
-                client.close()
+                self.client.close()
         finally:
             self._threads.shutdown(wait=False)
 
@@ -96,29 +92,21 @@ class DockerEngine(Engine):
     ) -> Process:
         """Start a process in a container, attached to its streams."""
         environment = {**ENVIRONMENT, **(variables or {})}
-        api = self._containers.client.api
+        api = self.client.api
         created = await self.call(
             lambda: api.exec_create(
                 container, list(argv), stdin=interactive, environment=environment, workdir="/", user="root"
             )
         )
         exec_id = str(created["Id"])
-        stream = await attach(api, f"exec/{exec_id}/start")
-        return DockerProcess(stream, lambda: self.call(_exit_status, api, exec_id))
+        connection = await attach(api, f"exec/{exec_id}/start")
+        return DockerProcess(*connection, lambda: self.call(_exit_status, api, exec_id))
 
     async def changes(self, container: str) -> Mapping[str, Change] | None:
         """The paths that differ from the image; None with `tmpfs`, which the engine can't see."""
         if self._disk == "tmpfs":
             return None
-        return await self.call(docker_files.changes, self._containers.client, container)
-
-    async def fingerprint(self, container: str, path: str) -> str | None:
-        """Kind, mode and content of a file."""
-        return await self.call(docker_files.fingerprint, self._containers.client, container, path)
-
-    async def is_program(self, container: str, path: str) -> bool:
-        """Whether a path is a file that may be run."""
-        return await self.call(docker_files.is_program, self._containers.client, container, path)
+        return await self.call(docker_files.changes, self.client, container)
 
     async def remove(self, container: str) -> None:
         """Remove a container; continues in the background when the caller is cancelled."""
@@ -139,25 +127,19 @@ class DockerEngine(Engine):
 
     async def _begin(self, container: str) -> None:
         """Start a container, and wait until its first process is ready. Raises EnvironmentFault."""
-        api = self._containers.client.api
+        api = self.client.api
         async with within(_CREATE_S, "starting a container"):
-            stream = await attach(api, f"containers/{container}/attach?stream=1&stdout=1")
-            try:
+            with closing(Stream(*await attach(api, f"containers/{container}/attach?stream=1&stdout=1"))) as stream:
                 await self.call(api.start, container)
                 if not await stream.read():
                     raise EnvironmentFault("Docker: the container's first process, /bin/bash, ended at once")
-            finally:
-                stream.close()
 
     async def _unpack(self, container: str, files: bytes) -> None:
         """Fill the tmpfs mounts with the image's files. Raises EnvironmentFault."""
-        process = await self.spawn(container, _UNPACK, interactive=True)
-        try:
+        with closing(await self.spawn(container, _UNPACK, interactive=True)) as process:
             await process.write(files)
             output = await process.read()
             status = await process.wait()
-        finally:
-            process.close()
         if status != 0:
             reason = output.decode(errors="replace")[:300]
             raise EnvironmentFault(f"Docker: filling the tmpfs mounts ended with status {status}: {reason}")
@@ -243,10 +225,10 @@ class DockerSandbox(Sandbox):
         return await self._engine.changes(self.container)
 
     async def fingerprint(self, path: str) -> str | None:
-        return await self._engine.fingerprint(self.container, path)
+        return await self._engine.call(docker_files.fingerprint, self._engine.client, self.container, path)
 
     async def is_program(self, path: str) -> bool:
-        return await self._engine.is_program(self.container, path)
+        return await self._engine.call(docker_files.is_program, self._engine.client, self.container, path)
 
     async def close(self) -> None:
         if not self._closed:

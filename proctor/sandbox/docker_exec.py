@@ -58,17 +58,17 @@ class Stream:
         self._writer.transport.abort()
 
 
-class DockerProcess(Process):
+class DockerProcess(Stream, Process):
     """A Docker exec."""
 
-    def __init__(self, stream: Stream, status: Callable[[], Awaitable[int | None]]) -> None:
-        self._stream, self._status = stream, status
-
-    async def read(self) -> bytes:
-        return await self._stream.read()
-
-    async def write(self, data: bytes) -> None:
-        await self._stream.write(data)
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        status: Callable[[], Awaitable[int | None]],
+    ) -> None:
+        super().__init__(reader, writer)
+        self._status = status
 
     async def wait(self) -> int:
         # Usually the end of the stream shows the end of the process. The status is polled in case a background job
@@ -76,15 +76,12 @@ class DockerProcess(Process):
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_POLL_S):
-                    await self._stream.ended.wait()
+                    await self.ended.wait()
             status = await self._status()
             if status is not None:
                 return status
-            if self._stream.ended.is_set():
+            if self.ended.is_set():
                 await asyncio.sleep(_POLL_AT_END_S)
-
-    def close(self) -> None:
-        self._stream.close()
 
 
 async def reach() -> None:
@@ -93,7 +90,7 @@ async def reach() -> None:
     writer.transport.abort()
 
 
-async def attach(api: "docker.APIClient", path: str) -> Stream:
+async def attach(api: "docker.APIClient", path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Post to a path that attaches (`exec/ID/start`), and take over the connection. Raises EnvironmentFault."""
     body = json.dumps({"Detach": False, "Tty": False}).encode()
     head = (
@@ -112,7 +109,7 @@ async def attach(api: "docker.APIClient", path: str) -> Stream:
     except BaseException:
         writer.transport.abort()
         raise
-    return Stream(reader, writer)
+    return reader, writer
 
 
 async def _connect() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

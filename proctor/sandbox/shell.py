@@ -1,6 +1,7 @@
 """One persistent login shell in a sandbox."""
 
 import secrets
+from contextlib import closing
 
 from proctor.environment import EnvironmentFault
 from proctor.sandbox.base import OUTPUT_CAP_BYTES, Process, Sandbox, within
@@ -107,11 +108,8 @@ class Shell:
         """Kill all processes in the sandbox; at the process limit it may take several tries to start `kill`."""
         for _ in range(_KILLS):
             async with within(_START_S, "ending all that runs"):
-                process = await self._sandbox.spawn(["/bin/bash", "-c", "kill -KILL -1"])
-                try:
+                with closing(await self._sandbox.spawn(["/bin/bash", "-c", "kill -KILL -1"])) as process:
                     status = await process.wait()
-                finally:
-                    process.close()
             if status == 0:
                 return
 
