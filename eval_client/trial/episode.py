@@ -129,7 +129,7 @@ class Episode:
                         self._catch_up(step.turn)
                     while isinstance(step, Observed):
                         turn = self._turn(started.url, step, time.monotonic() - sent_at)
-                        traced = turn if tracing.recorder is None else tracing.within("turn", turn, turn=step.turn)
+                        traced = tracing.within("turn", turn, turn=step.turn) if tracing.recorders else turn
                         step, sent_at = await traced
                 return AttemptEnd(outcome=Outcome.FINISHED, finish=step.finish)
         except TimeoutError:

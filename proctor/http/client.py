@@ -45,6 +45,11 @@ class HttpReply(NamedTuple):
     body: bytes
 
 
+_Encoded = tuple[HttpReply, object]
+"""A reply as it came, and its content-encoding."""
+NOT_ENCODED = (None, "", b"", "identity", b"identity")
+
+
 class HttpFailure(Exception):
     """No complete reply came. Except for Unreachable, the server may have acted on the request."""
 
@@ -106,8 +111,8 @@ class HttpClient:
         """Close the client's connections."""
         self._pools.clear()
 
-    async def exchange(self, request: "_Request", max_bytes: int, deadline_s: float) -> HttpReply:
-        """The complete reply; `bounded_request` raises HttpFailure alone.
+    async def exchange(self, request: "_Request", max_bytes: int, deadline_s: float) -> "_Encoded":
+        """The complete reply as it came; `bounded_request` raises HttpFailure alone.
 
         wreq keeps the deadline: `asyncio.timeout` would cost a sixth of what the request does.
         """
@@ -121,9 +126,8 @@ class HttpClient:
                 body = bytes(await response.bytes())
             else:
                 body = await _within(max_bytes, response)
-            if (response.headers.get("content-encoding") or b"identity") != b"identity":
-                body = _decompress(body, max_bytes)
-            return HttpReply(response.status.as_int(), ReplyHeaders(response.headers), body)
+            encoding = response.headers.get("content-encoding")
+            return HttpReply(response.status.as_int(), ReplyHeaders(response.headers), body), encoding
         except wreq_errors() as error:
             if time.monotonic() - begun >= deadline_s:
                 raise TimeoutError from None
@@ -205,9 +209,11 @@ async def bounded_request(
         all_headers["Content-Length"] = "0"
     try:
         if isinstance(client, HttpClient):
-            return await client.exchange(request, max_bytes, deadline_s)
-        async with asyncio.timeout(deadline_s):
-            return await _by_httpx(client, request, max_bytes)
+            reply, encoding = await client.exchange(request, max_bytes, deadline_s)
+        else:
+            async with asyncio.timeout(deadline_s):
+                reply, encoding = await _by_httpx(client, request, max_bytes)
+        return reply if encoding in NOT_ENCODED else reply._replace(body=_decompress(reply.body, max_bytes))
     except _TooLarge as error:
         raise ReplyTooLarge(f"{request.where()}: the reply is larger than {max_bytes} bytes") from error
     except zlib.error as error:
@@ -232,7 +238,7 @@ class _TooLarge(Exception):
     pass
 
 
-async def _by_httpx(client: "httpx.AsyncClient", request: _Request, max_bytes: int) -> HttpReply:
+async def _by_httpx(client: "httpx.AsyncClient", request: _Request, max_bytes: int) -> _Encoded:
     import httpx
 
     timeout = httpx.Timeout(None, connect=CONNECT_S)
@@ -247,10 +253,8 @@ async def _by_httpx(client: "httpx.AsyncClient", request: _Request, max_bytes: i
     try:
         async with exchange as response:
             stream = cast(AsyncIterable[bytes], response.stream)
-            body, headers = await _read(stream, max_bytes), response.headers
-            if headers.get("content-encoding", "identity") != "identity":
-                body = _decompress(body, max_bytes)
-            return HttpReply(response.status_code, headers, body)
+            reply = HttpReply(response.status_code, response.headers, await _read(stream, max_bytes))
+            return reply, response.headers.get("content-encoding")
     except httpx.HTTPError as error:
         never = isinstance(error, httpx.ConnectError)
         raise _failure(request, str(error) or type(error).__name__, never_connected=never) from error

@@ -120,7 +120,7 @@ class ChatModel:
             reasoning=config.reasoning,
             system_role=config.system_role,
         )
-        if tracing.recorder is None:
+        if not tracing.recorders:
             return self._retry_until_available(body, offers_tools=bool(tools))
         return self._traced(body, messages, sampling, offers_tools=bool(tools))
 
@@ -175,7 +175,7 @@ class ChatModel:
 
     async def _request(self, body: bytes, *, offers_tools: bool) -> ChatReply | _Failed:
         headers = json_headers(self._key.get_secret_value() if self._key is not None else None)
-        if tracing.recorder is not None:
+        if tracing.recorders:
             headers |= tracing.headers()
         try:
             reply = await bounded_request(

@@ -19,13 +19,12 @@ TRACEPARENT = "traceparent"
 
 Answer = TypeVar("Answer")
 
-recorder: Recorder | None = None
-"""Records this process's spans; None where none are recorded, so that nothing need be prepared for them."""
+recorders: list[Recorder] = []
+"""What records this process's spans, one at most; empty where nothing need be prepared for spans."""
 
 
 def set_up(role: str) -> None:
     """Record the traces of this process from now on, if OTEL_* settings name a collector."""
-    global recorder  # noqa: PLW0603  # one process, one recorder
     if not _wanted():
         return
     if find_spec("opentelemetry.exporter") is None or find_spec("opentelemetry.sdk") is None:
@@ -33,20 +32,18 @@ def set_up(role: str) -> None:
         return
     from proctor.observability.otel import OtelRecorder
 
-    recorder = OtelRecorder(role)
+    recorders[:] = [OtelRecorder(role)]
 
 
 def close() -> None:
     """Send the spans that are not sent yet, and stop recording."""
-    global recorder
-    closing, recorder = recorder, None
-    if closing is not None:
-        closing.close()
+    while recorders:
+        recorders.pop().close()
 
 
 def begin(name: str, kind: Kind = "internal", **attributes: Attribute) -> Span:
     """A child of the running task's span."""
-    return NOT_RECORDED if recorder is None else recorder.begin(name, kind, attributes, None)
+    return recorders[0].begin(name, kind, attributes, None) if recorders else NOT_RECORDED
 
 
 async def within(name: str, work: Awaitable[Answer], **attributes: Attribute) -> Answer:
@@ -57,27 +54,27 @@ async def within(name: str, work: Awaitable[Answer], **attributes: Attribute) ->
 
 def root(name: str, **attributes: Attribute) -> Span:
     """A span that begins a trace of its own."""
-    return NOT_RECORDED if recorder is None else recorder.begin(name, "internal", attributes, {})
+    return recorders[0].begin(name, "internal", attributes, {}) if recorders else NOT_RECORDED
 
 
 def received(name: str, headers: Iterable[tuple[bytes, bytes]], **attributes: Attribute) -> Span:
     """The span of an incoming request, a child of its sender's; not recorded where the sender records none."""
-    if recorder is None:
+    if not recorders:
         return NOT_RECORDED
     named = {key.decode("latin-1"): value.decode("latin-1") for key, value in headers}
     if TRACEPARENT not in named:
         return NOT_RECORDED
-    return recorder.begin(name, "server", attributes, named)
+    return recorders[0].begin(name, "server", attributes, named)
 
 
 def headers() -> dict[str, str]:
     """The headers to send with a request, so that its spans become children of the running task's."""
-    return {} if recorder is None else recorder.headers()
+    return recorders[0].headers() if recorders else {}
 
 
 def trace_id() -> str | None:
     """The id of the running task's trace, 32 hex digits; None outside any span."""
-    return None if recorder is None else recorder.trace_id()
+    return recorders[0].trace_id() if recorders else None
 
 
 def _wanted() -> bool:

@@ -52,7 +52,7 @@ class Caller:
         content = request.model_dump_json() if isinstance(request, BaseModel) else request
         home = self._token is None or (self._home and url.startswith(self._home))
         headers = self._at_home if home else self._elsewhere.get("/".join(url.split("/", 3)[:3])) or self._derived(url)
-        if tracing.recorder is not None:
+        if tracing.recorders:
             headers = {**headers, **tracing.headers()}
         try:
             reply = await bounded_request(

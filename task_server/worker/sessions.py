@@ -132,7 +132,7 @@ def tool_spans(action: Action, offered: Sequence[Tool]) -> list[Span]:
 
     A name that was not offered is not recorded: it may be any text of the model.
     """
-    if not action.tool_calls or tracing.recorder is None:
+    if not action.tool_calls or not tracing.recorders:
         return []
     names = {tool.name for tool in offered}
     return [

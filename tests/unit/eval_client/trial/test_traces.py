@@ -25,7 +25,7 @@ CANARY = "canary-of-the-model"
 def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     kept = InMemorySpanExporter()
     recorder = OtelRecorder("client", SimpleSpanProcessor(kept))
-    monkeypatch.setattr(tracing, "recorder", recorder)
+    monkeypatch.setattr(tracing, "recorders", [recorder])
     yield kept
     recorder.close()
 
