@@ -66,7 +66,9 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
         client = _client(plan, http, local)
         request.announce(f"asking {'its workers' if local.controller else plan.controller} for the samples")
         known = request.store.manifest() if request.resume or request.joins else None
-        listed = {} if request.checked else await _listed(plan, client, local, known.digests() if known else {})
+        listed = (
+            {} if request.started_by_client else await _listed(plan, client, local, known.digests() if known else {})
+        )
         manifest = _begin(request, listed, known)
         digests = manifest.digests()
         async with membership(request.store, joins=request.joins, either=request.either) as member:

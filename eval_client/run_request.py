@@ -38,10 +38,6 @@ class Served:
         return LocalServers(os.environ.get(LOCAL_TOKEN_ENV, ""), self.controller, self.agents, failure)
 
 
-def _ignore(_step: str) -> None:
-    """Announce nothing."""
-
-
 @dataclass(frozen=True)
 class RunRequest:
     """What to execute: a new run of a plan, or the rest of an earlier one."""
@@ -58,8 +54,8 @@ class RunRequest:
     """Whether an existing run is no error: join its clients, or resume it alone if it has none."""
     served: Served | None = None
     """The servers that an earlier client on this machine has started for the run."""
-    checked: bool = False
-    """Whether the client that started this one has just checked the tasks."""
+    started_by_client: bool = False
+    """Whether another client on this machine started this one: that one has checked the tasks, and passes stops on."""
     shards: int = 1
     """How many clients work on this machine, each a process of its own."""
     overrides: tuple[str, ...] = ()
@@ -75,13 +71,8 @@ class RunRequest:
     """The plan's agents that are Python functions, by name."""
     agents_here: bool = False
     """Whether built-in agents play in this process, which has their environments loaded, not in one of their own."""
-    announce: Callable[[str], None] = _ignore
+    announce: Callable[[str], None] = lambda _step: None
     """Called with each slow step of the start, when it begins."""
-
-    @property
-    def started_by_client(self) -> bool:
-        """Whether another client on this machine started this one: that one checks the tasks, and passes stops on."""
-        return self.checked
 
 
 def check_functions(request: RunRequest) -> None:

@@ -68,7 +68,7 @@ def join(
         resume=False,
         joins=True,
         served=served,
-        checked=checked,
+        started_by_client=checked,
         shards=shards,
     )
     if over:

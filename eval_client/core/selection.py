@@ -73,10 +73,10 @@ def matches(patterns: Iterable[str], name: str, task: str | None = None) -> bool
     return any(each == pattern or fnmatchcase(each, pattern) for pattern in patterns for each in names)
 
 
-def check_matched(option: str, patterns: Iterable[str], names: Sequence[str], task: str | None = None) -> None:
+def check_matched(option: str, patterns: Iterable[str], names: Sequence[str]) -> None:
     """Raises SelectionError for a pattern that matches no name."""
     for index, pattern in enumerate(patterns):
-        if not any(matches((pattern,), name, task) for name in names):
+        if not any(matches((pattern,), name) for name in names):
             raise no_match(option, pattern, names, ("include", index))
 
 

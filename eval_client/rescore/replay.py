@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from eval_client.store.records import Turn
-from proctor.environment import Agent, AgentStopped, AgentUnavailable, ContextLimitExceeded, Environment
+from proctor.environment import Agent, AgentUnavailable, Environment
 from proctor.llm.kept_replies import KeptReply, SessionReplies, session_replies
 from proctor.session.play import play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation
 from task_server.wire.messages import Act
 from task_server.wire.offered_tools import OfferedTools
+from task_server.wire.turns import stopped_by
 
 
 class Replayed(NamedTuple):
@@ -45,8 +46,7 @@ class JournalledAnswers(Agent):
         self.used = number
         if isinstance(turn.reply, Act):
             return turn.reply.action.without_echo()
-        is_context = turn.reply.reason is FinishReason.CONTEXT_LIMIT
-        raise ContextLimitExceeded if is_context else AgentStopped(turn.reply.reason)
+        raise stopped_by(turn.reply)
 
     def _unanswered(self, why: str) -> AgentUnavailable:
         self.missing = why

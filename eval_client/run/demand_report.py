@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from eval_client.core.flow import Pair
 from eval_client.core.progress import Progress
@@ -18,24 +18,17 @@ MAX_CHARS = 8192
 class DemandReport:
     """A run's demand, as it is sent with `GET /tasks`."""
 
-    def __init__(
-        self,
-        store: Store,
-        plan: Plan,
-        progress: Progress,
-        endpoints: Endpoints,
-        now: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, store: Store, plan: Plan, progress: Progress, endpoints: Endpoints) -> None:
         url = store.engine.url.render_as_string(hide_password=True)
         self.client = hashlib.blake2b(f"{url} {store.run}".encode(), digest_size=16).hexdigest()
         """Identifies the run: all its clients send the same id and the same demand, which so counts once."""
-        self._plan, self._progress, self._endpoints, self._now = plan, progress, endpoints, now
+        self._plan, self._progress, self._endpoints = plan, progress, endpoints
         self._text, self._counted_at = "", float("-inf")
 
     def text(self) -> str:
         """The demand as `task:sessions,...`: `TasksQuery.wants`."""
-        if self._now() - self._counted_at >= COUNT_S:
-            self._counted_at, self._text = self._now(), as_text(self._wanted())
+        if time.monotonic() - self._counted_at >= COUNT_S:
+            self._counted_at, self._text = time.monotonic(), as_text(self._wanted())
         return self._text
 
     def _wanted(self) -> dict[str, int]:

@@ -63,12 +63,8 @@ class _TrialReplies(ReplyLog):
     """The `ReplyLog` of one trial: its replies are kept in the journal, and added to the run's spending."""
 
     def __init__(self, journal: Journal, spend: Spend, pending: PendingTrial) -> None:
-        self._journal, self._spend, self._trial, self.replies = (
-            journal,
-            spend,
-            pending.trial,
-            pending.trial_history.replies,
-        )
+        self._journal, self._spend = journal, spend
+        self._trial, self.replies = pending.trial, pending.trial_history.replies
 
     async def add(self, replies: Sequence[KeptReply]) -> None:
         await self._journal.replies(self._trial, len(self.replies), replies)
@@ -86,8 +82,8 @@ class AttemptLog:
     def __init__(
         self, journal: Journal, progress: Progress, traces: Traces, digests: Mapping[str, str], spend: Spend
     ) -> None:
-        self._journal, self._progress, self._traces, self._digests = journal, progress, traces, digests
-        self._spend = spend
+        self._journal, self._progress, self._traces = journal, progress, traces
+        self._digests, self._spend = digests, spend
 
     async def begin(self, pending: PendingTrial) -> None:
         """Journal a new attempt before its session starts. An attempt that was put back goes on under its number."""
@@ -103,10 +99,6 @@ class AttemptLog:
     def replies(self, pending: PendingTrial) -> ReplyLog:
         """The log of a trial's replies of environment models."""
         return _TrialReplies(self._journal, self._spend, pending)
-
-    async def end(self, pending: PendingTrial, outcome: Outcome, cause: str | None, url: str | None) -> None:
-        """Journal the end of an attempt whose trial goes on."""
-        await self._journal.end(pending.trial, pending.trial.attempts, outcome.value, cause, url)
 
     async def settle(
         self, pending: PendingTrial, url: str | None, finish: Finish, outcome: Outcome = Outcome.FINISHED

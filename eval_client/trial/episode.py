@@ -26,6 +26,7 @@ from proctor.types import FinishReason, Message, Observation, Tool
 from task_server.client.client import ReplyLog
 from task_server.wire.messages import Act, Observed, Started, Step, Stop
 from task_server.wire.offered_tools import OfferedTools
+from task_server.wire.turns import stop_of
 
 
 class Model(Protocol):
@@ -191,7 +192,7 @@ class Episode:
                 try:
                     answer = await self.model(history, tools, metadata)
                 except AgentStopped as stopped:
-                    answer = _stop(stopped)
+                    answer = stop_of(stopped)
             if step.tools_as_before:
                 encoded = to_json(observation, exclude={"tools"})
             asked = {"turn": step.turn, "digest": digest, "observation": encoded.decode(), "world_seconds": world_s}
@@ -223,11 +224,6 @@ class Episode:
         """The metadata that all requests of the episode have."""
         trial = self.trial
         return {"task": trial.task, "sample": trial.sample, "seed": str(self.seed), "epoch": str(trial.epoch)}
-
-
-def _stop(stopped: AgentStopped) -> Stop:
-    limited = stopped.reason is FinishReason.CONTEXT_LIMIT
-    return Stop(reason=FinishReason.CONTEXT_LIMIT if limited else FinishReason.TURN_LIMIT)
 
 
 _storable = lru_cache(maxsize=1024)(storable)

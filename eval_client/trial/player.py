@@ -113,8 +113,8 @@ class TrialPlayer:
         """Write the end of an attempt whose trial goes on."""
         assert played.end.finish is not None
         pending.attempt_ended(played.end.outcome)
-        cause = str(played.end.finish.detail.get("cause"))
-        await self._log.end(pending, played.end.outcome, cause, played.url)
+        trial, cause = pending.trial, str(played.end.finish.detail.get("cause"))
+        await self._journal.end(trial, trial.attempts, played.end.outcome.value, cause, played.url)
 
     async def settle(self, pending: PendingTrial, played: Played) -> None:
         """Write the trial's final row."""

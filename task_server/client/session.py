@@ -3,11 +3,11 @@
 import secrets
 
 from proctor.environment import Agent, AgentStopped
-from proctor.types import Finish, FinishReason, Observation
+from proctor.types import Finish, Observation
 from task_server.client.client import TaskClient
-from task_server.wire.messages import Act, Finished, Observed, Started, Step, Stop
+from task_server.wire.messages import Act, Finished, Observed, Started, Step
 from task_server.wire.offered_tools import OfferedTools
-from task_server.wire.turns import Reply
+from task_server.wire.turns import Reply, stop_of
 
 
 class RemoteSession:
@@ -51,5 +51,4 @@ async def _answer(agent: Agent, observation: Observation) -> Reply:
     try:
         return Act(action=await agent.act(observation))
     except AgentStopped as stopped:
-        limited = stopped.reason is FinishReason.CONTEXT_LIMIT
-        return Stop(reason=FinishReason.CONTEXT_LIMIT if limited else FinishReason.TURN_LIMIT)
+        return stop_of(stopped)

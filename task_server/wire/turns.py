@@ -2,11 +2,23 @@
 
 from dataclasses import dataclass, replace
 
-from proctor.types import Finish
+from proctor.environment import AgentStopped, ContextLimitExceeded
+from proctor.types import Finish, FinishReason
 from task_server.wire.errors import TurnConflict
 from task_server.wire.messages import Act, Finished, Observed, Step, Stop
 
 Reply = Act | Stop
+
+
+def stop_of(stopped: AgentStopped) -> Stop:
+    """The answer of an agent that can't continue."""
+    limited = stopped.reason is FinishReason.CONTEXT_LIMIT
+    return Stop(reason=FinishReason.CONTEXT_LIMIT if limited else FinishReason.TURN_LIMIT)
+
+
+def stopped_by(stop: Stop) -> AgentStopped:
+    """What an environment is told of such an answer."""
+    return ContextLimitExceeded() if stop.reason is FinishReason.CONTEXT_LIMIT else AgentStopped(stop.reason)
 
 
 @dataclass(frozen=True, slots=True)

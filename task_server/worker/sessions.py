@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from proctor.environment import Agent, AgentStopped, ContextLimitExceeded, Environment
+from proctor.environment import Agent, Environment
 from proctor.llm.kept_replies import SessionReplies, session_replies
 from proctor.observability import gen_ai, logging, tracing
 from proctor.observability.spans import Span
@@ -14,7 +14,7 @@ from task_server.metrics import SessionMetrics
 from task_server.wire.errors import BadRequest, InWork, NoCapacity, UnknownSession
 from task_server.wire.messages import STEP_WAIT_S, Act, StartSession, Step, TurnRequest, TurnResponse
 from task_server.wire.offered_tools import OfferedTools
-from task_server.wire.turns import Lease, Reply, Turns
+from task_server.wire.turns import Lease, Reply, Turns, stopped_by
 
 FINISHED_S = 15.0
 """The last step of a finished session is kept this long for repeated requests, each of which extends the time."""
@@ -53,7 +53,7 @@ class Session(Agent):
         if isinstance(reply, Act):
             self._calls = tool_spans(reply.action, observation.tools)
             return reply.action
-        raise ContextLimitExceeded if reply.reason is FinishReason.CONTEXT_LIMIT else AgentStopped(reply.reason)
+        raise stopped_by(reply)
 
     async def run(self, environment: Environment) -> Finish:
         """Play to the finish, which is kept for repeated requests of the last turn."""

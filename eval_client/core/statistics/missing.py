@@ -25,7 +25,7 @@ def missing(pairs: Sequence[SamplePair]) -> Missing:
     """What is missing among the planned samples of a comparison."""
     only_a = sum(not pair.a.scores and bool(pair.b.scores) for pair in pairs)
     only_b = sum(not pair.b.scores and bool(pair.a.scores) for pair in pairs)
-    trials_a, trials_b = (sum(side.missing for side in sides) for sides in _sides(pairs))
+    trials_a, trials_b = sum(pair.a.missing for pair in pairs), sum(pair.b.missing for pair in pairs)
     return Missing(trials_a, trials_b, only_a, only_b, mcnemar_p(only_a, only_b))
 
 
@@ -39,7 +39,3 @@ def mean_bounds(sides: Sequence[Scores]) -> Interval:
 def difference_bounds(a: Interval, b: Interval) -> Interval:
     """The least and the greatest A - B that the missing scores allow, by the bounds of both means."""
     return a[0] - b[1], a[1] - b[0]
-
-
-def _sides(pairs: Sequence[SamplePair]) -> tuple[list[Scores], list[Scores]]:
-    return [pair.a for pair in pairs], [pair.b for pair in pairs]
