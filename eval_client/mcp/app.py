@@ -1,6 +1,8 @@
 """The HTTP application that serves the episodes of this process."""
 
 import secrets
+from collections.abc import Awaitable, Callable
+from functools import wraps
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -16,28 +18,55 @@ from proctor.http.body import BodyError, read_body
 
 MAX_BODY_BYTES = 1 << 20
 
+Handler = Callable[[CalledEpisode, Request], Awaitable[Response]]
+
 
 def episodes_app(episodes: McpEpisodes) -> ASGIApp:
     """The application; it serves what is added to the episodes later too."""
+    return AccessGuard(Starlette(routes=routes(episodes)), Access(), _page_refused)
 
-    async def received(request: Request) -> Response:
+
+def routes(episodes: McpEpisodes) -> list[Route]:
+    """The routes of an episode, whose path is the secret that gives access to it."""
+    handlers: dict[str, Handler] = {"POST": _message, "DELETE": _session_end, "GET": _stream}
+    return [
+        Route("/mcp/{task}/{episode}", _of_episode(episodes, handler), methods=[method])
+        for method, handler in handlers.items()
+    ]
+
+
+def _of_episode(episodes: McpEpisodes, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+    """The handler with the episode of a request's path; 404 where there is none."""
+
+    @wraps(handler)
+    async def answer(request: Request) -> Response:
         episode = episodes.get(request.scope["raw_path"].decode("latin-1"))
         if episode is None:
             return PlainTextResponse("there is no such episode\n", 404)
-        if request.method == "DELETE":
-            return JSONResponse({})  # the end of a session, of which there are none
-        if request.method != "POST":
-            return PlainTextResponse("there are no event streams; send a POST\n", 405, {"Allow": "POST, DELETE"})
-        try:
-            return await _answered(episode, await read_body(request.receive, MAX_BODY_BYTES), request)
-        except BodyError as error:
-            text = f"a request has at most {MAX_BODY_BYTES} bytes" if error.status == 413 else str(error)
-            return PlainTextResponse(f"{text}\n", error.status)
-        except McpFrameError as error:
-            return JSONResponse(error.answer(), error.status)
+        return await handler(episode, request)
 
-    route = Route("/mcp/{task}/{episode}", received, methods=["GET", "POST", "DELETE"])
-    return AccessGuard(Starlette(routes=[route]), Access(), _page_refused)
+    return answer
+
+
+async def _message(episode: CalledEpisode, request: Request) -> Response:
+    """One JSON-RPC message of MCP, and its answer."""
+    try:
+        return await _answered(episode, await read_body(request.receive, MAX_BODY_BYTES), request)
+    except BodyError as error:
+        text = f"a request has at most {MAX_BODY_BYTES} bytes" if error.status == 413 else str(error)
+        return PlainTextResponse(f"{text}\n", error.status)
+    except McpFrameError as error:
+        return JSONResponse(error.answer(), error.status)
+
+
+async def _session_end(_episode: CalledEpisode, _request: Request) -> Response:
+    """Accepted for clients that send it; does nothing, since there are no sessions."""
+    return JSONResponse({})
+
+
+async def _stream(_episode: CalledEpisode, _request: Request) -> Response:
+    """Refused with 405: there are no event streams."""
+    return PlainTextResponse("there are no event streams; send a POST\n", 405, {"Allow": "POST, DELETE"})
 
 
 async def _answered(episode: CalledEpisode, body: bytes, request: Request) -> Response:

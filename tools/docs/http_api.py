@@ -11,6 +11,8 @@ from pydantic import BaseModel, SecretStr
 from starlette.routing import BaseRoute, Route
 
 from agent_server.app import build_app
+from eval_client.mcp.app import routes as mcp_routes
+from eval_client.mcp.server import McpEpisodes
 from eval_client.view.access import ViewAccess
 from eval_client.view.app import routes
 from eval_client.view.events import EventStreams
@@ -59,9 +61,9 @@ def page() -> str:
         "viewer has a token. [Runs in a browser](../how-to/view.md#json) describes the JSON.",
         route_table(_viewer()),
         "## MCP server",
-        "An agent of `kind: command` gets the URL of its episode, `/mcp/{task}/{episode}`, at a server in the client's "
-        "process. POST takes one JSON-RPC message of MCP. DELETE is accepted and does nothing; GET is refused, since "
-        "there are no event streams. See [Coding agents](../how-to/coding-agents.md).",
+        "An agent of `kind: command` gets the URL of its episode at a server in the client's process. See [Coding "
+        "agents](../how-to/coding-agents.md).",
+        route_table(mcp_routes(McpEpisodes())),
     ]
     return markdown(parts)
 
