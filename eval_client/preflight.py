@@ -139,15 +139,7 @@ def new_run(
         raise PreflightError(str(error)) from error
     samples = {name: {each: catalogues[name].cluster_of[each] for each in of.samples} for name, of in chosen.items()}
     records = {
-        name: TaskRecord(
-            environment=task.environment,
-            digest=task.digest,
-            samples=len(samples[name]),
-            comparable=task.comparable or _cut(chosen[name]) or _harness(plan, name),
-            published_sampling=task.published_sampling,
-            protocol=task.protocol,
-            selection=chosen[name].text,
-        )
+        name: TaskRecord.of(task, len(samples[name]), _cut(chosen[name]) or _harness(plan, name), chosen[name].text)
         for name, task in listed.items()
     }
     manifest = Manifest(

@@ -1,6 +1,7 @@
 """A counter that tasks can wait on: long polls and heartbeats use it."""
 
 import asyncio
+from contextlib import suppress
 
 
 class Changes:
@@ -26,8 +27,6 @@ class Changes:
         """Return when the count is no longer `seen`, or after `timeout_s`."""
         if self.closed or self.count != seen or timeout_s <= 0:
             return
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._next.wait()
-        except TimeoutError:
-            return

@@ -202,14 +202,7 @@ def _manifest(request: RescoreRequest, listed: Mapping[str, SampleList]) -> Mani
 
 def _record(before: TaskRecord, task: SampleList) -> TaskRecord:
     cut = f"only {before.samples} of {len(task.samples)} samples were played"
-    return TaskRecord(
-        environment=task.environment,
-        digest=task.digest,
-        samples=before.samples,
-        comparable=task.comparable or (cut if before.samples < len(task.samples) else None),
-        published_sampling=task.published_sampling,
-        protocol=task.protocol,
-    )
+    return TaskRecord.of(task, before.samples, cut if before.samples < len(task.samples) else None)
 
 
 def _write_summaries(target: Store, worlds: Worlds) -> None:

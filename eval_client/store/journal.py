@@ -60,11 +60,10 @@ class _Write:
 
 
 _ATTEMPT = attempt_table.insert()
-_COUNT = (
-    trial_table.update()
-    .where(trial_table.c.run == sa.bindparam("b_run"), trial_table.c.id == sa.bindparam("b_trial"))
-    .values(attempts=sa.bindparam("b_attempts"))
+_TRIAL = trial_table.update().where(
+    trial_table.c.run == sa.bindparam("b_run"), trial_table.c.id == sa.bindparam("b_trial")
 )
+_COUNT = _TRIAL.values(attempts=sa.bindparam("b_attempts"))
 _TURN = turn_table.insert()
 _REPLY = reply_table.insert()
 _ATTEMPT_END = (
@@ -79,14 +78,8 @@ _ATTEMPT_END = (
 )
 _COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
 _FINAL_COLUMNS = ("reason", "score", "cause", "finish", "turns", *_COUNTS, "seconds", "ended_at", "cut_answers")
-_FINAL = (
-    trial_table.update()
-    .where(
-        trial_table.c.run == sa.bindparam("b_run"),
-        trial_table.c.id == sa.bindparam("b_trial"),
-        trial_table.c.score.is_(None),
-    )
-    .values({"holder": SETTLED, **{name: sa.bindparam(f"b_{name}") for name in _FINAL_COLUMNS}})
+_FINAL = _TRIAL.where(trial_table.c.score.is_(None)).values(
+    {"holder": SETTLED, **{name: sa.bindparam(f"b_{name}") for name in _FINAL_COLUMNS}}
 )
 _LIVE = (
     live_table.update()

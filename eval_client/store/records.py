@@ -5,7 +5,7 @@ import json
 import time
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from pydantic import Field, JsonValue
 
@@ -13,7 +13,7 @@ from eval_client.core.selection import NO_FILTERS, Filters
 from eval_client.core.spend import Tokens
 from proctor.llm.kept_replies import KeptReply, ModelReply
 from proctor.types import TaskProtocol, Value
-from task_server.wire.messages import Act, Stop
+from task_server.wire.messages import Act, SampleList, Stop
 
 DIVERGED = "diverged"
 """The outcome of an attempt whose replay got another observation than the journal has; the journal is not reused."""
@@ -39,6 +39,19 @@ class TaskRecord(Value):
     """How the task takes answers."""
     selection: str = Field(default="", exclude_if=lambda text: not text)
     """How the samples were chosen among the task's, for reports; empty where all are played, and in older runs."""
+
+    @classmethod
+    def of(cls, task: SampleList, samples: int, otherwise: str | None, selection: str = "") -> Self:
+        """The record of a task; `otherwise` is why scores are not comparable where the task itself says nothing."""
+        return cls(
+            environment=task.environment,
+            digest=task.digest,
+            samples=samples,
+            comparable=task.comparable or otherwise,
+            published_sampling=task.published_sampling,
+            protocol=task.protocol,
+            selection=selection,
+        )
 
 
 class Manifest(Value):

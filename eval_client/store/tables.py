@@ -1,5 +1,7 @@
 """The schema of a store."""
 
+from typing import Any
+
 import sqlalchemy as sa
 
 SCHEMA_VERSION = 3
@@ -24,6 +26,12 @@ def _count(name: str) -> sa.Column[int]:
     return sa.Column(name, sa.BigInteger, nullable=False, server_default="0")
 
 
+def _key(*numbers: str) -> list[sa.Column[Any]]:
+    """The primary key of a run's rows: the run, and numbers within it."""
+    within = (sa.Column(name, sa.Integer, primary_key=True, autoincrement=False) for name in numbers)
+    return [sa.Column("run", NAME, primary_key=True), *within]
+
+
 metadata = sa.MetaData()
 run_table = sa.Table(
     "proctor_run",
@@ -42,8 +50,7 @@ earlier versions."""
 shard_table = sa.Table(
     "proctor_shard",
     metadata,
-    sa.Column("run", NAME, primary_key=True),
-    sa.Column("shard", sa.Integer, primary_key=True, autoincrement=False),
+    *_key("shard"),
     sa.Column("state", sa.String(32), nullable=False),
     sa.Column("beats", sa.Integer, nullable=False),
     sa.Column("standing", LONG, nullable=False),
@@ -51,8 +58,7 @@ shard_table = sa.Table(
 trial_table = sa.Table(
     "proctor_trial",
     metadata,
-    sa.Column("run", NAME, primary_key=True),
-    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    *_key("id"),
     sa.Column("agent", NAME, nullable=False),
     sa.Column("task", NAME, nullable=False),
     sa.Column("sample", sa.String(255), nullable=False),
@@ -80,9 +86,7 @@ They and `ended_at` are null in rows of earlier versions.
 attempt_table = sa.Table(
     "proctor_attempt",
     metadata,
-    sa.Column("run", NAME, primary_key=True),
-    sa.Column("trial", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    *_key("trial", "number"),
     sa.Column("journal", sa.Integer, nullable=False),
     sa.Column("session", sa.String(32), nullable=False),
     sa.Column("outcome", sa.String(32)),
@@ -102,10 +106,7 @@ where `proctor retry` took it from the trial; else null.
 turn_table = sa.Table(
     "proctor_turn",
     metadata,
-    sa.Column("run", NAME, primary_key=True),
-    sa.Column("trial", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("journal", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("turn", sa.Integer, primary_key=True, autoincrement=False),
+    *_key("trial", "journal", "turn"),
     sa.Column("digest", sa.String(16), nullable=False),
     sa.Column("observation", LONG, nullable=False),
     sa.Column("reply", LONG, nullable=False),
@@ -126,9 +127,7 @@ the client stopped instead of asking. The columns from `world_seconds` on are nu
 reply_table = sa.Table(
     "proctor_reply",
     metadata,
-    sa.Column("run", NAME, primary_key=True),
-    sa.Column("trial", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    *_key("trial", "number"),
     sa.Column("key", sa.String(40), nullable=False),
     sa.Column("text", LONG, nullable=False),
     sa.Column("model", sa.String(255), nullable=False),
@@ -154,8 +153,7 @@ summary_table = sa.Table(
 live_table = sa.Table(
     "proctor_live",
     metadata,
-    sa.Column("run", NAME, primary_key=True),
-    sa.Column("shard", sa.Integer, primary_key=True, autoincrement=False),
+    *_key("shard"),
     sa.Column("beat", sa.Integer, nullable=False),
     sa.Column("view", LONG, nullable=False),
 )

@@ -3,11 +3,12 @@
 import asyncio
 import itertools
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from proctor.conformance.garbage import GARBAGE, garbage
 from proctor.conformance.leaks import HeldResources, held_resources
-from proctor.conformance.player import Player, never, raising, replying_garbage
+from proctor.conformance.player import Player, raising, replying_garbage
 from proctor.environment import (
     POLICY_KINDS,
     AgentStopped,
@@ -120,27 +121,18 @@ async def _scored(subject: Subject, sample: str, player: Player) -> Finish:
     return finish
 
 
-def _whole(policy: Policy) -> Player:
-    return Player(policy, float("inf"), never)
-
-
 async def _reference(subject: Subject) -> None:
     for sample, policy in subject.policies("reference"):
-        finish = await _scored(subject, sample, _whole(policy))
+        finish = await _scored(subject, sample, Player(policy))
         if finish.score != 1.0:
             raise ContractViolation(
                 f"sample {sample!r}: the reference ends {finish.reason.value} with score {finish.score}, not 1"
             )
 
 
-async def _naive(subject: Subject) -> None:
-    for sample, policy in subject.policies("naive"):
-        await _scored(subject, sample, _whole(policy))
-
-
-async def _random(subject: Subject) -> None:
-    for sample, policy in subject.policies("random"):
-        await _scored(subject, sample, _whole(policy))
+async def _all_scored(kind: PolicyKind, subject: Subject) -> None:
+    for sample, policy in subject.policies(kind):
+        await _scored(subject, sample, Player(policy))
 
 
 async def _garbage(subject: Subject) -> None:
@@ -178,7 +170,7 @@ async def _repeatable(subject: Subject) -> None:
     """One session alone, then two at once: a difference shows unseeded randomness, or state that sessions share."""
     for sample in subject.samples:
         for make in (subject.best_policy, subject.random_policy):
-            players = [_whole(make(sample)) for _ in range(3)]
+            players = [Player(make(sample)) for _ in range(3)]
             first = await _play(subject, sample, players[0])
             rest = await asyncio.gather(*(_play(subject, sample, player) for player in players[1:]))
             for player, finish in zip(players[1:], rest, strict=True):
@@ -197,7 +189,7 @@ def _agree(sample: str, one: Sequence[str], other: Sequence[str]) -> None:
 
 async def _summary(subject: Subject) -> None:
     sample = subject.samples[0]
-    finish = await _scored(subject, sample, _whole(subject.best_policy(sample)))
+    finish = await _scored(subject, sample, Player(subject.best_policy(sample)))
     faults = [Finish.fault(reason, "check") for reason in FinishReason if reason.is_fault]
     alone, among = (summarize(subject.environment, finishes) for finishes in ([finish], [finish, *faults]))
     if alone.metrics.get(alone.primary) != among.metrics.get(among.primary):
@@ -225,7 +217,7 @@ async def _cancelled(subject: Subject) -> None:
     while cancelled < MIN_CANCELLED:
         cancelled += await _cancel_round(subject, sample)
     await settles(lambda now: all(a - b < cancelled for a, b in zip(now, before, strict=True)), before)
-    await _scored(subject, sample, _whole(subject.best_policy(sample)))
+    await _scored(subject, sample, Player(subject.best_policy(sample)))
 
 
 async def _cancel_round(subject: Subject, sample: str) -> int:
@@ -265,8 +257,8 @@ async def _cancel_at(subject: Subject, sample: str, acts: int) -> bool:
 
 REQUIREMENTS: tuple[tuple[str, Callable[[Subject], Coroutine[object, object, None]]], ...] = (
     ("the reference scores 1", _reference),
-    ("the naive policy ends with a score", _naive),
-    ("the random policy ends with a score", _random),
+    ("the naive policy ends with a score", partial(_all_scored, "naive")),
+    ("the random policy ends with a score", partial(_all_scored, "random")),
     ("garbage ends with a score", _garbage),
     ("an agent that stops ends with a score", _stopped),
     ("an agent that fails ends as agent_error", _agent_fault),

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import math
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from proctor.conformance.garbage import garbage
@@ -13,10 +14,15 @@ Then = Callable[[Observation], Awaitable[Action]]
 """Answers observations that a policy is not asked about."""
 
 
-class Player(Agent):
-    """Follows a policy for `acts` acts, then calls `then`; records what it observes."""
+async def _never(_: Observation) -> Action:
+    """For a policy that is followed to the end."""
+    raise AssertionError("a policy without limit is never left")
 
-    def __init__(self, policy: Policy, acts: float, then: Then) -> None:
+
+class Player(Agent):
+    """Follows a policy for `acts` acts, by default to the end, then calls `then`; records what it observes."""
+
+    def __init__(self, policy: Policy, acts: float = math.inf, then: Then = _never) -> None:
         self._agent = PolicyAgent(policy)
         self._acts = acts
         self._then = then
@@ -58,11 +64,6 @@ def _unanswered(waiting: Sequence[str], messages: Sequence[Message]) -> str | No
         else:
             return f"answers a call that nobody made: {message.tool_call_id!r}"
     return f"does not answer the calls {left}: each needs one tool message, before any other message" if left else None
-
-
-async def never(_: Observation) -> Action:
-    """For a policy that is followed to the end."""
-    raise AssertionError("a policy without limit is never left")
 
 
 def raising(error: Exception) -> Then:

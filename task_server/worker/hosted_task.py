@@ -1,6 +1,7 @@
 """One task of a worker: its environment, the resources its sessions share, and whether sessions can start."""
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import random
@@ -94,11 +95,9 @@ class HostedTask:
         self._changed()
 
     async def _pause(self, pause_s: float | None) -> None:
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(pause_s):
                 await self._stopping.wait()
-        except TimeoutError:
-            return
 
 
 def read_samples(task: str, name: str, environment: Environment) -> SampleList:
