@@ -4,20 +4,34 @@ import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Literal
 
-from agent_server.agents.base import ServedAgent
-from agent_server.agents.function import ServedFunction
+from agent_server.agents.base import AgentReply, AgentRequest, ServedAgent
 from agent_server.agents.policies import ServedPolicy, TaskPolicies
 from agent_server.app import build_app
-from proctor.agent_function import AgentFunction, FunctionCaller
+from agent_server.errors import RequestRefused
+from proctor.agent_function import AgentFunction, FunctionCaller, FunctionRaised
 from proctor.config.task import TaskDefinition
 from proctor.http.auth import Access
 from proctor.http.server import listen, url_of, uvicorn_config
 from proctor.http.serving import embedded
+from proctor.llm.errors import FUNCTION_RAISED
 from proctor.observability.process import ProcessMetrics
 
 HOST = "127.0.0.1"
 KEEP_ALIVE_S = 65
 MAX_REQUEST_BYTES = 16 << 20
+
+
+class ServedFunction(ServedAgent):
+    """Answers with a function's result; its exceptions become status 422, which our client does not retry."""
+
+    def __init__(self, caller: FunctionCaller) -> None:
+        self._caller = caller
+
+    async def answer(self, request: AgentRequest) -> AgentReply:
+        try:
+            return AgentReply(await self._caller(request.messages, request.tools))
+        except FunctionRaised as raised:
+            raise RequestRefused(422, str(raised), code=FUNCTION_RAISED) from raised
 
 
 @contextlib.asynccontextmanager

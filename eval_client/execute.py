@@ -3,14 +3,16 @@
 import asyncio
 import contextlib
 import dataclasses
+import logging
 import os
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from eval_client.core.events import Abandon
 from eval_client.core.progress import RunResult
 from eval_client.core.spend import OUT_OF
-from eval_client.monitor.starting import explain
+from eval_client.core.stall import STILL_S, StallReasons
 from eval_client.plan.plan import Plan
 from eval_client.preflight import PreflightError, check_plan, check_tasks, check_trust, check_usable, new_run
 from eval_client.run.context import RunContext, run_context
@@ -35,6 +37,8 @@ from proctor.http.client import AnyClient, http_client
 from task_server.client.client import TaskClient
 from task_server.wire.errors import TaskServerError
 from task_server.wire.messages import SampleList
+
+log = logging.getLogger(__name__)
 
 POLL_S = 5.0
 ABANDONED_CLOSE_S = 3.0
@@ -221,12 +225,22 @@ async def _listed(
     plan: Plan, client: TaskClient, local: LocalServers, digests: Mapping[str, str]
 ) -> dict[str, SampleList]:
     """The sample lists of the run's tasks, once the servers have read them. Raises PreflightError."""
-    with beside(explain(client)):
+    with beside(_explain(client)):
         if local.controller:
             await _await_tasks(plan, client)
         listed = await _list_samples(plan, client, digests)
     check_trust(plan, listed)
     return listed
+
+
+async def _explain(client: TaskClient) -> None:
+    """Log every STILL_S seconds which calls to the task server are not answered."""
+    begun = time.monotonic()
+    while True:
+        await asyncio.sleep(STILL_S)
+        now = time.monotonic()
+        waits = StallReasons(now=now, server=client.calls.values())
+        log.warning("the run has not started after %.0f s: %s", now - begun, "; ".join(waits.reasons()))
 
 
 async def _await_tasks(plan: Plan, client: TaskClient) -> None:

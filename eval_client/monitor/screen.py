@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eval_client.monitor.published import published
 from eval_client.monitor.snapshot import RunView, clock, view
 from eval_client.monitor.stall_reporter import StallReporter
 from eval_client.run.context import RunContext
+from eval_client.store.journal import Journal
 from proctor.event_loop import beside
 from proctor.tables.money import money_text
 
@@ -22,6 +22,9 @@ LIVE_EVERY_S = 0.25
 PLAIN_EVERY_S = 5.0
 LOOK_S = 0.5
 """How often lines look for new trouble, which is printed at once."""
+PUBLISH_S, COSTS, SELDOM_S = 1.0, 100.0, 5.0
+"""Published views follow each other after a second, or after so many times as long as one took to make, but within
+SELDOM_S."""
 
 
 def line(run: RunView) -> str:
@@ -58,7 +61,7 @@ def screen(context: RunContext, console: "Console | None", folder: Path) -> Iter
         moment = time.monotonic()
         return view(context, troubles.look(moment), begun, done, moment)
 
-    with contextlib.closing(troubles), published(context.journal, now):
+    with contextlib.closing(troubles), _published(context.journal, now):
         if console is None:
             with beside(_repeat(LOOK_S, lambda: troubles.look(time.monotonic()))):
                 yield
@@ -74,6 +77,24 @@ def screen(context: RunContext, console: "Console | None", folder: Path) -> Iter
             with beside(_repeat(LOOK_S, lines.look)):
                 yield
             lines.print()
+
+
+@contextlib.contextmanager
+def _published(journal: Journal, now: Callable[[], RunView]) -> Iterator[None]:
+    """While inside, write the present view with the journal's commits, for viewers, and at the end the last one."""
+
+    async def repeat() -> None:
+        while True:
+            begun = time.perf_counter()
+            if journal.published:
+                journal.publish(now().model_dump_json())
+            await asyncio.sleep(min(SELDOM_S, max(PUBLISH_S, COSTS * (time.perf_counter() - begun))))
+
+    try:
+        with beside(repeat()):
+            yield
+    finally:
+        journal.publish(now().model_dump_json())
 
 
 @dataclass

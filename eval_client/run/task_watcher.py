@@ -1,6 +1,7 @@
 """Watches a run's task server: follows its capacities, renews session leases, and gives up tasks that stay away."""
 
 import asyncio
+import contextlib
 import time
 
 from eval_client.core.events import TaskLost, TaskSlots
@@ -82,10 +83,8 @@ class TaskWatcher:
             await asyncio.gather(*(self._renew(url, held) for url, held in sessions.items()))
 
     async def _renew(self, url: str, sessions: list[str]) -> None:
-        try:
+        with contextlib.suppress(TaskServerError):  # the next turn of each session fails, and is classified there
             await self._client.renew(url, sessions)
-        except TaskServerError:
-            return  # the next turn of each session fails, and is classified there
 
     async def _give_up_tasks(self) -> None:
         while True:

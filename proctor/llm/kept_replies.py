@@ -59,7 +59,7 @@ class SessionReplies:
     `added` is called for each new one, from any thread. Unless the session `may_buy`, no model is asked.
     """
 
-    def __init__(self, known: Iterable[KeptReply], added: Callable[[], None], *, may_buy: bool = True) -> None:
+    def __init__(self, known: Iterable[KeptReply], added: Callable[[], object], *, may_buy: bool = True) -> None:
         self._kept = list(known)
         self._by_key = {kept.key: kept.reply for kept in self._kept if kept.usable}
         self._added = added

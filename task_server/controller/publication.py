@@ -55,9 +55,7 @@ class Publication:
         self._changes.close()
 
     def _publish(self) -> None:
-        if self._next is not None:
-            self._next.cancel()
-            self._next = None
+        self._next = None
         capacities = self._placement.capacities()
         if capacities is not self._capacities:
             self._capacities, self._published_at, self._answered = capacities, self._now(), self._waiting

@@ -41,7 +41,7 @@ class Session(Agent):
         self._reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._acting = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
-        self._replies = SessionReplies(request.replies or (), self._reply_added)
+        self._replies = SessionReplies(request.replies or (), lambda: self._loop.call_soon_threadsafe(self._announce))
         self._reply_news: asyncio.Future[None] = self._loop.create_future()
 
     async def act(self, observation: Observation) -> Action:
@@ -118,11 +118,8 @@ class Session(Agent):
             span.end()
         self._calls = []
 
-    def _reply_added(self) -> None:
-        """Send a new model reply to the client ahead of the step, so that a paid reply is durable. From any thread."""
-        self._loop.call_soon_threadsafe(self._announce_reply)
-
-    def _announce_reply(self) -> None:
+    def _announce(self) -> None:
+        """Send a new model reply to the client ahead of the step, so that a paid reply is durable."""
         self._reply_news.set_result(None)
         self._reply_news = self._loop.create_future()
 
