@@ -191,29 +191,15 @@ def storable(text: str, length: int) -> str:
 
 def reply_row(kept: KeptReply) -> dict[str, object]:
     """The columns of a kept reply, without `run`, `trial` and `number`."""
-    reply = kept.reply
-    return {
-        "key": kept.key,
-        "text": json.dumps(reply.text),
-        "model": storable(reply.model, MODEL_CHARS),
-        "prompt_tokens": reply.prompt_tokens,
-        "completion_tokens": reply.completion_tokens,
-        "tries": reply.tries,
-        "bought": kept.bought,
-        "usable": kept.usable,
-    }
+    reply = kept.reply.model_dump()
+    reply |= {"text": json.dumps(kept.reply.text), "model": storable(kept.reply.model, MODEL_CHARS)}
+    return kept.model_dump(exclude={"reply"}) | reply
 
 
 def kept_reply(row: Mapping[str, Any]) -> KeptReply:
     """The kept reply in a row."""
-    reply = ModelReply(
-        text=json.loads(row["text"]),
-        model=row["model"],
-        prompt_tokens=row["prompt_tokens"],
-        completion_tokens=row["completion_tokens"],
-        tries=row["tries"],
-    )
-    return KeptReply(key=row["key"], reply=reply, bought=row["bought"], usable=row["usable"])
+    of_reply = {name: row[name] for name in ModelReply.model_fields} | {"text": json.loads(row["text"])}
+    return KeptReply(key=row["key"], reply=ModelReply(**of_reply), bought=row["bought"], usable=row["usable"])
 
 
 class JournalledTools:

@@ -52,7 +52,9 @@ def validated(data: Mapping[str, object], model: type[Model]) -> tuple[Model | N
     try:
         value = model.model_validate(data)
     except ValidationError as error:
-        return None, _problems_of(error, data, model) + misread
+        found = [_Found(place, _location(data, each), each) for place, each in enumerate(error.errors())]
+        chosen = [each for each in found if not any(_follows(each, other) for other in found)]
+        return None, [_problem(each, data, model) for each in chosen] + misread
     return (None, misread) if misread else (value, [])
 
 
@@ -77,13 +79,6 @@ def value_at(data: object, part: int | str) -> object:
         found: object = data[part]
         return found
     return NOTHING
-
-
-def _problems_of(error: ValidationError, data: object, model: type[BaseModel]) -> list[FieldProblem]:
-    """A problem for each mistake that a model found."""
-    found = [_Found(place, _location(data, each), each) for place, each in enumerate(error.errors())]
-    chosen = [each for each in found if not any(_follows(each, other) for other in found)]
-    return [_problem(each, data, model) for each in chosen]
 
 
 def _problem(found: _Found, data: object, model: type[BaseModel]) -> FieldProblem:
