@@ -51,6 +51,8 @@ async def _measure(samples: int, commands: int) -> Steps:
 async def _sessions(engine: DockerEngine, samples: int, commands: int, steps: Steps, handed_out: str) -> None:
     """Samples one after the other, with time between them for the pool to fill, as sessions have."""
     async with engine.lifespan():
+        for _ in range(2):  # from then on there is a pool
+            await (await engine.create()).close()
         for _ in range(samples):
             await asyncio.sleep(1.0)
             box = await _timed(steps, handed_out, engine.create)

@@ -94,7 +94,7 @@ class OperatingSystem(Environment):
     network: Literal["none", "bridge"] = "none"
     """The containers' Docker network: `none`, or `bridge`, by which agents reach every host that the engine reaches."""
     pool: int = Field(default=2, ge=0, le=64)
-    """Number of containers created in advance."""
+    """Number of containers created in advance, from the second session on."""
     command_limit_s: float = Field(default=30.0, gt=0, le=3600)
     check_limit_s: float = Field(default=60.0, gt=0, le=3600)
     """Time limit of each init and check script."""

@@ -8,7 +8,7 @@ from eval_client.doctor.docker_host import Sandboxes
 from eval_client.doctor.finding import Finding, fail, ok, warn
 from proctor.config.task import TaskDefinition
 from proctor.config.yaml import FileError
-from proctor.environment import Environment, EnvironmentFault, PolicyKind, missing_policies
+from proctor.environment import EnvironmentFault, PolicyKind, missing_policies
 
 NO_CONTAINERS = frozenset({"docker-down", "docker-image-missing", "extra-missing"})
 """Findings after which no container can be made; starting the environment would only repeat them."""
@@ -110,7 +110,7 @@ def lacks_mariadb(definition: TaskDefinition) -> bool:
 async def entered(definition: TaskDefinition, patience_s: float, closing: set[asyncio.Task[None]]) -> Finding:
     """Enter and leave the environment's lifespan once; `closing` gets the task if it is still running on return."""
     try:
-        environment = _lean(definition.build())
+        environment = definition.build()
     except (FileError, ImportError) as error:
         return fail("environment-missing", str(error))
     up = asyncio.Event()
@@ -140,8 +140,3 @@ def _not_up(task: str, error: BaseException | None) -> Finding:
     if isinstance(error, EnvironmentFault):
         return fail("environment-fault", f"task {task}: {error}")
     return fail("environment-fault", f"task {task}: {type(error).__name__}: {error}")
-
-
-def _lean(environment: Environment) -> Environment:
-    """The environment without its pool of sandboxes: the check is only whether it starts."""
-    return environment.model_copy(update={"pool": 0}) if "pool" in type(environment).model_fields else environment

@@ -29,7 +29,10 @@ _DEAD_CONTAINER_STATUSES = (126, 137)
 
 
 class DockerEngine(Engine):
-    """Containers on the engine that DOCKER_HOST names, with a pool made in advance for the default image."""
+    """Containers on the engine that DOCKER_HOST names, with a pool made in advance for the default image.
+
+    The pool grows with use, to one container less than were taken: a lifespan with a single session makes only its own.
+    """
 
     def __init__(
         self,
@@ -51,6 +54,8 @@ class DockerEngine(Engine):
         self._ready: deque[tuple[float, str]] = deque()
         self._tasks: set[asyncio.Task[object]] = set()
         self._filling = False
+        self._taken = 0
+        """Sandboxes of the default image that were asked for."""
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -62,7 +67,6 @@ class DockerEngine(Engine):
             self._containers = self._containers_of(self.client)
             try:
                 await self.call(self._containers.prepare)
-                self._refill()
                 yield
             finally:
                 await self._shut_down()
@@ -151,6 +155,7 @@ class DockerEngine(Engine):
     async def _from_pool(self) -> str | None:
         """A running container of the pool, not past half its maximum age, or None; refills the pool."""
         now = asyncio.get_running_loop().time()
+        self._taken += 1
         try:
             while self._ready:
                 made, container = self._ready.popleft()
@@ -162,18 +167,21 @@ class DockerEngine(Engine):
             self._refill()
 
     def _refill(self) -> None:
-        if not self._filling and len(self._ready) < self._pool_size:
+        if not self._filling and self._is_short():
             self._filling = True
             self._spawn_task(self._fill())
 
     async def _fill(self) -> None:
         """Make containers until the pool is full. A failure leaves it short: the next session reports the cause."""
         try:
-            while len(self._ready) < self._pool_size:
+            while self._is_short():
                 container = await self._start(self._image)
                 self._ready.append((asyncio.get_running_loop().time(), container))
         finally:
             self._filling = False
+
+    def _is_short(self) -> bool:
+        return len(self._ready) < min(self._pool_size, self._taken - 1)
 
     async def _owned(self, work: Coroutine[Any, Any, T]) -> T:
         """Finish work even when the caller is cancelled; the container that it made is then removed."""

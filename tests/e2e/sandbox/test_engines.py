@@ -22,7 +22,7 @@ import pytest
 from proctor.environment import EnvironmentFault
 from proctor.namespaces.server import COMMAND
 from proctor.sandbox import Engine, NamespaceEngine, Sandbox, SandboxLimits, Shell
-from proctor.sandbox.docker_containers import OWNER_LABEL
+from proctor.sandbox.docker_containers import OWNER_LABEL, Containers
 from proctor.sandbox.docker_engine import DockerEngine, DockerSandbox
 from proctor.sandbox.namespace_server import options
 from proctor.sandbox.owner import Owner
@@ -238,6 +238,26 @@ async def test_containers_are_made_ahead_and_never_used_twice(client: docker.Doc
                 assert await output(box, "ls -A /tmp; touch /tmp/dirty") == ""
         assert len(set(used)) == 3
     assert mine(client) == []
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize(("sessions", "containers"), [(0, 0), (1, 1), (2, 3), (3, 5)])
+async def test_no_container_is_made_ahead_before_a_second_session(
+    monkeypatch: pytest.MonkeyPatch, sessions: int, containers: int
+) -> None:
+    made, create = list[str](), Containers.create
+
+    def counted(self: Containers, image: str) -> str:
+        made.append(create(self, image))
+        return made[-1]
+
+    monkeypatch.setattr(Containers, "create", counted)
+    engine = DockerEngine(IMAGE, LIMITS, pool=2)
+    async with engine.lifespan():
+        for _ in range(sessions):
+            async with engine.sandbox():
+                pass
+    assert len(made) == containers
 
 
 @pytest.mark.docker
