@@ -1,25 +1,29 @@
 """The acceptance list of the OS environment: one test per line of its specification, then its table of bad inputs.
 
-Lines 4 and 11 are in test_gold.py.
+Lines 4 and 11 are in test_gold.py, line 3 of the dev split in test_preflight.py. What concerns no container is tested
+in namespaces, for a twentieth of the CPU; the shipped samples are played on Docker in ../test_all_environments.py.
 """
 
 import asyncio
 import contextlib
+import grp
 import hashlib
 import json
 import os
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import docker
 import pytest
+import pytest_asyncio
 
 from environments.operating_system.environment import OperatingSystem
 from environments.operating_system.observation import EMPTY, HEAD, TRUNCATED
 from environments.operating_system.scoring import judge, run
+from environments.operating_system.session import ShellSession
 from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded, EnvironmentFault
 from proctor.sandbox import SandboxLimits
 from proctor.sandbox.docker_containers import OWNER_LABEL
@@ -35,7 +39,7 @@ DEV = SHARED_DATA / "os/data/dev.json"
 TRAIN = SHARED_DATA / "os/data/train_first60.json"
 IMAGE = os.environ.get("PROCTOR_OS_IMAGE", "proctor-os:latest")
 
-pytestmark = [pytest.mark.docker, pytest.mark.shared]
+pytestmark = [pytest.mark.docker, pytest.mark.shared, pytest.mark.asyncio(loop_scope="module")]
 
 
 def bash(code: str) -> str:
@@ -84,7 +88,14 @@ class Parked(Agent):
 
 
 def dev(**fields: Any) -> OperatingSystem:
-    return OperatingSystem(**{"data": DEV, "image": IMAGE, "limits": SandboxLimits(file_mb=16), **fields})
+    return OperatingSystem(**{"data": DEV, "image": IMAGE, "limits": SandboxLimits(file_mb=16), "pool": 0, **fields})
+
+
+def light(**fields: Any) -> OperatingSystem:
+    """The dev split in namespaces, where the host has what its set-ups need: root for several users, and Debian's
+    group sudo. Elsewhere on Docker."""
+    possible = os.geteuid() == 0 and "sudo" in {group.gr_name for group in grp.getgrall()}
+    return dev(engine="namespace" if possible else "docker", **fields)
 
 
 def remaining() -> list[str]:
@@ -102,13 +113,27 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("proctor.sandbox.shell._INTERRUPT_S", slowly(0.5))
 
 
-@pytest.fixture
-async def quick() -> AsyncIterator[OperatingSystem]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def limited() -> AsyncIterator[OperatingSystem]:
     """The dev split with a time limit of about a second a command."""
-    environment = dev(command_limit_s=LIMIT_S, pool=0)
+    environment = dev(command_limit_s=LIMIT_S)
     async with environment.lifespan():
         yield environment
+
+
+@pytest.fixture
+def quick(limited: OperatingSystem) -> Iterator[OperatingSystem]:
+    """The same, for a test that leaves no container behind."""
+    yield limited
     assert remaining() == []
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def lightly() -> AsyncIterator[OperatingSystem]:
+    """The dev split where a session costs least, with the same time limit."""
+    environment = light(command_limit_s=LIMIT_S)
+    async with environment.lifespan():
+        yield environment
 
 
 async def play_all(environment: OperatingSystem, agents: dict[str, Agent], workers: int = 3) -> dict[str, Finish]:
@@ -147,55 +172,71 @@ def test_02_the_kinds_are_as_counted() -> None:
     assert checkers == {"integer-match": 55, "string-match": 4, "size-match": 1}
 
 
-@pytest.mark.parametrize(("data", "least"), [(DEV, 20), (TRAIN, 60)])
-async def test_03_the_examples_pass_the_check_pipeline(data: Path, least: int) -> None:
-    environment = dev(data=data)
-    records = [record for record in environment.dataset.records.values() if record.kind == "check"]
-    slots = asyncio.Semaphore(3)
+class TrainPlay(NamedTuple):
+    """What a sample gives first to an agent that always answers 0, and then to its own example."""
 
-    async def passes(index: int) -> bool:
-        record, engine = records[index], environment._engine
-        assert engine is not None
-        assert record.example is not None
-        async with slots, engine.sandbox() as box:
-            for script in record.init:
-                assert (await run(box, script, [], 30)).status == 0
-            printed = (await run(box, record.example, [], 30)).output.decode()
-            return (await judge(box, record, printed if None in record.checks else None, "inside", 30)).passed
+    zero: bool
+    example: bool
 
-    async with environment.lifespan():
-        assert sum(await asyncio.gather(*map(passes, range(len(records))))) >= least
+
+_TRAIN: list[TrainPlay] = []
+
+
+async def train() -> list[TrainPlay]:
+    """All samples of the train extract, each in one container, since their checks only read; played at the first
+    call."""
+    if not _TRAIN:
+        environment, slots = dev(data=TRAIN), asyncio.Semaphore(3)
+
+        async def one(name: str) -> TrainPlay:
+            record, engine, rules = environment.dataset.records[name], environment._engine, environment._rules()
+            assert engine is not None
+            assert record.example is not None
+            async with slots, engine.sandbox() as box:
+                finish = await ShellSession(box, record, {"compat": record}, rules).play(Script("Act: answer(0)"))
+                printed = (await run(box, record.example, [], 30)).output.decode()
+                answer = printed if None in record.checks else None
+                return TrainPlay(finish.score == 1.0, (await judge(box, record, answer, "inside", 30)).passed)
+
+        async with environment.lifespan():
+            _TRAIN.extend(await asyncio.gather(*map(one, environment.samples())))
+    return _TRAIN
+
+
+async def test_03_the_examples_of_the_train_extract_pass_the_check_pipeline() -> None:
+    assert [played.example for played in await train()] == [True] * 60
 
 
 @pytest.mark.parametrize(
-    ("replies", "passed", "reason"),
+    ("make", "replies", "passed", "reason"),
     [
-        (["Act: answer(0)"], 1, FinishReason.COMPLETED),
-        (["Act: finish"], 0, FinishReason.COMPLETED),
-        ([bash("true")], 0, FinishReason.TURN_LIMIT),
-        (["I would look around first."], 0, FinishReason.INVALID_FORMAT),
+        (dev, ["Act: answer(0)"], 1, FinishReason.COMPLETED),
+        (light, ["Act: finish"], 0, FinishReason.COMPLETED),
+        (light, [bash("true")], 0, FinishReason.TURN_LIMIT),
+        (light, ["I would look around first."], 0, FinishReason.INVALID_FORMAT),
     ],
     ids=["always_zero", "finish_only", "echo", "garbage"],
 )
-async def test_05_the_floors_score_what_they_should(replies: Sequence[str], passed: int, reason: FinishReason) -> None:
-    finishes = await play_all(dev(), {s: Script(*replies) for s in dev().samples()})
+async def test_05_the_floors_score_what_they_should(
+    make: Callable[..., OperatingSystem], replies: Sequence[str], passed: int, reason: FinishReason
+) -> None:
+    environment = make()
+    finishes = await play_all(environment, {s: Script(*replies) for s in environment.samples()})
     assert {finish.reason for finish in finishes.values()} == {reason}
     assert len(finishes) - len(failed(finishes)) == passed
 
 
 async def test_05_always_zero_passes_11_of_the_train_extract() -> None:
-    environment = dev(data=TRAIN)
-    finishes = await play_all(environment, {s: Script("Act: answer(0)") for s in environment.samples()})
-    assert len(finishes) - len(failed(finishes)) == 11
+    assert sum(played.zero for played in await train()) == 11
 
 
 def test_06_the_parser_is_tested_with_at_least_25_replies() -> None:
     assert len(REPLIES) >= 25  # each is a test of its own in tests/unit/environments/operating_system/test_reply.py
 
 
-async def test_07_801_characters_are_cut_and_800_are_not(quick: OperatingSystem) -> None:
+async def test_07_801_characters_are_cut_and_800_are_not(lightly: OperatingSystem) -> None:
     agent = Script(bash("printf %0800d 0"), bash("printf %0801d 0"), "Act: finish")
-    await play(quick, sample(13), agent)
+    await play(lightly, sample(13), agent)
     assert agent.told[1:] == [HEAD + "0" * 800, HEAD + "0" * 780 + "\n" + TRUNCATED]
 
 
@@ -266,52 +307,52 @@ async def test_10_a_gold_run_gives_the_same_trajectory_twice(quick: OperatingSys
     ],
 )
 async def test_what_the_agent_did_wrong_is_a_zero_with_its_reason(
-    quick: OperatingSystem, agent: Agent, reason: FinishReason, status: str
+    lightly: OperatingSystem, agent: Agent, reason: FinishReason, status: str
 ) -> None:
-    finish = await play(quick, sample(13), agent)
+    finish = await play(lightly, sample(13), agent)
     assert (finish.reason, finish.score, finish.detail["upstream_status"]) == (reason, 0.0, status)
 
 
-async def test_an_agent_that_fails_is_a_fault_and_no_zero(quick: OperatingSystem) -> None:
-    finish = await play(quick, sample(13), Raising(AgentUnavailable("503")))
+async def test_an_agent_that_fails_is_a_fault_and_no_zero(lightly: OperatingSystem) -> None:
+    finish = await play(lightly, sample(13), Raising(AgentUnavailable("503")))
     assert (finish.reason, finish.score) == (FinishReason.AGENT_ERROR, None)
 
 
 @pytest.mark.parametrize("fence", ["sh", ""])
-async def test_a_block_with_another_fence_is_an_empty_command(quick: OperatingSystem, fence: str) -> None:
+async def test_a_block_with_another_fence_is_an_empty_command(lightly: OperatingSystem, fence: str) -> None:
     agent = Script(f"Act: bash\n```{fence}\necho no\n```", "Act: finish")
-    await play(quick, sample(13), agent)
+    await play(lightly, sample(13), agent)
     assert agent.told[1] == EMPTY
 
 
 @pytest.mark.parametrize("command", ["exit", "exec true", "kill -9 $$"])
-async def test_a_shell_that_ends_is_restarted_and_that_is_told(quick: OperatingSystem, command: str) -> None:
+async def test_a_shell_that_ends_is_restarted_and_that_is_told(lightly: OperatingSystem, command: str) -> None:
     agent = Script(bash(command), bash("echo on"), "Act: finish")
-    assert (await play(quick, sample(13), agent)).reason is FinishReason.COMPLETED
+    assert (await play(lightly, sample(13), agent)).reason is FinishReason.COMPLETED
     assert agent.told[1].endswith("[the shell has ended; a new one was started in /]")
     assert agent.told[2] == f"{HEAD}on"
 
 
-async def test_a_command_that_waits_is_interrupted_or_gets_no_input(quick: OperatingSystem) -> None:
+async def test_a_command_that_waits_is_interrupted_or_gets_no_input(lightly: OperatingSystem) -> None:
     agent = Script(bash("echo a; sleep 1000"), bash("cat"), bash("read x; echo got $x"), "Act: finish")
-    await play(quick, sample(13), agent)
+    await play(lightly, sample(13), agent)
     limit = f"[the command was interrupted after the time limit of {LIMIT_S:g} s]"
     assert agent.told[1:] == [f"{HEAD}a\n{limit}", EMPTY, f"{HEAD}got"]
 
 
 @pytest.mark.parametrize("command", ["yes", "cat /dev/urandom"])
-async def test_endless_output_is_cut_and_the_sample_goes_on(quick: OperatingSystem, command: str) -> None:
+async def test_endless_output_is_cut_and_the_sample_goes_on(lightly: OperatingSystem, command: str) -> None:
     agent = Script(bash(command), bash("echo on"), "Act: finish")
-    await play(quick, sample(13), agent)
+    await play(lightly, sample(13), agent)
     assert TRUNCATED in agent.told[1]
     assert len(agent.told[1]) < 1000
     assert agent.told[2] == f"{HEAD}on"
 
 
 @pytest.mark.parametrize(("command", "said"), [("echo 'a", "unexpected EOF"), ("cat <<EOF\na", "here-document")])
-async def test_an_unfinished_command_gives_bash_s_own_text(quick: OperatingSystem, command: str, said: str) -> None:
+async def test_an_unfinished_command_gives_bash_s_own_text(lightly: OperatingSystem, command: str, said: str) -> None:
     agent = Script(bash(command), bash("echo on"), "Act: finish")
-    await play(quick, sample(13), agent)
+    await play(lightly, sample(13), agent)
     assert said in agent.told[1]
     assert agent.told[2] == f"{HEAD}on"
 
@@ -370,7 +411,7 @@ async def test_an_unreachable_daemon_keeps_the_environment_from_starting(
 
 
 async def test_cancelling_in_mid_turn_removes_the_container_within_seconds() -> None:
-    environment = dev(pool=0)
+    environment = dev()
     async with environment.lifespan(), asyncio.timeout(slowly(20)):
         agent = Script(bash("sleep 1000"))
         playing = asyncio.ensure_future(play(environment, sample(13), agent))
@@ -396,7 +437,7 @@ def test_a_missing_script_is_told_with_sample_and_path(tmp_path: Path) -> None:
 @pytest.mark.parametrize("fields", [{"create": {"init": "echo broken; exit 3"}}, {"start": "echo broken; false"}])
 async def test_a_failing_set_up_is_a_fault_or_only_noted(tmp_path: Path, fields: dict[str, object]) -> None:
     for on_init_error, reason in (("fail", FinishReason.TASK_ERROR), ("continue", FinishReason.COMPLETED)):
-        environment = dev(data=written(tmp_path, **fields), on_init_error=on_init_error, pool=0)
+        environment = light(data=written(tmp_path, **fields), on_init_error=on_init_error)
         async with environment.lifespan():
             finish = await play(environment, "own-own-00000", Script("Act: answer(x)"))
         assert finish.reason is reason
@@ -410,7 +451,7 @@ async def test_every_language_runs(tmp_path: Path) -> None:
         {"language": "python", "code": "import sys; sys.exit(sys.argv[2] != 'six\\n')"},
     ]
     check.append({"language": "bash", "code": '[ "$#" = 3 ] && [ "$1" = "a b" ]'})
-    environment = dev(data=written(tmp_path, evaluation={"check": check}), pool=0)
+    environment = dev(data=written(tmp_path, evaluation={"check": check}))
     async with environment.lifespan():
         finish = await play(environment, "own-own-00000", Script("Act: answer(a b)"))
     assert (finish.score, finish.detail["check_statuses"]) == (1.0, {"compat": [0, 0, 0], "errata": [0, 0, 0]})
@@ -418,29 +459,28 @@ async def test_every_language_runs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("strict", "score"), [("inside", 1.0), ("outside", 0.0)])
 async def test_a_replaced_interpreter_fools_only_checkers_inside(strict: str, score: float) -> None:
-    environment = dev(strict_check=strict, pool=0)
+    environment = dev(strict_check=strict)
     fake = bash("printf '#!/bin/sh\\nexit 0\\n' > /usr/bin/python3.11; chmod +x /usr/bin/python3.11")
     async with environment.lifespan():
         assert (await play(environment, sample(13), Script(fake, "Act: answer(987654)"))).score == score
 
 
 async def test_a_host_side_check_accepts_what_is_right() -> None:
-    environment = dev(strict_check="outside", pool=0)
+    environment = dev(strict_check="outside")
     agents: dict[str, Agent] = {s: PolicyAgent(environment.reference(s)) for s in map(sample, (6, 8, 13, 21))}
     assert failed(await play_all(environment, agents)) == [sample(8)]
 
 
-async def test_a_finish_tells_nothing_of_the_expected_answer(quick: OperatingSystem) -> None:
-    finish = await play(quick, sample(2), Script("Act: answer(wrong)"))
+async def test_a_finish_tells_nothing_of_the_expected_answer(lightly: OperatingSystem) -> None:
+    finish = await play(lightly, sample(2), Script("Act: answer(wrong)"))
     assert ".plain.log" not in finish.model_dump_json()
 
 
 # The shipped samples
 
 
-@pytest.mark.parametrize("engine", ["docker", "namespace"])
-async def test_the_shipped_samples_tell_reference_naive_and_random_apart(engine: str) -> None:
-    environment = OperatingSystem(engine=engine, image=IMAGE)
+async def test_the_shipped_samples_tell_reference_naive_and_random_apart_in_namespaces() -> None:
+    environment = OperatingSystem(engine="namespace")
     assert len(environment.samples()) >= 16
     accuracies = []
     for policy in (environment.reference, environment.naive, environment.random):

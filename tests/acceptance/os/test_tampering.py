@@ -9,6 +9,7 @@ from typing import Any
 
 import docker
 import pytest
+import pytest_asyncio
 
 from environments.operating_system.dataset import Language
 from environments.operating_system.dataset import ShellScript as CheckScript
@@ -23,7 +24,7 @@ from proctor.types import Finish
 from tests.acceptance.os.test_acceptance import IMAGE, Script, bash, dev, sample
 from tests.pace import slowly
 
-pytestmark = [pytest.mark.docker, pytest.mark.shared]
+pytestmark = [pytest.mark.docker, pytest.mark.shared, pytest.mark.asyncio(loop_scope="module")]
 
 FORGED = (
     "printf '#!/bin/bash\\n{says}\\n' > /tmp/forged; chmod +x /tmp/forged; rm -f {program}; mv /tmp/forged {program}"
@@ -78,12 +79,12 @@ def own(folder: Path, **fields: Any) -> OperatingSystem:
         },
     }
     (folder / "dev.json").write_text(json.dumps([record]))
-    return dev(data=folder / "dev.json", profile="strict", pool=0)
+    return dev(data=folder / "dev.json", profile="strict")
 
 
-@pytest.fixture
-async def strict(tmp_path: Path) -> AsyncIterator[OperatingSystem]:
-    environment = own(tmp_path)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def strict(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[OperatingSystem]:
+    environment = own(tmp_path_factory.mktemp("strict"))
     async with environment.lifespan():
         yield environment
 
@@ -98,7 +99,7 @@ async def test_an_agent_that_replaced_what_judges_it_is_told_and_strict_gives_it
     profile: str, forgery: str
 ) -> None:
     strict_check, command, path = SIX[forgery]
-    environment = dev(profile=profile, strict_check=strict_check, pool=0)
+    environment = dev(profile=profile, strict_check=strict_check)
     async with environment.lifespan():
         finish = await play(environment, sample(9), Script(bash(command), "Act: answer(77)"))
     tampered = finish.detail["tampered"]
@@ -206,7 +207,7 @@ async def test_gold_runs_an_example_as_the_check_does(tmp_path: Path) -> None:
 
 
 async def test_where_changes_can_not_be_seen_nothing_is_claimed() -> None:
-    environment = dev(disk="tmpfs", pool=0)
+    environment = dev(disk="tmpfs")
     async with environment.lifespan():
         finish = await play(environment, sample(9), Script("Act: answer(0)"))
     assert (finish.detail["tampered"], "passed_strict" in finish.metrics) == (None, False)
