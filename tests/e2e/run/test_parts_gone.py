@@ -116,6 +116,6 @@ def test_a_stopped_docker_daemon_costs_no_score_and_the_run_is_completed(
 ) -> None:
     with own_engine() as engine:
         monkeypatch.setenv("DOCKER_HOST", engine.host)
-        task = "{name: os-own, environment: os, capacity: 6, parameters: {pool: 2}}"
+        task = "{name: os-own, environment: os, capacity: 6, samples: {limit: 10}, parameters: {pool: 2}}"
         run_through(tmp_path, task, lambda _: engine.stop(), engine.start)
         assert engine.containers() == 0
