@@ -85,11 +85,10 @@ class Containers:
 
     def create(self, image: str) -> str:
         """Create a container, to be started, and return its id. Its first process prints a line when it is ready."""
-        return str(self.client.containers.create(image, **self._options()).id)
+        host = self.client.api.create_host_config(**self._host_options())
+        return str(self.client.api.create_container(image, host_config=host, **self._options())["Id"])
 
     def _options(self) -> dict[str, Any]:
-        memory = self._limits.memory_mb * _MEGABYTE
-        file = self._limits.file_mb * _MEGABYTE
         alone = self._needs_no_set_up()
         begin = _FILL_FILES + _BEGIN if alone else _BEGIN
         return {
@@ -97,8 +96,15 @@ class Containers:
             "entrypoint": [],
             "user": "root",
             "hostname": _HOSTNAME,
-            "network_mode": self._network,
             "network_disabled": alone,
+            "labels": self._labels(),
+        }
+
+    def _host_options(self) -> dict[str, Any]:
+        memory = self._limits.memory_mb * _MEGABYTE
+        file = self._limits.file_mb * _MEGABYTE
+        return {
+            "network_mode": self._network,
             "cap_drop": ["ALL"],
             "cap_add": _CAPABILITIES,
             "security_opt": ["no-new-privileges"],
@@ -112,7 +118,6 @@ class Containers:
                 docker.types.Ulimit(name="core", soft=0, hard=0),
             ],
             "log_config": docker.types.LogConfig(type="none"),
-            "labels": self._labels(),
             "auto_remove": True,
             "runtime": self._runtime,
             **self._disk_options(),
