@@ -1,7 +1,7 @@
 """The acceptance list of the OS environment: one test per line of its specification, then its table of bad inputs.
 
 Lines 4 and 11 are in test_gold.py, line 3 of the dev split in test_preflight.py. What concerns no container is tested
-in namespaces, for a twentieth of the CPU; the shipped samples are played on Docker in ../test_all_environments.py.
+in namespaces, for less CPU; the shipped samples are played on Docker in ../test_all_environments.py.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """`proctor os preflight` over published samples and over made ones that can't be played.
 
-What concerns no container is tested in namespaces, for a twentieth of the CPU.
+What concerns no container is tested in namespaces, for less CPU.
 """
 
 import contextlib
