@@ -78,10 +78,11 @@ class Guard:
         if changes is None:
             return None
         for path in suspects(changes):
-            if len(self._found) < _MAX_PATHS and await self._is_shadow(path, changes):
+            new = path not in self._found and len(self._found) < _MAX_PATHS
+            if new and await self._is_shadow(path, changes):
                 self._found.add(path)
         for path, before in self._programs.items():
-            if await self._sandbox.fingerprint(path) != before:
+            if path not in self._found and await self._sandbox.fingerprint(path) != before:
                 self._found.add(path)
         return tuple(sorted(self._found))
 

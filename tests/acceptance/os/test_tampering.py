@@ -118,14 +118,15 @@ async def test_other_ways_are_told_too(strict: OperatingSystem, forgery: str) ->
     assert finish.score == 0.0
 
 
-@pytest.mark.parametrize("forgery", ["python", "sitecustomize", "find"])
 async def test_what_is_replaced_is_told_where_only_docker_can_look(
-    monkeypatch: pytest.MonkeyPatch, strict: OperatingSystem, forgery: str
+    monkeypatch: pytest.MonkeyPatch, strict: OperatingSystem
 ) -> None:
-    """As on an engine of another machine, or of another user."""
+    """As on an engine of another machine, or of another user. Three forgeries in one session: Docker's comparison reads
+    the whole image each time."""
     monkeypatch.setattr(docker_layers, "layers", lambda container: None)
-    finish = await judged(strict, SIX[forgery][1], 77)
-    assert (finish.detail["tampered"], finish.score) == ([SIX[forgery][2]], 0.0)
+    forgeries = [SIX[name] for name in ("python", "sitecustomize", "find")]
+    finish = await judged(strict, "; ".join(command for _, command, _ in forgeries), 77)
+    assert (finish.detail["tampered"], finish.score) == (sorted(path for *_, path in forgeries), 0.0)
 
 
 async def test_a_forgery_of_the_same_size_and_time_is_told_where_layers_can_be_read(
