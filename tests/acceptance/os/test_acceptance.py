@@ -158,13 +158,13 @@ def sample(number: int) -> str:
 # The list of section 9
 
 
-def test_01_the_loader_returns_26_and_60_samples_with_one_warning() -> None:
+async def test_01_the_loader_returns_26_and_60_samples_with_one_warning() -> None:
     loaded, train = dev().dataset, OperatingSystem(data=TRAIN).dataset
     assert (len(loaded.records), len(train.records)) == (26, 60)
     assert [warning.split(":")[0] for warning in loaded.warnings + train.warnings] == [sample(10)]
 
 
-def test_02_the_kinds_are_as_counted() -> None:
+async def test_02_the_kinds_are_as_counted() -> None:
     kinds = Counter(record.kind for record in dev().dataset.records.values())
     train = OperatingSystem(data=TRAIN).dataset.records.values()
     checkers = Counter(check.name for record in train for check in record.checks if check)
@@ -230,7 +230,7 @@ async def test_05_always_zero_passes_11_of_the_train_extract() -> None:
     assert sum(played.zero for played in await train()) == 11
 
 
-def test_06_the_parser_is_tested_with_at_least_25_replies() -> None:
+async def test_06_the_parser_is_tested_with_at_least_25_replies() -> None:
     assert len(REPLIES) >= 25  # each is a test of its own in tests/unit/environments/operating_system/test_reply.py
 
 
@@ -428,7 +428,7 @@ def written(folder: Path, **fields: object) -> Path:
     return folder / "own.json"
 
 
-def test_a_missing_script_is_told_with_sample_and_path(tmp_path: Path) -> None:
+async def test_a_missing_script_is_told_with_sample_and_path(tmp_path: Path) -> None:
     environment = dev(data=written(tmp_path, start={"file": "no.sh"}))
     with pytest.raises(ValueError, match=r"own-own-00000: file: script .*no\.sh"):
         environment.samples()
