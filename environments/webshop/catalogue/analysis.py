@@ -6,7 +6,7 @@ Lucene: each kana is a token of its own, and numbers that are not decimal digits
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from environments.webshop.catalogue.porter import stem
@@ -18,6 +18,8 @@ _CACHED = 40
 _STOP_WORDS = """
     a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to
     was will with"""
+_AROUND = "()[],.;:!?\""
+"""Marks that are no part of a word at whose ends they stand."""
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 _SINGLE = "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -63,5 +65,9 @@ def tokens(text: str) -> list[str]:
 @functools.lru_cache(maxsize=1 << 16)
 def _of_part(part: str) -> tuple[str, ...]:
     """The tokens of a part without white space; no word crosses white space."""
-    found = (_POSSESSIVE.sub("", word).lower() for word in words(part))
+    bare = part.strip(_AROUND)
+    if bare.isascii() and bare.isalnum():  # nearly all are one word, which need not be looked for
+        found: Iterable[str] = (bare.lower(),)
+    else:
+        found = (_POSSESSIVE.sub("", word).lower() for word in words(part))
     return tuple(stem(word) for word in found if word not in STOP_WORDS)

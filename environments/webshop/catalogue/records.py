@@ -1,8 +1,9 @@
 """Converts published records to products by the published loader's rules. Records that would crash it are counted."""
 
+import functools
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from math import isfinite
 
@@ -79,26 +80,27 @@ class Importer:
         return f"${UNPRICED}", (UNPRICED,)
 
     def _options(self, written: object) -> dict[str, tuple[str, ...]]:
-        if not isinstance(written, Mapping):
+        if not isinstance(written, dict):
             if written:
                 self.problems["options unreadable"] += 1
             return {}
         options = {}
         for name, values in written.items():
-            if isinstance(values, Sequence) and not isinstance(values, str):
+            if isinstance(values, list):
                 options[text(name).lower()] = tuple(self._values(values))
             else:
                 self.problems["option without values"] += 1
         return options
 
-    def _values(self, written: Sequence[object]) -> list[str]:
-        values = [entry["value"] for entry in written if isinstance(entry, Mapping) and "value" in entry]
-        self.problems["option value unreadable"] += len(written) - len(values)
-        return [text(value).strip().replace("/", " | ").lower() for value in values]
+    def _values(self, written: list[object]) -> list[str]:
+        values = [entry["value"] for entry in written if isinstance(entry, dict) and "value" in entry]
+        if len(values) < len(written):
+            self.problems["option value unreadable"] += len(written) - len(values)
+        return [_option(value) if isinstance(value, str) else _option(text(value)) for value in values]
 
     def _attributes(self, entry: Mapping[str, object]) -> tuple[str, ...]:
         found = entry.get("attributes")
-        return tuple(map(text, found)) if isinstance(found, Sequence) and not isinstance(found, str) else NO_ATTRIBUTES
+        return tuple(map(text, found)) if isinstance(found, list) else NO_ATTRIBUTES
 
     def _image(self, images: object) -> str:
         if isinstance(images, list) and all(isinstance(image, str) for image in images):
@@ -113,6 +115,12 @@ def text(value: object) -> str:
     if isinstance(value, str) and value.isascii():
         return value
     return "" if value is None else str(value).encode(errors="replace").decode()
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _option(value: str) -> str:
+    """An option's value as the shop shows it; products share most of them."""
+    return text(value).strip().replace("/", " | ").lower()
 
 
 def _bullets(written: object) -> tuple[str, ...]:

@@ -83,6 +83,12 @@ def test_tokens_never_hold_white_space(text: str) -> None:
     assert all(token and token.split() == [token] for token in tokens(text))
 
 
+@given(st.text(alphabet="aSy1_.,:;'()[]\"!?-é½", max_size=8))
+def test_a_part_has_the_tokens_of_its_words(part: str) -> None:
+    found = [analysis._POSSESSIVE.sub("", word).lower() for word in words(part)]
+    assert tokens(part) == [stem(word) for word in found if word not in analysis.STOP_WORDS]
+
+
 def test_no_long_word_is_kept_in_memory() -> None:
     before = analysis._of_part.cache_info().currsize
     assert [tokens("y" * length) for length in range(100, 200)] == [
