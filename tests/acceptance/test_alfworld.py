@@ -253,10 +253,12 @@ def test_07_a_game_loads_within_10_ms_and_a_step_takes_at_most_1_ms() -> None:
     loads, steps = list[float](), list[float]()
     for path, trace in ((DATA / trace["gamefile"], trace) for trace in traces()):
         load = Meter()
-        for _ in range(8):
+        for _ in range(8):  # at most: a try that meets the limit is enough
             with load:
                 now = world(dataset.read(path))
                 now.admissible()
+            if load.cost_s < 0.010:
+                break
         loads.append(load.cost_s)
         for command in trace["walkthrough"]:
             with Meter() as step:
