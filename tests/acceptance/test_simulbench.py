@@ -527,13 +527,16 @@ def test_07_no_text_of_a_public_script_is_inside_the_built_packages(tmp_path: Pa
     build = [sys.executable, "-m", "hatchling", "build", "--directory", str(tmp_path)]
     built = subprocess.run(build, cwd=ROOT, check=False, timeout=slowly(120), capture_output=True, text=True)
     assert built.returncode == 0, built.stderr
-    packed = " ".join(content.decode("utf-8", "replace") for content in _packed(tmp_path))
+    packed = " ".join(content.decode("utf-8", "replace") for content in dict.fromkeys(_packed(tmp_path)))
     packed = " ".join(packed.replace("\\n", " ").split())
     assert "Reply with one line in a code block that gives" in packed, "our own samples are in"
     texts = {task.task_description for task in load(DATA / "simulbench_tasks_dev.jsonl", Task)}
     texts |= {line.content for script in load(DEV, Script) for line in script.dialogue_history}
     pieces = {" ".join(text.split())[at : at + 60] for text in texts for at in (0, 100)}
-    assert [piece for piece in pieces if len(piece) >= 40 and piece in packed] == []
+    blocks = {packed[at : at + 20] for at in range(0, len(packed), 20)}
+    """Of these, one lies whole in every piece of 40 characters that is in the packages: most pieces have none."""
+    hinted = [piece for piece in pieces if any(piece[at : at + 20] in blocks for at in range(len(piece) - 19))]
+    assert [piece for piece in hinted if len(piece) >= 40 and piece in packed] == []
 
 
 def _packed(folder: Path) -> Iterator[bytes]:
