@@ -15,6 +15,7 @@ from proctor.conformance.contract import (
     Subject,
     digest_is_stable,
     digests_differ,
+    fields_of,
     samples_are_stable,
     settles,
 )
@@ -64,7 +65,7 @@ def _protocols(environment: Environment) -> tuple[dict[str, Environment], str | 
     field = type(environment).model_fields.get("protocol")
     if field is None or get_args(field.annotation) != get_args(Protocol):
         return {"": environment}, None
-    fields = dict(environment)
+    fields = fields_of(environment)
     name = "text" if fields["protocol"] == "tools" else "tools"
     try:
         other = type(environment)(**fields | {"protocol": name})

@@ -98,8 +98,13 @@ async def digests_differ(environment: Environment, other: Environment) -> None:
         raise ContractViolation("both protocols have the same digest; hash the field `protocol` where it is tools")
 
 
+def fields_of(environment: Environment) -> dict[str, object]:
+    """The values of an environment's fields, without what it has cached in properties."""
+    return {name: getattr(environment, name) for name in type(environment).model_fields}
+
+
 def _fresh(environment: Environment) -> Environment:
-    return type(environment)(**dict(environment))
+    return type(environment)(**fields_of(environment))
 
 
 # The requirements of play.

@@ -7,6 +7,7 @@ import subprocess
 import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import cached_property
 
 import pytest
 
@@ -55,6 +56,17 @@ class Sound(Environment):
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
         scores = [finish.score for finish in finishes if finish.score is not None]
         return Summary(primary="mean", metrics={"mean": sum(scores) / len(scores)})
+
+
+class Caching(Sound):
+    """Keeps its samples in a public property."""
+
+    @cached_property
+    def names(self) -> Sequence[str]:
+        return super().samples()
+
+    def samples(self) -> Sequence[str]:
+        return self.names
 
 
 class NoSamples(Sound):
@@ -275,8 +287,9 @@ def deadline_of(environment: type[Environment]) -> float:
     return 0.1 if environment is Endless else 2.0
 
 
-async def test_a_sound_environment_breaks_nothing() -> None:
-    assert await broken(Sound()) == []
+@pytest.mark.parametrize("environment", [Sound, Caching])
+async def test_a_sound_environment_breaks_nothing(environment: type[Environment]) -> None:
+    assert await broken(environment()) == []
 
 
 @pytest.mark.parametrize(("environment", "name", "detail"), CASES, ids=[case[0].__name__ for case in CASES])
