@@ -1,6 +1,6 @@
 """Learns the weights of what characters hear: `python -m tools.hearing`; with `--try`, only tells how well.
 
-`activities/weights.json` is learned here, `refusing.json` in `refusals`.
+`activities/weights.json` is learned here, `refusing.json` in `refusals`, `doubting.json` in `doubts`.
 
 `--try` learns from four fifths of the development half and the practice sentences and hears the last fifth, five times.
 """
@@ -23,7 +23,7 @@ from environments.stss.hearing.activities.groups import content_words, covers, w
 from environments.stss.hearing.labelled import same_activity, utterances
 from environments.stss.hearing.read import recognise
 from environments.stss.hearing.words import is_empty, word_set
-from tools.hearing import refusals
+from tools.hearing import doubts, refusals
 from tools.hearing.fit import clue_matrix, least
 from tools.hearing.lessons import Lesson, lessons
 
@@ -136,16 +136,19 @@ def tell(choices: Sequence[PhraseChoice]) -> None:
 
 def main() -> None:
     """Learns, and writes the weights or tells how well they do."""
-    taught = lessons(Data(SHIPPED).town.places)
+    places = Data(SHIPPED).town.places
+    taught = lessons(places)
     known = known_words(taught)
     choices = [choice(lesson, known) for lesson in taught]
     if "--try" in sys.argv:
         tell(choices)
         refusals.tell(taught)
+        doubts.tell(places)
         return
     stored = {"known": sorted(known), "weights": dict(sorted(learn(choices).items()))}
     WEIGHTS.write_text(json.dumps(stored, indent=0, ensure_ascii=False) + "\n", encoding="utf-8")
     refusals.write(taught)  # which needs the words that may be clues
+    doubts.write(places)  # which needs both
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """What learning weights of clues has in common: the matrix of clues, and the weights of the least loss."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -22,3 +23,17 @@ def least(loss: Callable[[Any], tuple[float, Any]], columns: Mapping[str, int]) 
     best = minimize(loss, numpy.zeros(len(columns)), jac=True, method="L-BFGS-B", options={"maxiter": 100}).x
     weights = {clue: round(100 * best[column]) for clue, column in columns.items()}
     return {clue: weight for clue, weight in weights.items() if abs(weight) > 2}
+
+
+def logistic(rows: Sequence[Collection[str]], true: Sequence[bool], *, rare: int, pull: float) -> dict[str, int]:
+    """The weights, in hundredths, by logistic regression: of the clues met `rare` times, drawn to 0 by `pull`."""
+    columns, matrix = clue_matrix(Counter(clue for row in rows for clue in row), rare, rows)
+    wanted = numpy.array(true, dtype=float)
+
+    def loss(weights: Any) -> tuple[float, Any]:
+        scores = matrix @ weights
+        likely = 1 / (1 + numpy.exp(-scores))
+        slope = matrix.T @ (likely - wanted) + pull * weights
+        return float(numpy.logaddexp(0, scores).sum() - wanted @ scores + pull / 2 * weights @ weights), slope
+
+    return least(loss, columns)

@@ -1,21 +1,22 @@
-"""The sentences that the weights are learned from: the development half and the practice sentences beside this file.
+"""The sentences that the weights are learned from: the development half and those beside this file.
 
-`practice.txt` was written by those who made the rules, `spoken.txt` by nine authors who had seen neither rules nor
-code, only how the development half is labelled. A line is what was said before (`me:` by the speaker, `you:` by the
-listener) and the sentence, with ` | ` between them. The activity stands in braces, people who take part in angle
-brackets; `- ` in front: it refuses.
+`labelled.jsonl` has 600 utterances of five authors (K to O), in the form of the development half. `practice.txt` was
+written by those who made the rules, `spoken.txt` by nine authors who had seen neither rules nor code, only how the
+development half is labelled. A line of these two is what was said before (`me:` by the speaker, `you:` by the listener)
+and the sentence, with ` | ` between them. The activity stands in braces, people who take part in angle brackets; `- `
+in front: it refuses.
 """
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from environments.stss.hearing.labelled import utterances
+from environments.stss.hearing.labelled import Labelled, labelled, utterances
 from environments.stss.hearing.slots import Situation, SpokenLine
 from environments.stss.town.places import Places
 
 PRACTICE = tuple(Path(__file__).with_name(name) for name in ("practice.txt", "spoken.txt"))
+LABELLED = Path(__file__).with_name("labelled.jsonl")
 
 
 class Lesson(NamedTuple):
@@ -29,23 +30,24 @@ class Lesson(NamedTuple):
 
 
 def lessons(places: Places) -> list[Lesson]:
-    """All sentences: of the development half, then of each file of PRACTICE."""
+    """All sentences: of the development half, of LABELLED, then of each file of PRACTICE."""
     lines = (line for path in PRACTICE for line in path.read_text("utf-8").splitlines())
-    return [*_development(places), *(_practice(line, places) for line in lines)]
+    return [
+        *(lesson(said, places) for said in (*utterances("development"), *labelled(LABELLED))),
+        *(_practice(line, places) for line in lines),
+    ]
 
 
-def _development(places: Places) -> Iterator[Lesson]:
-    for said in utterances("development"):
-        activity = said.slots["activity"]
-        situation = Situation(places, said.now, said.speaker, said.listener, said.before)
-        people = said.slots["people"]
-        yield Lesson(
-            said.text,
-            situation,
-            activities=(str(activity),) if activity else (),
-            people=people if isinstance(people, frozenset) else frozenset(),
-            refuses=bool(said.slots["negated"]),
-        )
+def lesson(said: Labelled, places: Places) -> Lesson:
+    """A labelled utterance as a sentence to learn from."""
+    activity, people = said.slots["activity"], said.slots["people"]
+    return Lesson(
+        said.text,
+        Situation(places, said.now, said.speaker, said.listener, said.before),
+        activities=(str(activity),) if activity else (),
+        people=people if isinstance(people, frozenset) else frozenset(),
+        refuses=bool(said.slots["negated"]),
+    )
 
 
 def _practice(line: str, places: Places) -> Lesson:

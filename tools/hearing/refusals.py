@@ -1,16 +1,13 @@
 """Learns `environments/stss/hearing/refusing.json` from the sentences, or tells how well."""
 
 import json
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy
+from typing import NamedTuple
 
 import environments.stss.hearing.refusing as hearing
 from environments.stss.hearing.read import recognise
-from tools.hearing.fit import clue_matrix, least
+from tools.hearing.fit import logistic
 from tools.hearing.lessons import Lesson
 
 WEIGHTS = Path(hearing.__file__).with_name("refusing.json")
@@ -60,14 +57,4 @@ def _taught(lesson: Lesson) -> Taught:
 
 def learn(taught: Sequence[Taught]) -> dict[str, int]:
     """The weights, in hundredths, by logistic regression."""
-    met = Counter(clue for each in taught for clue in each.clues)
-    columns, matrix = clue_matrix(met, RARE, [each.clues for each in taught])
-    refuses = numpy.array([each.refuses for each in taught], dtype=float)
-
-    def loss(weights: Any) -> tuple[float, Any]:
-        scores = matrix @ weights
-        likely = 1 / (1 + numpy.exp(-scores))
-        slope = matrix.T @ (likely - refuses) + PULL * weights
-        return float(numpy.logaddexp(0, scores).sum() - refuses @ scores + PULL / 2 * weights @ weights), slope
-
-    return least(loss, columns)
+    return logistic([each.clues for each in taught], [each.refuses for each in taught], rare=RARE, pull=PULL)

@@ -107,7 +107,7 @@ def without_denied(text: str, guess: str) -> str:
 
 def other_activity(known: InvitationSlots, text: str, situation: Situation) -> Phrase | None:
     """The other activity that a text may name."""
-    found = None if within(_NO_END, text) else named_in_answer(text, as_answer(situation))
+    found = None if within(f"{_NO_END}|{_ONLY}", text) else named_in_answer(text, as_answer(situation))
     return found if found and not _same(known, found.words) else None
 
 

@@ -12,8 +12,17 @@ from environments.stss.hearing.words import sentences
 
 def with_doubts(before: Stance, after: Stance, text: str, situation: Situation) -> Stance:
     """The stance after a text, with the questions that its doubts ask."""
-    asked = _with_people(before, _asked_again(after, text, situation), text, situation)
+    doubting = _not_agreed_yet(before, _asked_again(after, text, situation), text, situation)
+    asked = _with_people(before, doubting, text, situation)
     return asked._replace(doubts=_may_be_off(asked, text, situation))
+
+
+def _not_agreed_yet(before: Stance, after: Stance, text: str, situation: Situation) -> Stance:
+    """The stance, without an agreement where the text that leads to it may refuse, unless that was asked already."""
+    leads = after.move in ("accept", "propose") and before.move in ("chat", "ask", "confirm_activity")
+    if not leads or before.doubts or not may_refuse(text, situation):
+        return after
+    return after._replace(move="ask", missing=(), commitments=(), why="")
 
 
 def _may_be_off(stance: Stance, text: str, situation: Situation) -> bool:
@@ -44,13 +53,14 @@ def missing_of_refusal(slots: InvitationSlots, *, sure: bool) -> tuple[str, ...]
 def _asked_again(after: Stance, text: str, situation: Situation) -> Stance:
     """The stance with the character's own question once more, where nothing was heard in answer.
 
-    Where a text is no plain refusal of its invitation, it asks whether that was a yes.
+    Where a text names nothing for sure and is no plain refusal of its invitation, it asks whether that was a yes.
     """
-    if after.move != "chat":
-        return after
-    own = own_invitation(situation)
+    nothing = after.move == "chat" or (after.move == "confirm_activity" and after.slots == InvitationSlots())
+    own = own_invitation(situation) if nothing else None
     if own and not all(sentence.endswith("?") for sentence in sentences(text)):
         return after._replace(move="ask_consent", slots=own, missing=("place", "start") if offers(text) else ())
+    if after.move != "chat":
+        return after
     missing = tuple(name for name in missing_slots(after.slots) if name in asked_for(situation))
     return after._replace(move="ask", missing=missing) if missing else after
 

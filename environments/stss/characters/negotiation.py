@@ -23,7 +23,7 @@ from environments.stss.characters.routine import Habits, habits
 from environments.stss.characters.stance import BEGINNING, Stance, missing_slots
 from environments.stss.hearing.activities.activity import SURE
 from environments.stss.hearing.people import people
-from environments.stss.hearing.read import framed, likely_activity, named_in_answer, read, recognise
+from environments.stss.hearing.read import framed, likely_activity, named_in_answer, read, read_in_doubt, recognise
 from environments.stss.hearing.refusals import calls_off, declines
 from environments.stss.hearing.slots import InvitationSlots, Situation
 from environments.stss.hearing.words import within
@@ -63,10 +63,11 @@ def _after(before: Stance, turn: _Turn) -> Stance:
     if before.move in ("accept", "settled"):
         return _after_agreement(before, turn)
     text, situation = without_denied(turn.text, before.guess), turn.situation
-    latest = read(text, as_answer(situation) if _asked_what(before) else situation)
+    latest = read_in_doubt(text, as_answer(situation) if _asked_what(before) else situation, before.missing)
     if before.move == "confirm_refusal":
         return _after_refusal(before, latest, turn)
-    if latest.negated or _declines(before, latest, text, situation):
+    off = before.doubts and calls_off(text, before.slots.activity or "")
+    if latest.negated or off or _declines(before, latest, text, situation):
         return _refused(before, latest, turn)
     if before.move == "propose" and _takes_up(text, latest, before):
         return _taken_up(before, turn)

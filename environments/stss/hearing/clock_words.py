@@ -39,9 +39,17 @@ _BY_A_DAY = (
     r"(?=\s+(?:tomm?orr?ow|today|tonight|this (?:morning|afternoon|evening)|in the (?:morning|afternoon|"
     r"evening)|at night))"
 )
+_TO = r"(?:-?ish)?,? (?:to|'?till?|until|-|–)(?: about| around| say)?"
+_RANGED = (
+    rf"(?={_TO}(?: (?:half|quarter) past\b| (?:half|a? ?quarter (?:past|to)|(?:five|ten|twenty) (?:past|to)))?"
+    rf"(?: (?:{HOUR}|noon|midday|midnight)\b(?! (?:past|minutes|of)\b)(?!:\d)|(?<=past)\b))"
+)
+"""What follows the first hour of a range."""
 _TIME = re.compile(
     r"(?<![\w:.-])(?:"
     r"(?P<noon>noon|midday|midnight)"
+    rf"|(?P<first>(?:(?<=\bfrom )|(?<=\bbetween )|(?!(?:five|ten|5|10) to\b)){HOUR}){_RANGED}"
+    rf"|(?:(?<=\btil )|(?<=\btill )|(?<=\buntil )|(?<=\d to )|(?<=\d - ))(?P<last>1[0-2]|[1-9])\b(?![:.]\d)"
     r"|(?:a )?(?P<parts>quarter|half|twenty-five|twenty|ten|five|25|20|10|5)(?: minutes)? (?P<sign>past|"
     rf"after|to|before) (?P<of>{HOUR}|(?<!ten to )(?<!five to )noon){_ENDS}"
     rf"|half (?P<half>{HOUR}){_ENDS}"
@@ -99,7 +107,8 @@ def clock_times(text: str) -> list[ClockTime]:
     for match in _TIME.finditer(text):
         minute, exact = _minute(match, found)
         if minute is not None:
-            found.append(ClockTime(*match.span(), minute % DAY, exact or (bool(match["h24"]) and not told)))
+            plain = bool(match["h24"]) and not told and (":" in match[0] or minute >= 7 * HOURS)
+            found.append(ClockTime(*match.span(), minute % DAY, exact or plain))
     return found
 
 
@@ -122,13 +131,13 @@ def _minute(match: re.Match[str], earlier: Sequence[ClockTime]) -> tuple[int | N
         return _hour(match["h12"] or match["w12"]) + int(match["m12"] or 0) + half, True
     if match["h24"]:
         hour, minute = int(match["h24"]), int(match["m24"])
-        exact = hour > 12 or hour == 0 or len(match["h24"]) == 2 or hour == 12
-        return hour * HOURS + minute, exact
+        return hour * HOURS + minute, hour >= 12 or match["h24"].startswith("0")
     if match["h4"]:
         return int(match["h4"]) * HOURS + int(match["m4"]), True
     if match["words"]:
         return _hour(match["words"]) + _MINUTES[match["wm"].lower()], False
-    return _hour(match["oclock"] or match["bare"] or match["bare2"] or match["bare3"] or match["ish"]), False
+    hours = ("oclock", "bare", "bare2", "bare3", "ish", "first", "last")
+    return _hour(next(match[name] for name in hours if match[name])), False
 
 
 def _hour(text: str) -> int:

@@ -2,7 +2,9 @@
 
 import re
 
+from environments.stss.hearing.clock_words import NOON
 from environments.stss.hearing.slots import NumberSpan
+from environments.stss.town.clock import DAY
 
 OUT_OF_REACH = 9
 """The value of every day that is not simulated."""
@@ -30,14 +32,16 @@ _DENIED = re.compile(
     r"\b(?:not|instead of|rather than|than|isn't|did say|you say|thought it was)(?: on| for)?\s*$",
     re.IGNORECASE,
 )
-_TODAY = r"today|tonight|this (?:very )?(?:morning|afternoon|evening|noon)"
+_TODAY = r"today|tonight|this (?:very )?(?:afternoon|evening|noon)"
+_MORNING = r"this (?:very )?morning"
 _TOMORROW = r"(?<!day after )tomm?orr?ow"
 
 
-def days(text: str, today: int) -> list[NumberSpan]:
-    """The days named in a text on day `today`, in order, without those that are denied ("not tomorrow")."""
-    found: dict[int, NumberSpan] = {}
-    for pattern, day in (*_DATES, (_TOMORROW, today + 1), (_TODAY, today)):
+def days(text: str, now: int) -> list[NumberSpan]:
+    """The days named in a text at minute `now`, in order, without those denied ("not tomorrow") and a past morning."""
+    today, found = now // DAY, dict[int, NumberSpan]()
+    named = rf"{_TODAY}|{_MORNING}" if now % DAY < NOON else _TODAY
+    for pattern, day in (*_DATES, (_TOMORROW, 1 if today == 0 else OUT_OF_REACH), (named, today)):
         for match in re.finditer(rf"\b(?:{pattern})\b", text, re.IGNORECASE):
             if not any(span.start <= match.start() < span.end for span in found.values()):
                 found[match.start()] = NumberSpan(*match.span(), day)

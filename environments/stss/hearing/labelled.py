@@ -40,8 +40,12 @@ class Labelled(NamedTuple):
 
 def utterances(half: Half) -> list[Labelled]:
     """The utterances of one half, in order. Raises FileNotFoundError if its file is not there."""
-    lines = (FOLDER / f"{half}.jsonl").read_text(encoding="utf-8").splitlines()
-    return [_labelled(json.loads(line)) for line in lines]
+    return labelled(FOLDER / f"{half}.jsonl")
+
+
+def labelled(file: Path) -> list[Labelled]:
+    """The utterances of a file, in order. Raises FileNotFoundError if it is not there."""
+    return [_labelled(json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
 def _labelled(line: dict[str, object]) -> Labelled:

@@ -1,7 +1,7 @@
 """Reads what is said to a character into slots, as a whole: activity, place, day, time, people, refusal."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -11,13 +11,13 @@ from environments.stss.hearing.activities.groups import content_words
 from environments.stss.hearing.activities.tokens import SlotSpan
 from environments.stss.hearing.clock_words import NOON, clock_times
 from environments.stss.hearing.days import days
+from environments.stss.hearing.doubting import doubted
 from environments.stss.hearing.people import people
 from environments.stss.hearing.refusals import invited, refuses
 from environments.stss.hearing.slots import MAX_CHARS, InvitationSlots, NumberSpan, Situation
 from environments.stss.hearing.spots import Where, where
 from environments.stss.hearing.times import When, when
 from environments.stss.hearing.words import BEGINS, VERBS, is_empty, plain, sentences, within
-from environments.stss.town.clock import DAY
 from environments.stss.town.places import Mention
 
 _WAKE = r"(?:wake|get) up"
@@ -37,8 +37,12 @@ _VERB = rf"(?:{'|'.join(sorted(VERBS))})\b"
 _MORE_VERBS = re.compile(rf"\band (?:then )?{_VERB}", re.IGNORECASE)
 """The second verb of an errand."""
 _LIGHT = "attend|be|come|do|get|give|go|have|help|join|make|meet|see|take|talk|tell|try|visit|wait|watch"
-_DOES = re.compile(rf"(?!(?:{_LIGHT})\b){_VERB} (?:it|them|this|that|these|those)\b", re.IGNORECASE)
-"""What is done to something that was named before, as in `sort them`."""
+_DOES = re.compile(
+    rf"(?:(?!(?:{_LIGHT})\b){_VERB}|(?:(?:have|take) an? )?look (?:at|after|into|over))"
+    r" (?:it|them|this|that|these|those)\b",
+    re.IGNORECASE,
+)
+"""What is done to something that was named before, as in `sort them` or `have a look at it`."""
 _PAST = (
     r"yesterday|last (?:week|month|year|night|autumn|summer|winter|spring|saturday|sunday|all)|all last \w+|"
     r"years ago|the other (?:day|night)"
@@ -89,7 +93,7 @@ def recognise(text: str, situation: Situation) -> Recognised:
 @lru_cache(maxsize=256)
 def _recognise(text: str, situation: Situation) -> Recognised:
     text = plain(text[:MAX_CHARS])
-    dated, place = days(text, situation.now // DAY), where(text, situation)
+    dated, place = days(text, situation.now), where(text, situation)
     clock = when(text, situation, dated[-1].value if dated else None)
     asked = {time.minute for time in clock_times(situation.question)}
     another = any(time.minute not in asked for time in clock_times(text))
@@ -100,7 +104,12 @@ def _recognise(text: str, situation: Situation) -> Recognised:
 
 def read(text: str, situation: Situation) -> InvitationSlots:
     """The slots of one utterance. The last ones are kept, since a talk is read again at each of its turns."""
-    return _read(text, situation._replace(before=tuple(situation.before)))
+    return _read(text, situation._replace(before=tuple(situation.before)))._replace(doubted=frozenset())
+
+
+def read_in_doubt(text: str, situation: Situation, asked: Collection[str] = ()) -> InvitationSlots:
+    """The slots of one utterance without those that are doubted, but for those that were `asked` for before it."""
+    return _read(text, situation._replace(before=tuple(situation.before))).sure(asked)
 
 
 @lru_cache(maxsize=4096)
@@ -117,7 +126,7 @@ def _read(text: str, situation: Situation) -> InvitationSlots:
     if phrase and says_no and invited(situation) and not content_words(phrase.words) & _said(situation):
         phrase = None
     second = _second_leg(text, phrase, place.mentions)
-    return InvitationSlots(
+    slots = InvitationSlots(
         activity=second.first if second else phrase and phrase.words,
         place=second.from_place if second else None if place.online else place.place,
         online=place.online,
@@ -130,10 +139,16 @@ def _read(text: str, situation: Situation) -> InvitationSlots:
         people=people(text, situation),
         negated=says_no,
     )
+    return slots._replace(doubted=doubted(text, situation, found.clock, slots))
 
 
 def may_refuse(text: str, situation: Situation) -> bool:
-    """Whether an utterance that is heard as no refusal may be one."""
+    """Whether an utterance that is heard as no refusal may be one. The last ones are kept."""
+    return _may_refuse(text, situation._replace(before=tuple(situation.before)))
+
+
+@lru_cache(maxsize=256)
+def _may_refuse(text: str, situation: Situation) -> bool:
     found = recognise(text, situation)
     return refusing.may_refuse(found.text, found.spans, situation, rule=found.rule)
 

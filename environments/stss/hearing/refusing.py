@@ -16,10 +16,10 @@ from environments.stss.hearing.activities.tokens import SlotSpan
 from environments.stss.hearing.refusals import calls_off, declines, invited, may_call_off, offers
 from environments.stss.hearing.slots import Situation
 
-UNLIKELY = 0.25
+UNLIKELY = 0.3
 """The probability below which a text is heard as no refusal, whatever the rules say."""
-LIKELY = 0.5
-"""The probability from which on a character asks whether a text is one that the rules take for none."""
+LIKELY = 0.2
+"""The probability from which on a character asks whether a text is one that is heard as none."""
 
 
 def refuses(text: str, spans: Sequence[SlotSpan], situation: Situation, *, rule: bool) -> bool:
@@ -29,7 +29,7 @@ def refuses(text: str, spans: Sequence[SlotSpan], situation: Situation, *, rule:
 
 def may_refuse(text: str, spans: Sequence[SlotSpan], situation: Situation, *, rule: bool) -> bool:
     """Whether a text that is heard as no refusal may be one."""
-    return rule or refusal(text, spans, situation, rule=rule) >= LIKELY
+    return refusal(text, spans, situation, rule=rule) >= LIKELY
 
 
 def refusal(text: str, spans: Sequence[SlotSpan], situation: Situation, *, rule: bool) -> float:

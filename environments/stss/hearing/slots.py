@@ -1,6 +1,6 @@
 """The slots of an invitation, and what a listener knows when it hears one."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from environments.stss.town.clock import DAY
@@ -54,6 +54,14 @@ class InvitationSlots(NamedTuple):
     """Those who take part, without speaker and listener."""
     negated: bool = False
     """Whether it will not happen, or the speaker won't take part."""
+    doubted: frozenset[str] = frozenset()
+    """Of start and end those that may have been misheard in the last utterance, and are to be asked for."""
+
+    def sure(self, asked: Collection[str]) -> "InvitationSlots":
+        """These slots without what is doubted, but for what was asked for (with the start also the end)."""
+        doubted = frozenset() if "start" in asked else self.doubted - frozenset(asked)
+        start, end = (None if name in doubted else getattr(self, name) for name in ("start", "end"))
+        return self._replace(start=start, end=end, doubted=doubted)
 
     def merged(self, later: "InvitationSlots") -> "InvitationSlots":
         """The slots of two utterances: the first activity, and the last value of every other slot."""
@@ -67,6 +75,7 @@ class InvitationSlots(NamedTuple):
         merged["people"] = self.people | later.people
         if later.start is not None and later.end is None and self.end is not None:
             merged["end"] = self._moved_end(self.end, later.start)
+        merged |= dict.fromkeys(later.doubted)
         if self.activity is not None:
             merged |= {"activity": self.activity}
             if self.then_activity is not None:

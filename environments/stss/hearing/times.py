@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from environments.stss.hearing.clock_words import HOURS, NOON, ClockTime, DayPart, clock_times, day_parts, in_part
+from environments.stss.hearing.lengths import Shift, length, shift
 from environments.stss.hearing.slots import Situation
 from environments.stss.hearing.words import NUMBERS, within
 from environments.stss.town.clock import DAY
@@ -16,8 +18,12 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 _UNTIL = re.compile(
-    r"\b(?:by|before|until|till?|beyond|no later than|at the latest)(?: about| around| say,?| quite|"
-    r", say,)?(?: a)?\s*$",
+    r"\b(?:by|before|until|'?till?|beyond|time up to|no later than|at the latest)(?: about| around| say,?| quite| like|"
+    r" \w+day| tomorrow| today|, say,)?(?: a)?\s*$",
+    re.IGNORECASE,
+)
+_LATEST = re.compile(
+    r"(?:,? (?:today|tonight|tomorrow|in the \w+|this \w+))?,? (?:at the (?:very )?latest|would be the latest)\b",
     re.IGNORECASE,
 )
 _DEADLINE = re.compile(
@@ -26,7 +32,7 @@ _DEADLINE = re.compile(
     re.IGNORECASE,
 )
 _BETWEEN = re.compile(
-    r"^(?:-?ish)?[ ,]*(?:in the \w+|sharp|tomorrow|today|tonight|this \w+)?[ ,]*(?:-|–|—|to|until|till?|and|through)"
+    r"^(?:-?ish)?[ ,]*(?:in the \w+|sharp|tomorrow|today|tonight|this \w+)?[ ,]*(?:-|–|—|to|until|'?till?|and|through)"
     r"(?:,? let's say,?|,? say,?| about| around)?\s*(?:a )?$",
     re.IGNORECASE,
 )
@@ -36,10 +42,15 @@ _MARKER = re.compile(
     r"|or better)\b|\?",
     re.IGNORECASE,
 )
-_HOW_LONG = (
+_AMENDS = re.compile(
+    r"[^.!?]*\b(?:no|wait|sorry|actually|make (?:it|that)|rather|i mean),?[^.!?]*$(?<!\bat )", re.IGNORECASE
+)
+"""What stands between a time and one that takes its place."""
+HOW_LONG = (
     r"how long|until when|how late|when does it (?:end|stop)|when will (?:it|we|you) (?:be over|finish|"
     r"be done)|till when|(?:un)?till? (?:when|what)|how many hours|all (?:day|evening|night)"
 )
+"""Words of a question for the end."""
 _BEGINS = re.compile(
     r"\b(?:from|between|start(?:s|ing)?(?: at)?|begin(?:s|ning)?(?: at)?)(?: about| around)?(?: a)?\s*$", re.IGNORECASE
 )
@@ -62,6 +73,11 @@ class When(NamedTuple):
     start: int | None = None
     end: int | None = None
     spans: tuple[tuple[int, int], ...] = ()
+    starts: int = 0
+    """Number of the times at which it may start."""
+    ends: int = 0
+    ranged: bool = False
+    """Whether two of the times are a range."""
 
 
 class _Clues(NamedTuple):
@@ -79,17 +95,64 @@ def when(text: str, situation: Situation, day: int | None) -> When:
     times = clock_times(text)
     spans = tuple((time.start, time.end) for time in times)
     counted = [time for time in times if not _denied(text, time, situation)]
-    if not counted:
-        return When(_part_only(text, situation), spans=spans)
-    starts, ends = _roles(text, counted, situation)
     clues = _Clues(day_parts(text), _told_before(situation), situation, day)
+    moved = shift(text)
+    if moved is not None and not any(time.start > moved.start for time in counted):
+        return When(_shifted(moved, times, clues), spans=spans)
+    if not counted:
+        start = _part_only(text, situation)
+        return When(start, _after(text, start, situation), spans)
+    used = _of_range(text, counted)
+    starts, ends = _roles(text, used, situation)
+    start, end = _named(text, starts, ends, clues)
+    end = _after(text, start, situation) if end is None else end
+    return When(start, end, spans, len(starts), len(ends), ranged=_range(text, used) is not None)
+
+
+def _named(
+    text: str, starts: Sequence[ClockTime], ends: Sequence[ClockTime], clues: _Clues
+) -> tuple[int | None, int | None]:
+    """Start and end by the times that may be one."""
     first = _chosen(text, starts)
     start = None if first is None else _resolved(first, clues)
     later = [time for time in ends if first is None or time.start > first.start]
     end = _end(_chosen(text, later), start, clues)
     if start is None and first is not None and end is not None:
         start = _before(first, end)
-    return When(start, end, spans)
+    return start, end
+
+
+def _range(text: str, times: Sequence[ClockTime]) -> int | None:
+    """The index of the first time of a range."""
+    pairs = enumerate(pairwise(times))
+    return next((at for at, (one, other) in pairs if _BETWEEN.match(text[one.end : other.start])), None)
+
+
+def _of_range(text: str, times: Sequence[ClockTime]) -> Sequence[ClockTime]:
+    """The times of a range and those that amend its end, if there is one; else all."""
+    first = _range(text, times)
+    if first is None:
+        return times
+    kept = list(times[first : first + 2])
+    for time in times[first + 2 :]:
+        if _AMENDS.match(text[kept[-1].end : time.start]):
+            kept.append(time)
+    return kept
+
+
+def _shifted(moved: Shift, times: Sequence[ClockTime], clues: _Clues) -> int | None:
+    """The start that is later or earlier than the last time that was named before."""
+    named = [time for time in times if time.start < moved.start]
+    anchors = [_resolved(named[-1], clues)] if named else _anchors(clues.situation)
+    return None if not anchors or anchors[0] is None else (anchors[0] + moved.minutes) % DAY
+
+
+def _after(text: str, start: int | None, situation: Situation) -> int | None:
+    """The end by how long it lasts, after its start in the text or, in an answer to how long, the last time before."""
+    asked = within(HOW_LONG, situation.question)
+    lasts = length(text, asked=asked)
+    begins = start if start is not None else next(iter(_anchors(situation)), None) if asked else None
+    return None if lasts is None or begins is None else (begins + lasts) % DAY
 
 
 def _denied(text: str, time: ClockTime, situation: Situation) -> bool:
@@ -101,14 +164,16 @@ def _denied(text: str, time: ClockTime, situation: Situation) -> bool:
 
 def _roles(text: str, times: Sequence[ClockTime], situation: Situation) -> tuple[list[ClockTime], list[ClockTime]]:
     """The times at which it may start, and at which it may end."""
-    lasting = within(_HOW_LONG, situation.question)
+    lasting = within(HOW_LONG, situation.question)
     starts: list[ClockTime] = []
     ends: list[ClockTime] = []
     for index, time in enumerate(times):
         lead = text[: time.start]
-        ranged = index > 0 and _BETWEEN.match(text[times[index - 1].end : time.start]) is not None
+        between = text[times[index - 1].end : time.start] if index > 0 else "."
+        ranged = _BETWEEN.match(between) is not None
+        amends = bool(ends) and ends[-1] == times[index - 1] and _AMENDS.match(between) is not None
         sentence = re.split(r"[.!?;]\s", lead)[-1]
-        until = ranged or _UNTIL.search(lead) or _DEADLINE.search(sentence)
+        until = ranged or amends or _UNTIL.search(lead) or _DEADLINE.search(sentence) or _LATEST.match(text[time.end :])
         begins = _BEGINS.search(lead)
         if not begins and (until or lasting):
             ends.append(time)

@@ -10,7 +10,7 @@ from environments.stss.characters.rule_driver import RuleDriver
 from environments.stss.characters.stance import Stance
 from environments.stss.dataset import SHIPPED, Data, Town, home_of
 from environments.stss.hearing.labelled import Labelled, Slots
-from environments.stss.hearing.read import read
+from environments.stss.hearing.read import read_in_doubt
 from environments.stss.hearing.slots import InvitationSlots, Situation, SpokenLine
 
 
@@ -29,7 +29,7 @@ def _town() -> Town:
 
 def listen(said: Labelled) -> Slots:
     """What the characters of the shipped town hear in an utterance alone."""
-    slots = read(said.text, Situation(_town().places, said.now, said.speaker, said.listener, said.before))
+    slots = read_in_doubt(said.text, Situation(_town().places, said.now, said.speaker, said.listener, said.before))
     return _values(slots) | {"negated": slots.negated or None}
 
 
@@ -37,7 +37,8 @@ def meant(stance: Stance, now: int) -> Slots:
     """What a character takes to be meant by the talk so far, with the day and the length that it assumes."""
     slots = stance.slots
     if slots.start is not None:
-        slots = slots._replace(day=day_meant(slots, now), end=end_meant(slots, slots.start))
+        end = slots.end if "end" in slots.doubted else end_meant(slots, slots.start)
+        slots = slots._replace(day=day_meant(slots, now), end=end)
     return _values(slots) | {"negated": stance.move in ("confirm_refusal", "called_off") or None}
 
 

@@ -18,7 +18,7 @@ from environments.stss.hearing.activities.tokens import SlotSpan, tokens
 from environments.stss.hearing.slots import Situation
 from environments.stss.hearing.words import is_empty
 
-SURE = 0.6
+SURE = 0.7
 """The probability below which an activity is asked about."""
 GUESS = 0.3
 """The probability from which on the question names it: `You mean: a puppet theatre?`"""

@@ -17,7 +17,7 @@ from environments.stss.reply import Encounter, FormatError, Note, Utterance, lim
 from environments.stss.town.clock import DAY
 from environments.stss.town.schedule import Commitment
 from tests.unit.environments.stss.characters.talking import ADA, DRIVER, FINN, INVITED, TOWN, agreed, answers, context
-from tools.hearing.lessons import PRACTICE, lessons
+from tools.hearing.lessons import LABELLED, PRACTICE, lessons
 
 STSS = Path(environments.stss.__file__).parent
 WEIGHTS = json.loads((STSS / "hearing" / "activities" / "weights.json").read_text(encoding="utf-8"))
@@ -257,7 +257,7 @@ def _lines(path: Path) -> int:
 
 def test_every_practice_sentence_holds_its_activities() -> None:
     taught = lessons(TOWN.places)
-    assert len(taught) == 310 + sum(map(_lines, PRACTICE))
+    assert len(taught) == 310 + sum(map(_lines, (LABELLED, *PRACTICE)))
     for lesson in taught:
         assert all(activity in lesson.text for activity in lesson.activities)
         assert not re.search(r"[{}<>|]", lesson.text)
@@ -266,6 +266,10 @@ def test_every_practice_sentence_holds_its_activities() -> None:
 def test_refusals_and_people_of_practice_sentences_are_heard() -> None:
     heard = [(lesson, read_slots(lesson.text, lesson.situation)) for lesson in lessons(TOWN.places)]
     heard, spoken = heard[: -_lines(PRACTICE[1])], heard[-_lines(PRACTICE[1]) :]
+    labelled = heard[310 : 310 + _lines(LABELLED)]
+    heard = [*heard[:310], *heard[310 + _lines(LABELLED) :]]
+    assert sum(slots.negated != lesson.refuses for lesson, slots in labelled) <= 0.09 * len(labelled)
+    assert sum(slots.negated and not lesson.refuses for lesson, slots in labelled) <= 0.02 * len(labelled)
     assert sum(slots.negated != lesson.refuses for lesson, slots in spoken) <= 0.065 * len(spoken)
     assert sum(slots.negated and not lesson.refuses for lesson, slots in spoken) <= 0.01 * len(spoken)
     assert sum(slots.negated != lesson.refuses for lesson, slots in heard) <= 0.03 * len(heard)
