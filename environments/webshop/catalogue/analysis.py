@@ -18,7 +18,7 @@ _CACHED = 40
 _STOP_WORDS = """
     a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to
     was will with"""
-_AROUND = "()[],.;:!?\""
+_AROUND = '()[],.;:!?"'
 """Marks that are no part of a word at whose ends they stand."""
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 
