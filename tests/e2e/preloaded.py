@@ -26,16 +26,24 @@ from tests.support import ROOT
 class Forks:
     """A process that has imported commands, those of clients or those of servers; it ends when this one does.
 
-    Clients have the servers of their runs forked by `servers`.
+    Clients have the servers of their runs forked by `servers`. `python` is whose packages are imported, and `folder`
+    where it finds these tests.
     """
 
-    def __init__(self, environment: Mapping[str, str], servers: "Forks | None" = None) -> None:
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        servers: "Forks | None" = None,
+        *,
+        python: Path = Path(sys.executable),
+        folder: Path = ROOT,
+    ) -> None:
         self.connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         given = [theirs.fileno(), *([servers.connection.fileno()] if servers else [])]
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.e2e.forks.forker", "clients" if servers else "servers", *map(str, given)],
-                cwd=ROOT,
+                [python, "-m", "tests.e2e.forks.forker", "clients" if servers else "servers", *map(str, given)],
+                cwd=folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 pass_fds=given,
@@ -49,16 +57,19 @@ class Forks:
 
 
 class Forked(subprocess.Popen[str]):
-    """A forked command. It is no child of this process, so its end is read from a pipe."""
+    """A forked command. It is no child of this process, so its end is read from a pipe. For `apart` see `Request`."""
 
-    def __init__(self, forks: Forks, arguments: Sequence[str], cwd: Path, **options: Any) -> None:
-        self._forks, self._once = forks, threading.Lock()
+    def __init__(
+        self, forks: Forks, arguments: Sequence[str], cwd: Path, *, apart: bool = False, **options: Any
+    ) -> None:
+        self._forks, self._apart, self._once = forks, apart, threading.Lock()
         super().__init__(arguments, cwd=cwd, text=True, **options)
 
     def _execute_child(self, arguments: Sequence[str], *options: Any) -> None:
         folder, environment, pipes = options[4], options[5], options[9:15]
         streams = [stream if stream >= 0 else number for number, stream in enumerate((pipes[0], pipes[3], pipes[5]))]
-        self._told = Request(arguments, str(folder), environment).send(self._forks.connection, streams)
+        request = Request(arguments, str(folder), environment, apart=self._apart)
+        self._told = request.send(self._forks.connection, streams)
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
         with open(self._told, "rb", buffering=0, closefd=False) as told:
             self.pid = int(told.readline())

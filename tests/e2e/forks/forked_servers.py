@@ -75,7 +75,7 @@ def forking(connection: socket.socket, environment: Mapping[str, str]) -> Start:
         name, arguments = command[len(prefix) : len(prefix) + 1], command[len(prefix) :]
         if list(command[: len(prefix)]) != prefix or name[0] not in SERVERS or read_at_start(options["env"]) != ours:
             return await start(*command, **options)
-        request = Request(arguments, os.getcwd(), options["env"], of_run=True)
+        request = Request(arguments, os.getcwd(), options["env"], apart=True)
         return await _fork(connection, request, options["stderr"])
 
     return start_or_fork

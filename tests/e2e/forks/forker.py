@@ -72,8 +72,9 @@ class Request:
     arguments: Sequence[str]
     folder: str
     environment: Mapping[str, str]
-    of_run: bool = False
-    """Begun as a run begins its servers: in a session of its own, and nothing is imported from the folder."""
+    apart: bool = False
+    """In a session of its own, and nothing is imported from the folder: as a run begins its servers, and as the command
+    that is installed does."""
 
     def send(self, connection: socket.socket, streams: Iterable[int]) -> int:
         """Ask for a process with these as its standard streams; a pipe to read its process id and exit code from."""
@@ -149,7 +150,7 @@ def _tell(telling: int, forked: int) -> None:
 
 
 def _become(request: Request, streams: Sequence[int]) -> None:
-    if request.of_run:
+    if request.apart:
         os.setsid()
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
@@ -161,7 +162,7 @@ def _become(request: Request, streams: Sequence[int]) -> None:
     if MARK in request.environment:
         Path("/proc/self/comm").write_text(request.environment[MARK])
     sys.argv[1:] = request.arguments
-    sys.path[:1] = [*([] if request.of_run else [request.folder]), *_own_folders(request.environment)]
+    sys.path[:1] = [*([] if request.apart else [request.folder]), *_own_folders(request.environment)]
 
 
 def _import(kind: str) -> None:

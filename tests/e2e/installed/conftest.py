@@ -3,7 +3,9 @@
 The packages that it needs are those of the tests' own environment, linked; Proctor itself comes from the wheel alone.
 """
 
+import functools
 import os
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -14,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.installed.readme import EXPORT_KEY, INSTALL
+from tests.e2e.preloaded import Forked, Forks
 from tests.e2e.scripted import ScriptedEndpoint, listening
 from tests.pace import slowly
 from tests.support import ROOT, made_once
@@ -49,6 +52,25 @@ class Installed:
             check=False,
         )
 
+    def forked(self, command: str, cwd: Path, *, answers: str = "", **extra: str) -> subprocess.CompletedProcess[str]:
+        """The same for a line that is a command of `proctor` alone: forked from a process that has imported it."""
+        (program, *arguments), pipe = shlex.split(command), subprocess.PIPE
+        assert program == "proctor"
+        streams = {"stdin": pipe, "stdout": pipe, "stderr": pipe}
+        forks = _forks(self)
+        with Forked(forks, arguments, cwd, apart=True, env=self.environment(**extra), **streams) as process:
+            output, errors = process.communicate(answers, timeout=slowly(300))
+        return subprocess.CompletedProcess(command, process.returncode, output, errors)
+
+
+@functools.cache
+def _forks(installed: Installed) -> Forks:
+    """A process that has imported what is installed, and one for the servers of its runs; they find these tests' forker
+    by a link, and of the checkout nothing else."""
+    folder, environment = installed.venv.parent / "forker", installed.environment()
+    python = installed.venv / "bin" / "python"
+    return Forks(environment, Forks(environment, python=python, folder=folder), python=python, folder=folder)
+
 
 def build(source: Path, dist: Path, *options: str) -> None:
     """The sdist and the wheel of a source tree, as `make dist` makes them."""
@@ -68,9 +90,11 @@ def at(folder: Path) -> Installed:
 
 def install(folder: Path) -> None:
     """Build and install into a folder."""
-    made, packages = at(folder), folder / "packages"
+    made, packages, forker = at(folder), folder / "packages", folder / "forker"
     build(ROOT, made.dist)
     packages.mkdir()
+    forker.mkdir()
+    (forker / "tests").symlink_to(ROOT / "tests")
     for path in Path(sysconfig.get_path("purelib")).iterdir():
         if not path.name.startswith(NOT_LINKED):
             (packages / path.name).symlink_to(path)
@@ -97,10 +121,11 @@ class User:
     installed: Installed
     folder: Path
 
-    def types(self, command: str, *, answers: str = "", code: int = 0, **extra: str) -> str:
-        """All that a command prints; it ends with this exit code."""
+    def types(self, command: str, *, answers: str = "", code: int = 0, started: bool = False, **extra: str) -> str:
+        """All that a command prints; it ends with this exit code. `proctor` is forked unless it is to be started."""
         key = EXPORT_KEY.removeprefix("export ").split("=", 1)
-        done = self.installed.shell(command, self.folder, answers=answers, **{key[0]: key[1], **extra})
+        play = self.installed.shell if started or not command.startswith("proctor ") else self.installed.forked
+        done = play(command, self.folder, answers=answers, **{key[0]: key[1], **extra})
         assert done.returncode == code, f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr, done.stderr
         return done.stdout + done.stderr

@@ -12,7 +12,7 @@ VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 
 def test_the_installed_command_has_the_version_that_the_checkout_declares(user: User) -> None:
-    assert user.types("proctor --version") == f"proctor {VERSION}\n"
+    assert user.types("proctor --version", started=True) == f"proctor {VERSION}\n"
 
 
 def test_the_sdist_builds_the_wheel(installed: Installed, tmp_path: Path) -> None:

@@ -36,7 +36,8 @@ def played(user: User, played_once: Path) -> User:
 
 
 def test_1_a_run_needs_no_plan_and_keeps_the_one_it_made(user: User) -> None:
-    told = user.types("proctor run -m naive -e card_game --limit 1 --epochs 2 -T card_game.profile=compat --name r")
+    command = "proctor run -m naive -e card_game --limit 1 --epochs 2 -T card_game.profile=compat --name r"
+    told = user.types(command, started=True)
     assert "proctor resume runs/r" in told
     assert "# Made by" in (user.folder / "runs" / "r" / "plan.yaml").read_text()
     assert "2/2" in user.types("proctor status r")
@@ -111,7 +112,7 @@ def test_9_folders_of_the_working_directory_are_not_imported(user: User) -> None
     for name in ("environments", "proctor"):
         (user.folder / name).mkdir()
         (user.folder / name / "__init__.py").write_text("raise SystemExit('imported from the working directory')\n")
-    assert "card_game" in user.types("proctor envs")
+    assert "card_game" in user.types("proctor envs", started=True)
 
 
 def test_10_a_person_plays(user: User) -> None:
