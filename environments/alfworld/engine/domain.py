@@ -21,7 +21,7 @@ class Effect:
     adds: tuple[Atom, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Operator:
     """An action of the domain; its parameters are variables, which a command gives values to."""
 
@@ -30,6 +30,14 @@ class Operator:
     """The type of each parameter."""
     precondition: Formula
     effects: tuple[Effect, ...]
+
+    @functools.cached_property
+    def always_changes(self) -> bool:
+        """Whether it has conditional effects, or adds facts of other predicates than it deletes."""
+        first, *conditional = self.effects
+        return bool(conditional) or {atom.predicate for atom in first.adds} != {
+            atom.predicate for atom in first.deletes
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from functools import cached_property
 from environments.alfworld.engine import domain, grammar, problem
 from environments.alfworld.engine.domain import Effect, Operator
 from environments.alfworld.engine.errors import GameError
-from environments.alfworld.engine.facts import Facts
+from environments.alfworld.engine.facts import Arguments, Facts
 from environments.alfworld.engine.formula import And, Equal, Formula, Not
 from environments.alfworld.engine.names import names
 from environments.alfworld.engine.query import Compiler, Query
@@ -34,7 +34,10 @@ class ReadyGame:
         self.start = Facts(self.problem.facts)
         """The facts at the start; each session changes a copy of them."""
         self._compiler = Compiler(self.domain.predicates, objects, self.start)
-        self._queries: dict[object, Query] = {}
+        self._queries: dict[tuple[int, Sequence[str]], Query] = {}
+        """By the identity of the formula or pattern, which the domain or the grammar holds: to hash one takes long."""
+        self._commands: dict[tuple[str, Arguments], str] = {}
+        """The commands that do not depend on facts, by operator and values."""
         self.goal = self._compiler.query(self.problem.goal, {})
         self.operators = [
             (operator, self._compiler.query(operator.precondition, operator.parameters))
@@ -50,6 +53,17 @@ class ReadyGame:
             return True
         query = self._query(effect.condition, operator.parameters, tuple(operator.parameters))
         return any(True for _ in query.ask(facts, given))
+
+    def command(self, operator: Operator, values: Arguments, binding: Binding, facts: Facts) -> str:
+        """The command by which an operator is carried out with these values of its parameters."""
+        known = self._commands.get((operator.name, values))
+        if known is not None:
+            return known
+        template = self.grammar.commands[operator.name].template
+        command = self.render(template, binding, facts).strip()
+        if not any(isinstance(part, (Symbol, ListPattern)) for part in template):
+            self._commands[operator.name, values] = command
+        return command
 
     def render(self, text: Text, binding: Binding, facts: Facts, depth: int = 0) -> str:
         """A text with all its patterns filled in, from the values of a command and the current facts."""
@@ -96,10 +110,10 @@ class ReadyGame:
         return [dict(zip(types, found, strict=True)) for found in sorted(query.ask(facts, [binding[n] for n in bound]))]
 
     def _query(self, key: Formula | Pattern, types: Mapping[str, str], bound: Sequence[str]) -> Query:
-        if (key, bound) not in self._queries:
+        if (id(key), bound) not in self._queries:
             formula = _formula(key) if isinstance(key, Pattern) else key
-            self._queries[key, bound] = self._compiler.query(formula, types, bound)
-        return self._queries[key, bound]
+            self._queries[id(key), bound] = self._compiler.query(formula, types, bound)
+        return self._queries[id(key), bound]
 
     def _property(self, variable: str, attribute: str, binding: Binding) -> str:
         if variable not in binding:

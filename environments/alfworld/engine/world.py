@@ -43,17 +43,19 @@ class GameWorld:
                 for values in sorted(set(query.ask(self._facts))):
                     binding = dict(zip(operator.parameters, values, strict=True))
                     if self._changes_something(operator, binding):
-                        template = self._game.grammar.commands[operator.name].template
-                        command = self._game.render(template, binding, self._facts)
-                        self._offers.setdefault(command.strip(), (operator, binding))
+                        self._offers.setdefault(
+                            self._game.command(operator, values, binding, self._facts), (operator, binding)
+                        )
         return self._offers
 
     def _changes_something(self, operator: Operator, binding: Binding) -> bool:
         """False where an action only deletes facts and adds the same ones again: going to where the agent is."""
-        first, *conditional = operator.effects
+        if operator.always_changes:
+            return True
+        (first,) = operator.effects
         adds = {(each.predicate, _values(each.arguments, binding)) for each in first.adds}
         deletes = {(each.predicate, _values(each.arguments, binding)) for each in first.deletes}
-        return bool(conditional) or adds != deletes or not all(self._facts.holds(*each) for each in adds)
+        return adds != deletes or not all(self._facts.holds(*each) for each in adds)
 
     def _carry_out(self, operator: Operator, binding: Binding) -> None:
         given = [binding[name] for name in operator.parameters]
