@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 import networkx as nx
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_flow
 
 from benchmarks.measure import Figure, figure, main, median
 from eval_client.core.flow import Flow, Pair
@@ -78,6 +76,9 @@ def by_networkx(edges: Mapping[tuple[str, str], int]) -> int:
 
 def by_scipy(edges: Mapping[tuple[str, str], int]) -> int:
     """The value of a maximum flow, the graph built and solved anew."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_flow
+
     index = {name: i for i, name in enumerate(dict.fromkeys(name for edge in edges for name in edge))}
     tails, heads = zip(*((index[tail], index[head]) for tail, head in edges), strict=True)
     capacities = np.array(list(edges.values()), dtype=np.int32)

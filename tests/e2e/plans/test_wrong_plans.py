@@ -27,7 +27,7 @@ CLASSES = ("TaskDefinition", "RemoteTask", "AgentEntry", "function-")
 
 def wrong_plans() -> Iterator[Any]:
     for file in sorted(Path(__file__).parent.glob("*.yaml")):
-        for entry in yaml.safe_load(file.read_text(encoding="utf-8")):
+        for entry in yaml.load(file.read_text(encoding="utf-8"), yaml.CSafeLoader):
             yield pytest.param(entry, id=entry["id"])
 
 

@@ -10,19 +10,21 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import httpx
-import openai
 import pytest
-from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolUnionParam
 
 from tests.pace import slowly
 from tests.support import ROOT
 from tests.toy_environment import write_distribution
 
+if TYPE_CHECKING:  # half a second of CPU, which each process of the tests would need to collect this file
+    import openai
+    from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolUnionParam
+
 TOKEN = "canary-token"
-MESSAGES: list[ChatCompletionMessageParam] = [{"role": "user", "content": "Which letter?"}]
+MESSAGES: "list[ChatCompletionMessageParam]" = [{"role": "user", "content": "Which letter?"}]
 METADATA = {"task": "toy", "sample": "b", "seed": "3", "conversation": "main", "epoch": "1", "turn": "1"}
 SCRIPT = """
 import sys
@@ -75,19 +77,21 @@ def base_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def client(base_url: str) -> Iterator[openai.OpenAI]:
+def client(base_url: str) -> "Iterator[openai.OpenAI]":
+    import openai
+
     with openai.OpenAI(base_url=base_url, api_key=TOKEN, max_retries=0) as client:
         yield client
 
 
-def test_the_official_client_gets_an_answer(client: openai.OpenAI) -> None:
+def test_the_official_client_gets_an_answer(client: "openai.OpenAI") -> None:
     done = client.chat.completions.create(model="ref", messages=MESSAGES, metadata=METADATA)
     assert (done.model, done.choices[0].message.content, done.choices[0].finish_reason) == ("ref", "b3", "stop")
     assert done.usage is not None
     assert done.usage.total_tokens == 0
 
 
-def test_the_official_client_gets_tool_calls(client: openai.OpenAI) -> None:
+def test_the_official_client_gets_tool_calls(client: "openai.OpenAI") -> None:
     metadata = {**METADATA, "conversation": "tools"}
     tools: list[ChatCompletionToolUnionParam] = [{"type": "function", "function": {"name": "say"}}]
     done = client.chat.completions.create(model="ref", messages=MESSAGES, metadata=metadata, tools=tools)
@@ -99,7 +103,7 @@ def test_the_official_client_gets_tool_calls(client: openai.OpenAI) -> None:
     assert message.tool_calls[0].function.arguments == '{"x": "b"}'
 
 
-def test_the_official_client_can_stream(client: openai.OpenAI) -> None:
+def test_the_official_client_can_stream(client: "openai.OpenAI") -> None:
     stream = client.chat.completions.create(
         model="ref", messages=MESSAGES, metadata=METADATA, stream=True, stream_options={"include_usage": True}
     )
@@ -108,7 +112,7 @@ def test_the_official_client_can_stream(client: openai.OpenAI) -> None:
     assert chunks[-1].usage is not None
 
 
-def test_the_official_clients_stream_helper_assembles_tool_calls(client: openai.OpenAI) -> None:
+def test_the_official_clients_stream_helper_assembles_tool_calls(client: "openai.OpenAI") -> None:
     metadata = {**METADATA, "conversation": "tools"}
     with client.chat.completions.stream(model="ref", messages=MESSAGES, metadata=metadata) as stream:
         message = stream.get_final_completion().choices[0].message
@@ -116,12 +120,14 @@ def test_the_official_clients_stream_helper_assembles_tool_calls(client: openai.
     assert message.tool_calls[0].function.name == "say"
 
 
-def test_the_official_client_lists_the_agents(client: openai.OpenAI) -> None:
+def test_the_official_client_lists_the_agents(client: "openai.OpenAI") -> None:
     assert [model.id for model in client.models.list()] == ["ref", "short"]
     assert client.models.retrieve("ref").owned_by == "proctor"
 
 
-def test_the_official_client_raises_its_own_errors(client: openai.OpenAI) -> None:
+def test_the_official_client_raises_its_own_errors(client: "openai.OpenAI") -> None:
+    import openai
+
     with pytest.raises(openai.NotFoundError) as not_found:
         client.chat.completions.create(model="gpt-9", messages=MESSAGES)
     assert not_found.value.code == "model_not_found"
@@ -180,6 +186,8 @@ def interrupt_until_gone(process: subprocess.Popen[str]) -> None:
 
 
 def test_a_person_answers_at_the_terminal_and_can_leave(tmp_path: Path) -> None:
+    import openai
+
     ours, theirs = pty.openpty()
     with running({"agents": [{"kind": "human", "name": "me"}]}, tmp_path, theirs) as server:
         os.close(theirs)

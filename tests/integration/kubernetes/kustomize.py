@@ -21,7 +21,7 @@ KNOWN = {
 
 def build(folder: Path) -> list[Resource]:
     """Every resource of a kustomization, in no particular order."""
-    asked = yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))
+    (asked,) = _documents(folder / "kustomization.yaml")
     assert set(asked) <= KNOWN, f"{folder}: this builder doesn't know {sorted(set(asked) - KNOWN)}"
     assert "configMapGenerator" not in asked or asked["generatorOptions"] == {"disableNameSuffixHash": True}
     built = [each for name in asked["resources"] for each in _resources(folder / name)]
@@ -30,7 +30,8 @@ def build(folder: Path) -> list[Resource]:
         if each["kind"] not in CLUSTER_WIDE:
             each["metadata"]["namespace"] = asked["namespace"]
     for patch in asked.get("patches", ()):
-        _patched(built, patch["target"], yaml.safe_load((folder / patch["path"]).read_text(encoding="utf-8")))
+        (operations,) = _documents(folder / patch["path"])
+        _patched(built, patch["target"], operations)
     for replicas in asked.get("replicas", ()):
         named = [each for each in built if each["metadata"]["name"] == replicas["name"] and "replicas" in each["spec"]]
         assert named, f"{folder}: replicas of {replicas['name']}: no such resource"
@@ -61,7 +62,11 @@ def containers(resources: list[Resource]) -> Iterator[Resource]:
 def _resources(path: Path) -> list[Resource]:
     if path.is_dir():
         return build(path)
-    return [each for each in yaml.safe_load_all(path.read_text(encoding="utf-8")) if each is not None]
+    return [each for each in _documents(path) if each is not None]
+
+
+def _documents(path: Path) -> list[Any]:
+    return list(yaml.load_all(path.read_text(encoding="utf-8"), yaml.CSafeLoader))
 
 
 def _config_map(folder: Path, asked: Resource) -> Resource:
