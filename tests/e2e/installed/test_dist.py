@@ -15,6 +15,14 @@ def test_the_installed_command_has_the_version_that_the_checkout_declares(user: 
     assert user.types("proctor --version", started=True) == f"proctor {VERSION}\n"
 
 
+def test_a_forked_command_is_that_of_the_wheel(user: User) -> None:
+    modules = "eval_client, agent_server, task_server, environments.stss.environment, proctor"
+    files = f"import {modules}; print(*sorted({{m.__spec__.origin for m in ({modules})}}), sep='\\n')"
+    told = user.installed.forked(f'proctor -c "{files}"', user.folder).stdout.split()
+    assert len(told) == len(modules.split(", "))
+    assert all(file.startswith(f"{user.installed.venv}/lib/") for file in told)
+
+
 def test_the_sdist_builds_the_wheel(installed: Installed, tmp_path: Path) -> None:
     with tarfile.open(installed.dist / f"proctor-{VERSION}.tar.gz") as sdist:
         sdist.extractall(tmp_path, filter="data")
