@@ -6,7 +6,6 @@ A process of its own, so that its CPU and memory are the client's and nothing el
 import contextlib
 import os
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,7 +29,7 @@ class Load(Value):
     servers: dict[str, int]
     """part -> process id"""
     store: str | None = None
-    """URL of a database server; with it, what is measured begins when standard input says so."""
+    """URL of a database server; with it, the client says when it is ready, and plays when standard input says so."""
     joins: bool = False
     """Beside the clients that work on the run already; its name is the folder's."""
 
@@ -43,8 +42,6 @@ class Took(Value):
     """By part, the client's own under `client`."""
     peak_mb: float
     turns: int
-    turns_ever: int
-    """And those before what was measured."""
     scored: int
     causes: dict[str, int]
 
@@ -57,17 +54,10 @@ def play(load: Load) -> Took:
     @contextlib.contextmanager
     def watch(context: RunContext) -> Iterator[None]:
         progress = context.progress
-        before, begun, turns = {part: cpu_s(pid) for part, pid in processes.items()}, time.monotonic(), 0
-
-        def go() -> None:
-            nonlocal before, begun, turns
-            sys.stdin.readline()
-            before, begun = {part: cpu_s(pid) for part, pid in processes.items()}, time.monotonic()
-            turns = context.journal.turns
-
         if load.store is not None:
             print("ready", flush=True)
-            threading.Thread(target=go, daemon=True).start()
+            sys.stdin.readline()  # the event loop stands still; heartbeats have a thread of their own
+        before, begun = {part: cpu_s(pid) for part, pid in processes.items()}, time.monotonic()
         yield
         wall_s = time.monotonic() - begun
         used = {part: cpu_s(pid) - before[part] for part, pid in processes.items()}
@@ -77,8 +67,7 @@ def play(load: Load) -> Took:
                 wall_s=wall_s,
                 cpu_s=used,
                 peak_mb=peak_mb(os.getpid()),
-                turns=context.journal.turns - turns,
-                turns_ever=context.journal.turns,
+                turns=context.journal.turns,
                 scored=scored,
                 causes=progress.causes,
             )

@@ -47,8 +47,8 @@ class Case(Value):
         return f"echo-{self.turns}{kind}"
 
     def trials(self, turns: int) -> int:
-        """As many as make so many turns, every slot used equally often and at least twice."""
-        return self.in_flight * max(2, math.ceil(turns / (self.in_flight * self.turns)))
+        """As many as make so many turns, every slot used equally often."""
+        return self.in_flight * math.ceil(turns / (self.in_flight * self.turns))
 
     def ideal_s(self, trials: int) -> float:
         """How long it would take if nothing but the endpoint took time."""
@@ -98,10 +98,11 @@ def _share_allowed(case: Case, took: Took, floor_ms: float) -> float:
 
 
 def _turns(case: Case, quick: bool) -> int:
-    """Some seconds of work."""
-    if case.latency_ms:
-        return min(8_000, case.in_flight * 80) // (4 if quick else 1)
-    return 8_000 if case == BUDGETED and not quick else 2_000
+    """Some seconds of work, and at least two trials for each slot; one in a quick run."""
+    if quick:
+        return case.in_flight * case.turns
+    some = min(8_000, case.in_flight * 80) if case.latency_ms else 8_000 if case == BUDGETED else 2_000
+    return max(some, 2 * case.in_flight * case.turns)
 
 
 def _figures(servers: World, case: Case, took: Took) -> Iterator[Figure]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from benchmarks.echo import QUESTION, Echo
 from benchmarks.endpoint import REPLY
 from benchmarks.measure import Figure, cpu_s, figure, main, peak_mb
-from benchmarks.world import CLI, World, world
+from benchmarks.world import CLI, QUICK_SAMPLES, SAMPLES, World, world
 from eval_client.plan.load import load_plan
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.records import Manifest, TaskRecord, Trial, now_text
@@ -34,12 +34,13 @@ TASK = f"echo-{TURNS}"
 
 def measure(quick: bool) -> Iterator[Figure]:
     """Every size, in one set of servers."""
-    with world() as servers:
-        for finished in (10_000,) if quick else (10_000, BUDGETED):
+    samples = QUICK_SAMPLES if quick else SAMPLES
+    with world(samples) as servers:
+        for finished in (samples - OWED,) if quick else (10_000, BUDGETED):
             with tempfile.TemporaryDirectory(prefix="proctor-bench-") as folder, _endpoint() as endpoint:
                 run = Path(folder) / "bench"
                 plan = _plan(Path(folder), servers, endpoint)
-                _fill(run, plan, finished)
+                _fill(run, plan, finished, samples)
                 yield from _size(servers, run, endpoint, finished)
 
 
@@ -72,10 +73,10 @@ def _plan(folder: Path, servers: World, endpoint: socket.socket) -> Path:
     return path
 
 
-def _fill(run: Path, path: Path, finished: int) -> None:
-    """A store in which so many trials are finished, OWED are not begun."""
+def _fill(run: Path, path: Path, finished: int, samples: int) -> None:
+    """A store in which so many trials are finished, OWED are not begun, of a task with so many samples."""
     plan = load_plan(path)
-    environment = Echo(turns=TURNS)
+    environment = Echo(turns=TURNS, count=samples)
     trials = [Trial(id=number, agent="a", task=TASK, sample=f"s{number}", epoch=0) for number in range(finished + OWED)]
     record = TaskRecord(environment="bench-echo", digest=environment.digest(), samples=len(trials))
     run.mkdir()
@@ -158,24 +159,12 @@ def read_request(connection: socket.socket) -> None:
 def _run(module: str, arguments: list[str], servers: World) -> tuple[float, float, float]:
     """(seconds, CPU seconds, peak MB) of `python -m module arguments` to its end."""
     began = time.monotonic()
-    command = [sys.executable, "-c", _MEASURED, module, *arguments]
+    command = [sys.executable, "-m", "benchmarks.measured", module, *arguments]
     done = subprocess.run(command, env=servers.environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(done.stderr)
     used_s, kilobytes = done.stderr.split()[-2:]
     return time.monotonic() - began, float(used_s), int(kilobytes) * 1024 / 1e6
-
-
-# A process's own peak: what the kernel tells its parent includes the parent's memory from before the exec.
-_MEASURED = """
-import atexit, runpy, sys, time
-def tell():
-    peak = open("/proc/self/status").read().partition("VmHWM:")[2].split()[0]
-    print(time.process_time(), peak, file=sys.stderr)
-atexit.register(tell)
-module = sys.argv.pop(1)
-runpy.run_module(module, run_name="__main__")
-"""
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Several clients on one run in PostgreSQL: 50 ms, 200 in flight over all of them, 8 turns; throughput, and who works.
 
 The same run by 1, 2 and 4 clients, one after the other, then by clients on machines of their own: network namespaces,
-with a core each where there are enough. Measured is from the moment when all clients play to the run's end.
+with a core each where there are enough. Measured is from the moment when all clients begin to play to the run's end.
 """
 
 import contextlib
@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
@@ -23,10 +24,21 @@ from eval_client.plan.plan import Plan
 from eval_client.store.tables import trial_table
 from tests.database_servers import postgresql, program
 
-IN_FLIGHT, TURNS, LATENCY_MS = 200, 8, 50
-TRIALS, QUICK_TRIALS = 3_000, 300
-IDEAL = IN_FLIGHT / LATENCY_MS * 1000
-"""Turns per second if nothing but the endpoint took time."""
+TURNS, LATENCY_MS = 8, 50
+
+
+class Size(NamedTuple):
+    """Of a run."""
+
+    trials: int
+    in_flight: int
+
+    def ideal(self) -> float:
+        """Turns per second if nothing but the endpoint took time."""
+        return self.in_flight / LATENCY_MS * 1000
+
+
+FULL, QUICK = Size(3_000, 200), Size(75, 25)
 
 
 def measure(quick: bool) -> Iterator[Figure]:
@@ -35,10 +47,10 @@ def measure(quick: bool) -> Iterator[Figure]:
         print("no postgres here; left out", file=sys.stderr)
         return
     counts = (1, 2) if quick else (1, 2, 4)
-    trials, samples = (QUICK_TRIALS, QUICK_SAMPLES) if quick else (TRIALS, SAMPLES)
+    size, samples = (QUICK, QUICK_SAMPLES) if quick else (FULL, SAMPLES)
     with world(samples) as servers, postgresql() as database:
         for shards in counts:
-            yield from _case(servers, database.url, _names(shards, "client"), [()] * shards, trials)
+            yield from _case(servers, database.url, _names(shards, "client"), [()] * shards, size)
     if not machines.available():
         print("no root here, or no ip: machines of their own are left out", file=sys.stderr)
         return
@@ -49,22 +61,22 @@ def measure(quick: bool) -> Iterator[Figure]:
     ):
         for shards in counts:
             case = _names(shards, "machine")
-            yield from _case(servers, database.url, case, others.prefixes[:shards], trials)
+            yield from _case(servers, database.url, case, others.prefixes[:shards], size)
 
 
 def _names(count: int, what: str) -> str:
     return f"{count} {what}{'s' * (count > 1)}"
 
 
-def _case(servers: World, url: str, case: str, prefixes: Sequence[Sequence[str]], trials: int) -> Iterator[Figure]:
+def _case(servers: World, url: str, case: str, prefixes: Sequence[Sequence[str]], size: Size) -> Iterator[Figure]:
     """The run by one client for each prefix, which begins its command."""
     name = f"by-{len(prefixes)}-{time.monotonic_ns():x}"
     before: dict[str, float] = {}
     with contextlib.ExitStack() as stack:
-        clients = [stack.enter_context(_client(servers, url, name, trials, prefixes[0], joins=False))]
+        clients = [stack.enter_context(_client(servers, url, name, size, prefixes[0], joins=False))]
         _await_ready(clients[0])
         clients += [
-            stack.enter_context(_client(servers, url, name, trials, prefix, joins=True)) for prefix in prefixes[1:]
+            stack.enter_context(_client(servers, url, name, size, prefix, joins=True)) for prefix in prefixes[1:]
         ]
         for client in clients[1:]:
             _await_ready(client)
@@ -78,7 +90,7 @@ def _case(servers: World, url: str, case: str, prefixes: Sequence[Sequence[str]]
     turns, wall_s = sum(each.turns for each in took), max(each.wall_s for each in took)
     used["clients"] = sum(each.cpu_s["client"] for each in took)
     yield figure(f"{case}: turns/s", turns / wall_s, "1/s")
-    yield figure(f"{case}: share of the ideal", turns / wall_s / IDEAL, "")
+    yield figure(f"{case}: share of the ideal", turns / wall_s / size.ideal(), "")
     for part, seconds in sorted(used.items()):
         yield figure(f"{case}: {part}", 1000 * seconds / turns, "ms CPU/turn")
     yield figure(f"{case}: turns by a second of clients' CPU", turns / used["clients"], "1/s")
@@ -86,26 +98,26 @@ def _case(servers: World, url: str, case: str, prefixes: Sequence[Sequence[str]]
     yield figure(f"{case}: cores busy", sum(used.values()) / wall_s, "cores")
     yield figure(f"{case}: busiest client", max(each.cpu_s["client"] for each in took) / wall_s, "cores")
     yield figure(f"{case}: turns played by the least busy client", min(each.turns for each in took) / turns, "of all")
-    yield figure(f"{case}: trials run twice", _attempts(url, name) - trials, "trials", at_most=0)
-    yield figure(f"{case}: answers paid twice", sum(each.turns_ever for each in took) - trials * TURNS, "", at_most=0)
+    yield figure(f"{case}: trials run twice", _attempts(url, name) - size.trials, "trials", at_most=0)
+    yield figure(f"{case}: answers paid twice", turns - size.trials * TURNS, "", at_most=0)
 
 
 @contextlib.contextmanager
 def _client(
-    servers: World, url: str, name: str, trials: int, prefix: Sequence[str], *, joins: bool
+    servers: World, url: str, name: str, size: Size, prefix: Sequence[str], *, joins: bool
 ) -> Iterator["subprocess.Popen[str]"]:
     plan = Plan.model_validate(
         {
             "controller": servers.controller.url,
             "endpoints": [
-                {"name": "e", "base_url": f"{servers.endpoint.url}/{LATENCY_MS}/v1", "concurrency": IN_FLIGHT}
+                {"name": "e", "base_url": f"{servers.endpoint.url}/{LATENCY_MS}/v1", "concurrency": size.in_flight}
             ],
-            "agents": [{"name": "a", "endpoint": "e", "model": "echo", "concurrency": IN_FLIGHT}],
+            "agents": [{"name": "a", "endpoint": "e", "model": "echo", "concurrency": size.in_flight}],
             "tasks": [{"name": f"echo-{TURNS}"}],
         }
     )
     folder = servers.folder / name
-    load = Load(plan=plan, trials=trials, folder=folder, servers={}, store=url, joins=joins)
+    load = Load(plan=plan, trials=size.trials, folder=folder, servers={}, store=url, joins=joins)
     pipe = subprocess.PIPE
     command = [*prefix, sys.executable, "-m", "benchmarks.client", load.model_dump_json()]
     with subprocess.Popen(command, env=servers.environment, stdin=pipe, stdout=pipe, text=True) as client:

@@ -53,7 +53,7 @@ def _database(kind: str) -> Iterator[str]:
 
 def _journal(kind: str, url: str, quick: bool) -> Iterator[Figure]:
     grouped = journal_module.MAX_GROUP
-    few, many = (128, 640) if quick else (512, 25_600)
+    few, many = (WRITERS, 2 * WRITERS) if quick else (512, 25_600)
     for case, writers, group, rows in (
         ("one writer", 1, grouped, few),
         (f"{WRITERS} writers, a commit a row", WRITERS, 1, few),

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from benchmarks import measure, worlds_alfworld, worlds_mind2web, worlds_webshop
 from benchmarks.measure import Figure
 
-QUICK_GAMES = 50
+QUICK_GAMES = 20
 
 
 def figures(quick: bool, full: bool, textworld: str | None) -> Iterator[Figure]:

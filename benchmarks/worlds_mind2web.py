@@ -28,8 +28,8 @@ from environments.mind2web.pages import page
 from environments.mind2web.pages.cleaning import clean
 
 Item = TypeVar("Item")
-PACK_STEPS, QUICK_PACK_STEPS = 2_000, 500
-GROWTH_STEPS, QUICK_GROWTH_STEPS = 1_000, 300
+PACK_STEPS, QUICK_PACK_STEPS = 2_000, 250
+GROWTH_STEPS, QUICK_GROWTH_STEPS = 1_000, 50
 SIZES = {1_135: 19, 5_000: 96, 50_000: 990}
 """Nodes of a page, about, and how dense a generated one must be to have them."""
 HELD = 20

@@ -123,7 +123,7 @@ def serve(connection: socket.socket, prepare: Callable[[], None]) -> None:
             *streams, telling = descriptors
             if (forked := os.fork()) == 0:
                 os.close(telling)
-                _become(Request(**json.loads(request)), streams)
+                become(Request(**json.loads(request)), streams)
                 return
             for stream in streams:
                 os.close(stream)
@@ -149,7 +149,7 @@ def _tell(telling: int, forked: int) -> None:
     os.write(telling, str(os.waitstatus_to_exitcode(status)).encode())
 
 
-def _become(request: Request, streams: Sequence[int]) -> None:
+def become(request: Request, streams: Sequence[int]) -> None:
     if request.apart:
         os.setsid()
     for number, stream in enumerate(streams):
@@ -183,7 +183,7 @@ def _complete_models(base: type[BaseModel]) -> None:
         _complete_models(model)
 
 
-def _begin() -> None:
+def begin() -> None:
     """What `python -m eval_client.cli.main ARGUMENTS` does, or `python ARGUMENTS` where they begin with -c or -m."""
     how, *rest = sys.argv[1:] or [""]
     if how == "-m":
@@ -211,4 +211,4 @@ if __name__ == "__main__":
         from tests.e2e.forks.forked_servers import forking
 
         asyncio.create_subprocess_exec = forking(of_servers[0], os.environ)  # type: ignore[assignment]
-    _begin()
+    begin()
