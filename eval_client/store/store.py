@@ -196,13 +196,14 @@ class Store(Results):
         t = trial_table.c
         there = existing_columns(self.engine, trial_table)
         columns = [column for column in there if column.name in Trial.model_fields]
+        names = [column.name for column in columns]
         mine = sa.true() if task is None else t.task == task
         query = sa.select(*columns).where(t.run == self.run, mine).order_by(t.id).limit(ROWS_AT_ONCE)
         batch, last = ROWS_AT_ONCE, -1
         while batch == ROWS_AT_ONCE:
             with self.engine.connect() as connection:
                 rows = connection.execute(query.where(t.id > last)).all()
-            yield from (Trial.model_validate(dict(row._mapping)) for row in rows)
+            yield from (Trial.model_validate(dict(zip(names, row, strict=True))) for row in rows)
             batch, last = len(rows), rows[-1].id if rows else last
 
     def journal(self, trial: int) -> tuple[int, list[Turn], Tokens]:
