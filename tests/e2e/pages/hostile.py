@@ -1,5 +1,6 @@
 """A folder with a run in which every text tries to be something else than text."""
 
+import functools
 import json
 from pathlib import Path
 
@@ -112,6 +113,7 @@ def _finish() -> dict[str, object]:
     return {**made.model_dump(mode="json"), "detail": {named("detail"): TEXT + NUL + SURROGATE}}
 
 
+@functools.cache
 def _fault() -> dict[str, object]:
     return Finish.fault(FinishReason.TASK_ERROR, named("fault") + NUL + MEGABYTES).model_dump(mode="json")
 

@@ -100,7 +100,7 @@ def test_a_users_file_passes_strict_type_checks_and_mistakes_do_not(tmp_path: Pa
     for name, text in {**good, "wrong.py": "\n".join(wrong)}.items():
         (tmp_path / name).write_text(text)
     files = [str(tmp_path / name) for name in (*good, "wrong.py")]
-    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", *files]
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--config-file=", *files]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     found = re.findall(r"^(\S+?):(\d+): error: .*\[(.*)\]$", done.stdout, re.MULTILINE)
     assert found == [("wrong.py", str(line), code) for line, code in enumerate(MISTAKES.values(), 2)], done.stdout

@@ -1,5 +1,7 @@
 """A folder of runs with hostile texts, and a client of its viewer."""
 
+import asyncio
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -60,10 +62,22 @@ def turns() -> list[Turn]:
 
 
 @pytest.fixture
-async def folder(tmp_path: Path) -> Path:
-    """One run: `gpt` has scores, `naive` faults and stops, `idle` was not played."""
-    (tmp_path / "first").mkdir()
-    store = Store(connect(sqlite_url(tmp_path / "first")), "first")
+def folder(tmp_path: Path, played: Path) -> Path:
+    """One run, the test's own: `gpt` has scores, `naive` faults and stops, `idle` was not played."""
+    return Path(shutil.copytree(played, tmp_path, dirs_exist_ok=True))
+
+
+@pytest.fixture(scope="session")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `folder` is a copy of."""
+    made = tmp_path_factory.mktemp("played")
+    asyncio.run(_fill(made / "first"))
+    return made
+
+
+async def _fill(run: Path) -> None:
+    run.mkdir()
+    store = Store(connect(sqlite_url(run)), "first")
     trials = [
         Trial(id=n, agent=agent, task="riddles", sample=sample, epoch=0, cluster=sample)
         for n, (agent, sample) in enumerate((agent, sample) for agent in AGENTS for sample in SAMPLES)
@@ -76,7 +90,6 @@ async def folder(tmp_path: Path) -> Path:
     await journal.close()
     store.set_state("finished")
     store.engine.dispose()
-    return tmp_path
 
 
 async def _play(journal: Journal, trial: Trial) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from html import unescape
 from pathlib import Path
 from urllib.parse import urlencode
@@ -24,16 +25,27 @@ MORE = {f"agent{number}": {"os": [0.0, 1.0]} for number in range(7)}
 
 
 @pytest.fixture
-def runs(tmp_path: Path) -> Path:
+def runs(tmp_path: Path, made: Path) -> Path:
     """Two runs that are alike, one of other limits, one of too many agents, one of agents with no sample in common."""
+    return Path(shutil.copytree(made, tmp_path, dirs_exist_ok=True))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `runs` is a copy of."""
+    folder = tmp_path_factory.mktemp("runs")
     environments = {"os": "os", "db": "db"}
-    stored_run(tmp_path, "first", GRADES, environments=environments)
-    stored_run(tmp_path, "second", GRADES, environments=environments)
     limits = {"limits": {"trial": {"turns": 3}}}
-    stored_run(tmp_path, "limited", {"gpt": GRADES["gpt"]}, environments=environments, plan=limits)
-    stored_run(tmp_path, "crowd", MORE, environments=environments)
-    stored_run(tmp_path, "apart", {"x": {"os": [1.0, None]}, "y": {"os": [None, 1.0]}}, environments=environments)
-    return tmp_path
+    apart = {"x": {"os": [1.0, None]}, "y": {"os": [None, 1.0]}}
+    for store in (
+        stored_run(folder, "first", GRADES, environments=environments),
+        stored_run(folder, "second", GRADES, environments=environments),
+        stored_run(folder, "limited", {"gpt": GRADES["gpt"]}, environments=environments, plan=limits),
+        stored_run(folder, "crowd", MORE, environments=environments),
+        stored_run(folder, "apart", apart, environments=environments),
+    ):
+        store.engine.dispose()
+    return folder
 
 
 @pytest.fixture

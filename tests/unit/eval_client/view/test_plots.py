@@ -1,6 +1,7 @@
 """The plots in the viewer: their marks lead to the trials behind them."""
 
 import re
+import shutil
 from html import unescape
 from importlib import resources
 from pathlib import Path
@@ -26,9 +27,16 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Path:
-    told_run(tmp_path).engine.dispose()
-    return tmp_path
+def told(tmp_path: Path, made: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path, dirs_exist_ok=True))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `told` is a copy of."""
+    folder = tmp_path_factory.mktemp("told")
+    told_run(folder).engine.dispose()
+    return folder
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The trials that a filter selects: as plain Python selects them, in order, each once."""
 
 import random
+import shutil
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -21,10 +22,18 @@ REASONS = ("completed", "turn_limit", "task_error", None)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    """120 trials with drawn columns, many of them equal or empty."""
+def store(tmp_path: Path, drawn: Path) -> Store:
+    """120 trials with drawn columns, many of them equal or empty; the test's own."""
+    shutil.copytree(drawn, tmp_path, dirs_exist_ok=True)
+    return Store(connect(sqlite_url(tmp_path)), "first")
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `store` is a copy of."""
+    folder = tmp_path_factory.mktemp("drawn")
     drawn = random.Random(7)
-    made = Store(connect(sqlite_url(tmp_path)), "first")
+    made = Store(connect(sqlite_url(folder)), "first")
     trials = [
         Trial(id=n, agent=drawn.choice("ab"), task=drawn.choice("xy"), sample=NAMES[n % 2].format(n % 9), epoch=n % 2)
         for n in range(120)
@@ -42,7 +51,8 @@ def store(tmp_path: Path) -> Store:
                 "ended_at": f"2026-01-0{drawn.randrange(1, 5)}T00:00:00+00:00" if reason else None,
             }
             connection.execute(trial_table.update().where(trial_table.c.id == trial.id).values(**values))
-    return made
+    made.engine.dispose()
+    return folder
 
 
 def walk(store: Store, query: TrialQuery) -> list[TrialRow]:
