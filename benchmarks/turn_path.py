@@ -57,30 +57,38 @@ def files(calls: Sequence[str]) -> set[str]:
     return {call.split()[0] for call in calls}
 
 
-def path() -> list[str]:
+Player = Callable[[list[str], dict[str, str]], str]
+"""Gives what a program of Python prints, by its arguments and environment."""
+
+
+def _start(arguments: list[str], environment: dict[str, str]) -> str:
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def path(player: Player = _start) -> list[str]:
     """The calls of a turn, each as `FILE FUNCTION`: the shortest, beside which the client does nothing else."""
-    turns = [turn.splitlines() for turn in _played("turns").split(f"{BEGIN}\n")[3:-1]]
+    turns = [turn.splitlines() for turn in _played("turns", player).split(f"{BEGIN}\n")[3:-1]]
     return [BEGIN, *min(turns, key=len)]
 
 
-def fault_path() -> list[str]:
+def fault_path(player: Player = _start) -> list[str]:
     """The calls from a task server's error to the trial's durable row: the shortest of several, as with a turn."""
-    return min((_one_fault_path() for _ in range(FAULTS)), key=len)
+    return min((_one_fault_path(player) for _ in range(FAULTS)), key=len)
 
 
-def _one_fault_path() -> list[str]:
-    calls = _played("fault").splitlines()
+def _one_fault_path(player: Player) -> list[str]:
+    calls = _played("fault", player).splitlines()
     settled = calls.index(SETTLED)
     begin = max(number for number, call in enumerate(calls[:settled]) if call == FAULT)
     return calls[begin : calls.index(DURABLE, settled) + 1]
 
 
-def _played(what: str) -> str:
+def _played(what: str, player: Player) -> str:
     """All calls of a run in a process of its own, one a line."""
     with tempfile.TemporaryDirectory(prefix="proctor-bench-") as folder:
         environment = {**os.environ, "PYTHONPATH": echo.install(Path(folder))}
-        command = [sys.executable, "-m", "benchmarks.turn_path", "--play", what, folder]
-        return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+        return player(["-m", "benchmarks.turn_path", "--play", what, folder], environment)
 
 
 @contextlib.contextmanager

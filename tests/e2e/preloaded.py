@@ -110,12 +110,14 @@ def preloaded(command: str, environment: Mapping[str, str]) -> Forks | None:
     return _forks(turn) if command in SERVERS else _client_forks(turn)
 
 
-def python(*arguments: str, cwd: Path, serves: bool = False, **streams: Any) -> Forked:
+def python(
+    *arguments: str, cwd: Path, serves: bool = False, environment: Mapping[str, str] | None = None, **streams: Any
+) -> Forked:
     """`python ...` with -c or -m under way, where all that clients import is imported, or all that servers do."""
     forks = _forks(0) if serves else _client_forks(0)
-    environment = dict(os.environ)
-    assert read_at_start(environment) == _OURS
-    return Forked(forks, arguments, cwd, env=environment, **streams)
+    given = dict(os.environ if environment is None else environment)
+    assert read_at_start(given) == _OURS
+    return Forked(forks, arguments, cwd, env=given, **streams)
 
 
 def forking_servers() -> Start:

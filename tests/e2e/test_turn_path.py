@@ -1,8 +1,20 @@
 """The paths of a turn and of a fault through the client's process grow by no call and no file."""
 
+import subprocess
 from collections.abc import Sequence
 
 from benchmarks.turn_path import fault_path, files, path
+from tests.e2e.preloaded import python
+from tests.pace import slowly
+from tests.support import ROOT
+
+
+def forked(arguments: list[str], environment: dict[str, str]) -> str:
+    """What a forked program prints: its calls are those of one that is started."""
+    with python(*arguments, cwd=ROOT, environment=environment, stdout=subprocess.PIPE) as playing:
+        printed, _ = playing.communicate(timeout=slowly(120))
+    assert playing.returncode == 0
+    return printed
 
 
 def check(calls: Sequence[str], most_calls: int, most_files: int) -> None:
@@ -13,8 +25,8 @@ def check(calls: Sequence[str], most_calls: int, most_files: int) -> None:
 
 
 def test_a_turn_passes_through_no_more_calls_and_files_than_it_did() -> None:
-    check(path(), 90, 16)
+    check(path(forked), 90, 16)
 
 
 def test_a_task_servers_error_reaches_its_row_through_no_more_calls_and_files_than_it_did() -> None:
-    check(fault_path(), 104, 20)
+    check(fault_path(forked), 104, 20)
