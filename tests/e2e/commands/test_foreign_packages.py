@@ -25,10 +25,9 @@ def put(folder: Path, name: str) -> Path:
     return package
 
 
-@pytest.mark.parametrize("name", ["environments", "task_server", "proctor"])
-def test_the_installed_command_imports_nothing_from_the_working_directory(tmp_path: Path, name: str) -> None:
-    put(tmp_path, name)
-    put(tmp_path, "aiohttp")
+def test_the_installed_command_imports_nothing_from_the_working_directory(tmp_path: Path) -> None:
+    for name in ("environments", "task_server", "proctor", "aiohttp"):
+        put(tmp_path, name)
     (tmp_path / "plan.yaml").write_text(PLAN)
     played = subprocess.run(
         [str(INSTALLED), "run", "plan.yaml", "--limit", "1", "-q"],

@@ -100,13 +100,13 @@ def site(tls: Path, store: str, tmp_path: Path) -> Iterator[Site]:
     files = {**canaries, "store-url": store.replace("proctor@", f"proctor:{canaries['store']}@", 1)}
     for name, text in files.items():
         (hidden / name).write_text(text + "\n")
-    logs = {"PROCTOR_LOG_LEVEL": "debug", "PROCTOR_LOG_FORMAT": "json", **STARTED}
+    logs = {"PROCTOR_LOG_LEVEL": "debug", "PROCTOR_LOG_FORMAT": "json"}
     ca = [f"--tls-ca={tls / 'ca.pem'}", f"--tls-client-ca={tls / 'ca.pem'}"]
     with contextlib.ExitStack() as stack:
 
         def up(role: str, name: str, *arguments: str, **variables: str) -> Server:
             shown = [f"--tls-cert={tls / name}.pem", f"--tls-key={tls / name}.key", *ca]
-            return stack.enter_context(server(role, *shown, *arguments, cwd=folder, **{**logs, **variables}))
+            return stack.enter_context(server(role, *shown, *arguments, cwd=folder, **{**logs, **STARTED, **variables}))
 
         client = {"PROCTOR_TOKEN": "", "PROCTOR_TOKEN_FILE": str(hidden / "client")}
         workers = {"PROCTOR_WORKER_TOKEN_FILE": str(hidden / "worker"), "PROCTOR_METRICS_TOKEN": canaries["metrics"]}
@@ -141,7 +141,7 @@ def test_no_canary_is_seen_anywhere_after_everything_went_wrong(site: Site, endp
     endpoint.always = False
     endpoint.bad = [reply(500, said.encode()), reply(429, said.encode()), reply(200, said.encode())]
     endpoint.bad += [reply(200, GOOD.replace(b"Thinking.", f"My key is {key}.".encode()))]
-    running = begin("run", "plan.yaml", "--name=played", "--limit=2", cwd=site.folder, **site.variables)
+    running = begin("run", "plan.yaml", "--name=played", "--limit=2", cwd=site.folder, **site.variables, **STARTED)
     watched: set[str] = set()
     while running.poll() is None:
         watched |= command_lines()
