@@ -1,8 +1,10 @@
 """Learns the weights of what characters hear: `python -m tools.hearing`; with `--try`, only tells how well.
 
-`activities/weights.json` is learned here, `refusing.json` in `refusals`, `doubting.json` in `doubts`.
+`activities/known_words.json` and `activities/weights.json` are learned here, `asides.json`, `refusing.json` and
+`doubting.json` in the modules of these names.
 
-`--try` learns from four fifths of the development half and the practice sentences and hears the last fifth, five times.
+`--try` learns activities and refusals from all sentences but a fifth of the development half, and hears that, five
+times; the others from five sixths of the authors, six times.
 """
 
 import json
@@ -20,14 +22,14 @@ from environments import stss
 from environments.stss.dataset import SHIPPED, Data
 from environments.stss.hearing.activities.clues import HeardWords, clues, clues_of_none
 from environments.stss.hearing.activities.groups import content_words, covers, word_groups
+from environments.stss.hearing.asides import named_slots, spans
 from environments.stss.hearing.labelled import same_activity, utterances
-from environments.stss.hearing.read import recognise
-from environments.stss.hearing.words import is_empty, word_set
-from tools.hearing import doubts, refusals
+from environments.stss.hearing.recognise import recognise
+from environments.stss.hearing.words import is_empty, plain, word_set
+from tools.hearing import asides, doubts, refusals
 from tools.hearing.fit import clue_matrix, least
-from tools.hearing.lessons import Lesson, lessons
+from tools.hearing.lessons import Lesson, folds, lessons
 
-WEIGHTS = Path(hearing.__file__).with_name("weights.json")
 SAMPLES = Path(stss.__file__).with_name("samples") / "tasks.json"
 COMMON = 3
 """A word may be a clue if it is in so many sentences,"""
@@ -69,8 +71,9 @@ def _goals() -> set[str]:
 
 
 def _words(text: str, lesson: Lesson) -> set[str]:
-    found = recognise(text, lesson.situation)
-    heard = hearing.listen(found.text, found.spans, lesson.situation, frozenset(), refuses=False)
+    said = plain(text)
+    found = spans(named_slots(said, lesson.situation))
+    heard = hearing.listen(said, found, lesson.situation, frozenset(), refuses=False)
     return {token.word for token in heard.tokens if token.kind == "word" and not re.search(r"\d", token.word)}
 
 
@@ -137,18 +140,25 @@ def tell(choices: Sequence[PhraseChoice]) -> None:
 def main() -> None:
     """Learns, and writes the weights or tells how well they do."""
     places = Data(SHIPPED).town.places
-    taught = lessons(places)
+    taught, said = lessons(places), folds(places)
     known = known_words(taught)
-    choices = [choice(lesson, known) for lesson in taught]
     if "--try" in sys.argv:
-        tell(choices)
+        asides.tell(said, places)
+        tell([choice(lesson, known) for lesson in taught])
         refusals.tell(taught)
-        doubts.tell(places)
+        doubts.tell(said, places)
         return
-    stored = {"known": sorted(known), "weights": dict(sorted(learn(choices).items()))}
-    WEIGHTS.write_text(json.dumps(stored, indent=0, ensure_ascii=False) + "\n", encoding="utf-8")
-    refusals.write(taught)  # which needs the words that may be clues
-    doubts.write(places)  # which needs both
+    _write(hearing.KNOWN, sorted(known))
+    asides.write(said, places)  # which needs these words
+    _write(
+        hearing.WEIGHTS, dict(sorted(learn([choice(lesson, known) for lesson in taught]).items()))
+    )  # which needs both
+    refusals.write(taught)
+    doubts.write(said, places)  # which needs all of them
+
+
+def _write(file: Path, learned: object) -> None:
+    file.write_text(json.dumps(learned, indent=0, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The sentences that the weights are learned from: the development half and those beside this file.
 
-`labelled.jsonl` has 600 utterances of five authors (K to O), in the form of the development half. `practice.txt` was
-written by those who made the rules, `spoken.txt` by nine authors who had seen neither rules nor code, only how the
+`labelled.jsonl` has 1,400 utterances of eleven authors (K to U), in the form of the development half. `practice.txt`
+was written by those who made the rules, `spoken.txt` by nine authors who had seen neither rules nor code, only how the
 development half is labelled. A line of these two is what was said before (`me:` by the speaker, `you:` by the listener)
 and the sentence, with ` | ` between them. The activity stands in braces, people who take part in angle brackets; `- `
 in front: it refuses.
@@ -14,9 +14,11 @@ from typing import NamedTuple
 from environments.stss.hearing.labelled import Labelled, labelled, utterances
 from environments.stss.hearing.slots import Situation, SpokenLine
 from environments.stss.town.places import Places
+from tools.hearing.plain import plain_utterances
 
 PRACTICE = tuple(Path(__file__).with_name(name) for name in ("practice.txt", "spoken.txt"))
 LABELLED = Path(__file__).with_name("labelled.jsonl")
+FOLDS = 6
 
 
 class Lesson(NamedTuple):
@@ -27,6 +29,15 @@ class Lesson(NamedTuple):
     activities: tuple[str, ...]
     people: frozenset[str]
     refuses: bool
+
+
+def folds(places: Places) -> list[list[Labelled]]:
+    """All labelled utterances to learn from, in FOLDS parts of which no two have an author in common."""
+    authors = {"practice": utterances("practice"), "plain": list(plain_utterances(places))}
+    for said in (*utterances("development"), *labelled(LABELLED)):
+        authors.setdefault(said.id[0], []).append(said)
+    groups = list(authors.values())
+    return [[said for group in groups[fold::FOLDS] for said in group] for fold in range(FOLDS)]
 
 
 def lessons(places: Places) -> list[Lesson]:

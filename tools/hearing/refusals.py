@@ -2,15 +2,13 @@
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import environments.stss.hearing.refusing as hearing
-from environments.stss.hearing.read import recognise
+from environments.stss.hearing.recognise import recognise
 from tools.hearing.fit import logistic
 from tools.hearing.lessons import Lesson
 
-WEIGHTS = Path(hearing.__file__).with_name("refusing.json")
 RARE = 4
 """A clue has a weight if it was met so often."""
 PULL = 5.0
@@ -29,7 +27,7 @@ class Taught(NamedTuple):
 def write(lessons: Sequence[Lesson]) -> None:
     """Learns from all sentences, and writes the weights."""
     stored = dict(sorted(learn([_taught(lesson) for lesson in lessons]).items()))
-    WEIGHTS.write_text(json.dumps(stored, indent=0, ensure_ascii=False) + "\n", encoding="utf-8")
+    hearing.WEIGHTS.write_text(json.dumps(stored, indent=0, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def tell(lessons: Sequence[Lesson]) -> None:

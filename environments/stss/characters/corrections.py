@@ -5,10 +5,10 @@ import re
 from environments.stss.characters.remarks import begins_with_yes, corrects, denies
 from environments.stss.hearing.activities.activity import Phrase
 from environments.stss.hearing.activities.groups import content_words
-from environments.stss.hearing.people import people, people_named
+from environments.stss.hearing.named.people import people, people_named
+from environments.stss.hearing.named.spots import mentions
 from environments.stss.hearing.read import WHAT_FOR, named_in_answer, read
 from environments.stss.hearing.slots import InvitationSlots, Situation, SpokenLine
-from environments.stss.hearing.spots import where
 from environments.stss.hearing.words import within
 
 _YES = re.compile(
@@ -78,7 +78,7 @@ def _of_its_leg(before: InvitationSlots, latest: InvitationSlots, text: str, sit
     """The place in a text about an errand as that of the second leg, if it is what the text speaks of."""
     if before.then_activity is None or latest.place is None or latest.then_place is not None:
         return latest
-    found = where(text, situation).mentions
+    found = mentions(text, situation)
     led = any(re.search(r"\bto(?: the)? $", text[: spot.start], re.IGNORECASE) for spot in found)
     denied = any(spot.address == before.then_place for spot in found)
     if not (led or denied or within(before.then_activity.split()[0], text)):

@@ -3,7 +3,7 @@
 from environments.stss.characters.corrections import agrees, not_coming
 from environments.stss.characters.own_words import asked_for, asked_who, own_invitation
 from environments.stss.characters.stance import Stance, missing_slots
-from environments.stss.hearing.people import people_named, people_out
+from environments.stss.hearing.named.people import people_named, people_out
 from environments.stss.hearing.read import may_refuse
 from environments.stss.hearing.refusals import may_call_off, offers
 from environments.stss.hearing.slots import InvitationSlots, Situation

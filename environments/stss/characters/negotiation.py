@@ -22,8 +22,9 @@ from environments.stss.characters.remarks import begins_with_yes, confirms, corr
 from environments.stss.characters.routine import Habits, habits
 from environments.stss.characters.stance import BEGINNING, Stance, missing_slots
 from environments.stss.hearing.activities.activity import SURE
-from environments.stss.hearing.people import people
-from environments.stss.hearing.read import framed, likely_activity, named_in_answer, read, read_in_doubt, recognise
+from environments.stss.hearing.named.people import people
+from environments.stss.hearing.read import framed, likely_activity, named_in_answer, read, read_in_doubt
+from environments.stss.hearing.recognise import recognise
 from environments.stss.hearing.refusals import calls_off, declines
 from environments.stss.hearing.slots import InvitationSlots, Situation
 from environments.stss.hearing.words import within

@@ -1,6 +1,6 @@
 """What a character itself said last: to what it invited, and what it asked for."""
 
-from environments.stss.hearing.people import WHO
+from environments.stss.hearing.named.people import WHO
 from environments.stss.hearing.read import read
 from environments.stss.hearing.refusals import invited
 from environments.stss.hearing.slots import InvitationSlots, Situation

@@ -67,7 +67,7 @@ def _when(slots: InvitationSlots, now: int) -> str:
     if slots.start is not None:
         end = "an open end" if "end" in slots.doubted else time_text(end_meant(slots, slots.start))
         times = f"{time_text(slots.start)} to {end}"
-        return f"on {_date(day_meant(slots, now))} {times}"
+        return times if "day" in slots.doubted else f"on {_date(day_meant(slots, now))} {times}"
     day = "" if slots.day is None else f"on {_date(slots.day)}"
     return f"{day} until {time_text(slots.end)}".strip() if slots.end is not None else day
 

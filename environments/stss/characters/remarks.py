@@ -3,7 +3,7 @@
 import re
 
 from environments.stss.hearing.activities.groups import content_words
-from environments.stss.hearing.read import recognise
+from environments.stss.hearing.recognise import recognise
 from environments.stss.hearing.refusals import calls_off
 from environments.stss.hearing.slots import InvitationSlots, Situation
 from environments.stss.hearing.words import plain, within, word_set

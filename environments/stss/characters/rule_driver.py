@@ -16,7 +16,7 @@ FORWARD = 0.1
 """Probability, times sociability, that a character speaks first to the performer."""
 GOSSIP = 0.5
 """Probability, times sociability, that two background characters who meet talk."""
-_QUESTIONS = {"activity": WHAT_FOR, "place": "where", "start": "when", "end": "until when"}
+_QUESTIONS = {"activity": WHAT_FOR, "place": "where", "start": "when", "day": "on which day", "end": "until when"}
 
 
 class RuleDriver(Driver):

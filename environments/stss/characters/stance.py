@@ -30,7 +30,7 @@ class Stance(NamedTuple):
     why: str = ""
     """The obstacle, as an utterance (propose, decline)."""
     missing: tuple[str, ...] = ()
-    """The slots that it asks for (ask, ask_consent, confirm_activity, confirm_refusal): activity, place, start, end."""
+    """What it asks for (ask, ask_consent, confirm_activity, confirm_refusal): activity, place, start, day, end."""
     guess: str = ""
     """The activity that it asks whether it is meant (confirm_activity)."""
     named: frozenset[str] = frozenset()
@@ -58,8 +58,10 @@ BEGINNING = Stance("chat", InvitationSlots())
 def missing_slots(slots: InvitationSlots) -> tuple[str, ...]:
     """The slots without which nothing is agreed, in the order in which they are asked for.
 
-    The end is one of them only where it is in doubt; who tells the start tells the end too.
+    Day and end are among them only where they are in doubt; who tells the start tells them too.
     """
     known = {"activity": slots.activity, "place": slots.place or (slots.online or None), "start": slots.start}
-    open_end = ("end",) if slots.start is not None and "end" in slots.doubted else ()
-    return *(name for name, value in known.items() if value is None), *open_end
+    doubted = ("day", "end") if slots.start is not None else ()
+    return *(name for name, value in known.items() if value is None), *(
+        name for name in doubted if name in slots.doubted
+    )

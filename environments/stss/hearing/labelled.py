@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from environments.stss.hearing.days import OUT_OF_REACH
+from environments.stss.hearing.named.days import OUT_OF_REACH
 from environments.stss.hearing.slots import SpokenLine
 from environments.stss.town.clock import DATES, read_stamp, read_time
 
@@ -36,6 +36,8 @@ class Labelled(NamedTuple):
     before: tuple[SpokenLine, ...]
     text: str
     slots: Slots
+    unsure: frozenset[str] = frozenset()
+    """The slots that a careful listener would ask about."""
 
 
 def utterances(half: Half) -> list[Labelled]:
@@ -49,9 +51,9 @@ def labelled(file: Path) -> list[Labelled]:
 
 
 def _labelled(line: dict[str, object]) -> Labelled:
-    slots, before = line["slots"], line["before"]
-    if not isinstance(slots, dict) or not isinstance(before, list):
-        raise ValueError(f"{line['id']}: slots must be an object and before a list")
+    slots, before, unsure = line["slots"], line["before"], line["unsure"]
+    if not isinstance(slots, dict) or not isinstance(before, list) or not isinstance(unsure, list):
+        raise ValueError(f"{line['id']}: slots must be an object, before and unsure lists")
     return Labelled(
         id=str(line["id"]),
         category=str(line["category"]),
@@ -70,6 +72,7 @@ def _labelled(line: dict[str, object]) -> Labelled:
             "people": frozenset(slots["people"]) or None,
             "negated": slots["negated"] or None,
         },
+        unsure=frozenset(map(str, unsure)),
     )
 
 

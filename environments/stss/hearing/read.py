@@ -8,15 +8,11 @@ from typing import NamedTuple
 from environments.stss.hearing import refusing
 from environments.stss.hearing.activities.activity import GUESS, GUESS_IN_ANSWER, SURE, Phrase, activity
 from environments.stss.hearing.activities.groups import content_words
-from environments.stss.hearing.activities.tokens import SlotSpan
-from environments.stss.hearing.clock_words import NOON, clock_times
-from environments.stss.hearing.days import days
 from environments.stss.hearing.doubting import doubted
-from environments.stss.hearing.people import people
-from environments.stss.hearing.refusals import invited, refuses
-from environments.stss.hearing.slots import MAX_CHARS, InvitationSlots, NumberSpan, Situation
-from environments.stss.hearing.spots import Where, where
-from environments.stss.hearing.times import When, when
+from environments.stss.hearing.named.times import When
+from environments.stss.hearing.recognise import Recognised, recognise
+from environments.stss.hearing.refusals import invited
+from environments.stss.hearing.slots import InvitationSlots, Situation
 from environments.stss.hearing.words import BEGINS, VERBS, is_empty, plain, sentences, within
 from environments.stss.town.places import Mention
 
@@ -63,45 +59,6 @@ _AHEAD = (
 )
 
 
-class Recognised(NamedTuple):
-    """What is recognised in a text before its activity is looked for."""
-
-    text: str
-    days: Sequence[NumberSpan]
-    clock: When
-    place: Where
-    rule: bool
-    """Whether it refuses, by the rules alone."""
-
-    @property
-    def spans(self) -> list[SlotSpan]:
-        """The parts of the text that name days, times and places, in order."""
-        return sorted(
-            [
-                *(SlotSpan(day.start, day.end, "day") for day in self.days),
-                *(SlotSpan(start, end, "time") for start, end in self.clock.spans),
-                *(SlotSpan(spot.start, spot.end, "place") for spot in self.place.mentions),
-            ]
-        )
-
-
-def recognise(text: str, situation: Situation) -> Recognised:
-    """Day, time and place of an utterance, and whether the rules hear a refusal. The last ones are kept."""
-    return _recognise(text, situation._replace(before=tuple(situation.before)))
-
-
-@lru_cache(maxsize=256)
-def _recognise(text: str, situation: Situation) -> Recognised:
-    text = plain(text[:MAX_CHARS])
-    dated, place = days(text, situation.now), where(text, situation)
-    clock = when(text, situation, dated[-1].value if dated else None)
-    asked = {time.minute for time in clock_times(situation.question)}
-    another = any(time.minute not in asked for time in clock_times(text))
-    moved = clock.start is not None and clock.start % NOON not in {minute % NOON for minute in asked}
-    changed = bool(dated or moved or another or place.place)
-    return Recognised(text, dated, clock, place, refuses(text, situation, changes=changed))
-
-
 def read(text: str, situation: Situation) -> InvitationSlots:
     """The slots of one utterance. The last ones are kept, since a talk is read again at each of its turns."""
     return _read(text, situation._replace(before=tuple(situation.before)))._replace(doubted=frozenset())
@@ -119,7 +76,7 @@ def _read(text: str, situation: Situation) -> InvitationSlots:
     if _is_a_story(text, situation):
         return InvitationSlots()
     says_no = refusing.refuses(text, found.spans, situation, rule=found.rule)
-    if says_no and invited(situation) and not _about_the_refusal(text, clock):
+    if says_no and invited(situation) and not (clock.starts + clock.ends and _about_the_refusal(text, clock)):
         clock = When(spans=clock.spans)
     asked = within(WHAT_FOR, situation.question)
     phrase = (framed(text, situation) if asked else None) or _at_least(SURE, found, situation)
@@ -130,16 +87,23 @@ def _read(text: str, situation: Situation) -> InvitationSlots:
         activity=second.first if second else phrase and phrase.words,
         place=second.from_place if second else None if place.online else place.place,
         online=place.online,
-        day=found.days[-1].value if found.days else None,
+        day=found.day,
         start=clock.start,
         end=clock.end,
         then_activity=second and second.then,
         then_place=second and second.to_place,
         early=within(_WAKE, text),
-        people=people(text, situation),
+        people=found.people,
         negated=says_no,
     )
-    return slots._replace(doubted=doubted(text, situation, found.clock, slots))
+    unclear = frozenset() if says_no else found.unclear - ({"place"} if second else set())
+    return slots._replace(doubted=doubted(found, situation, slots) | unclear)
+
+
+def forget() -> None:
+    """Forgets the texts that are kept."""
+    _read.cache_clear()
+    _may_refuse.cache_clear()
 
 
 def may_refuse(text: str, situation: Situation) -> bool:

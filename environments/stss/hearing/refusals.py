@@ -3,8 +3,8 @@
 import re
 
 from environments.stss.hearing.activities.groups import content_words
-from environments.stss.hearing.clock_words import clock_times
-from environments.stss.hearing.days import days
+from environments.stss.hearing.named.clock_words import clock_times
+from environments.stss.hearing.named.days import days
 from environments.stss.hearing.slots import Situation
 from environments.stss.hearing.words import BEGINS, HOUR, is_empty, within
 

@@ -5,20 +5,19 @@ practice sentences. What the rules of `refusals` find is a clue, and so are up t
 clues to an activity too; of other words only the shape is.
 """
 
-import json
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from environments.stss.hearing.activities.activity import known_words, listen
 from environments.stss.hearing.activities.tokens import SlotSpan
 from environments.stss.hearing.refusals import calls_off, declines, invited, may_call_off, offers
 from environments.stss.hearing.slots import Situation
+from environments.stss.hearing.weights import likelihood, stored
 
-UNLIKELY = 0.3
+WEIGHTS = Path(__file__).with_name("refusing.json")
+UNLIKELY = 0.5
 """The probability below which a text is heard as no refusal, whatever the rules say."""
-LIKELY = 0.2
+LIKELY = 0.15
 """The probability from which on a character asks whether a text is one that is heard as none."""
 
 
@@ -34,15 +33,7 @@ def may_refuse(text: str, spans: Sequence[SlotSpan], situation: Situation, *, ru
 
 def refusal(text: str, spans: Sequence[SlotSpan], situation: Situation, *, rule: bool) -> float:
     """The probability that a text refuses, in which `spans` name days, times and places; `rule`: what the rules say."""
-    weights = _weights()
-    score = sum(weights.get(clue, 0) for clue in clues(text, spans, situation, rule=rule)) / 100
-    return 1 / (1 + math.exp(-score))
-
-
-@cache
-def _weights() -> Mapping[str, int]:
-    weights: dict[str, int] = json.loads(Path(__file__).with_name("refusing.json").read_text(encoding="utf-8"))
-    return weights
+    return likelihood(stored(WEIGHTS), clues(text, spans, situation, rule=rule))
 
 
 def clues(text: str, spans: Sequence[SlotSpan], situation: Situation, *, rule: bool) -> set[str]:

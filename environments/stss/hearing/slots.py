@@ -9,6 +9,8 @@ from environments.stss.town.places import Places
 MAX_CHARS = 4_000
 """Limit of characters read of an utterance."""
 
+_TIME = frozenset({"day", "start", "end"})
+
 
 class SpokenLine(NamedTuple):
     """One utterance."""
@@ -55,13 +57,13 @@ class InvitationSlots(NamedTuple):
     negated: bool = False
     """Whether it will not happen, or the speaker won't take part."""
     doubted: frozenset[str] = frozenset()
-    """Of start and end those that may have been misheard in the last utterance, and are to be asked for."""
+    """Of place, day, start and end those that may have been misheard in the last utterance, and are to be asked for."""
 
     def sure(self, asked: Collection[str]) -> "InvitationSlots":
-        """These slots without what is doubted, but for what was asked for (with the start also the end)."""
-        doubted = frozenset() if "start" in asked else self.doubted - frozenset(asked)
-        start, end = (None if name in doubted else getattr(self, name) for name in ("start", "end"))
-        return self._replace(start=start, end=end, doubted=doubted)
+        """These slots without what is doubted, but for what was asked for (with the start also day and end)."""
+        doubted = self.doubted - frozenset(asked) - (_TIME if "start" in asked else frozenset())
+        kept = {name: value for name, value in self._asdict().items() if name not in doubted}
+        return InvitationSlots(**kept | {"doubted": doubted})
 
     def merged(self, later: "InvitationSlots") -> "InvitationSlots":
         """The slots of two utterances: the first activity, and the last value of every other slot."""

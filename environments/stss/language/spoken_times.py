@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from environments.stss.hearing.clock_words import clock_times
+from environments.stss.hearing.named.clock_words import clock_times
 from environments.stss.hearing.words import HOUR, NUMBERS
 
 HALF_DAY = 12 * 60

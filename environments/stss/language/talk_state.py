@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from environments.stss.hearing.days import days
+from environments.stss.hearing.named.days import days
 from environments.stss.hearing.slots import NumberSpan, SpokenLine
 from environments.stss.language.spoken_times import HALF_DAY, SpokenTime, asks_for_number, spoken_times
 from environments.stss.language.stance import (

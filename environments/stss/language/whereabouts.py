@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
+from environments.stss.hearing.named.spots import mentions
 from environments.stss.hearing.slots import Situation
-from environments.stss.hearing.spots import where
 
 _THING = (
     r"(?:attic|back room|barrels?|bar|bench|boat|cellar|chairs?|class(?:room)?|counter|cupboard|desk|door(?:step)?|"
@@ -36,7 +36,7 @@ _SOMEBODYS = re.compile(
 
 def pointed_to(sentence: str, situation: Situation, owned: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Addresses of the places that a sentence may mean; `owned`: the sectors that belong to each person."""
-    yield from (spot.address for spot in where(sentence, situation).mentions)
+    yield from (spot.address for spot in mentions(sentence, situation))
     sectors = tuple(situation.places.sectors)
     for word, sector in _short_names(sectors, -1).items():
         if re.search(rf"\b{re.escape(word)}\b", sentence, re.IGNORECASE):

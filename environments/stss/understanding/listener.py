@@ -37,8 +37,9 @@ def meant(stance: Stance, now: int) -> Slots:
     """What a character takes to be meant by the talk so far, with the day and the length that it assumes."""
     slots = stance.slots
     if slots.start is not None:
+        day = slots.day if "day" in slots.doubted else day_meant(slots, now)
         end = slots.end if "end" in slots.doubted else end_meant(slots, slots.start)
-        slots = slots._replace(day=day_meant(slots, now), end=end)
+        slots = slots._replace(day=day, end=end)
     return _values(slots) | {"negated": stance.move in ("confirm_refusal", "called_off") or None}
 
 

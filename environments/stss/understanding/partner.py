@@ -7,8 +7,8 @@ from typing import NamedTuple
 from environments.stss.characters.read_back import HOUR, listed
 from environments.stss.characters.routine import chance
 from environments.stss.hearing.activities.clauses import DETERMINERS
-from environments.stss.hearing.days import OUT_OF_REACH
 from environments.stss.hearing.labelled import SLOTS, Labelled, Slot, same_activity, verdict
+from environments.stss.hearing.named.days import OUT_OF_REACH
 from environments.stss.hearing.words import NUMBERS, VERBS
 from environments.stss.town.clock import DAY
 from environments.stss.understanding.listener import PlayedReply, listen, meant

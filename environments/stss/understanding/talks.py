@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from environments.stss.characters.driver import SIDE_LIMIT
 from environments.stss.characters.stance import Stance
-from environments.stss.hearing.days import OUT_OF_REACH
 from environments.stss.hearing.labelled import SLOTS, Labelled, Slot, verdict
+from environments.stss.hearing.named.days import OUT_OF_REACH
 from environments.stss.hearing.slots import SpokenLine
 from environments.stss.understanding.listener import kept, listen, meant, next_move, stance_of
 from environments.stss.understanding.partner import PolitePartner

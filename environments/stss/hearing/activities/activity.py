@@ -1,10 +1,9 @@
 """The activity that a text names: the group of words that the clues speak for, or none where none is likely enough.
 
-`weights.json` has a weight for each clue, learned by `python -m tools.hearing` from the development half and from
-practice sentences; words of their activities are not among the clues.
+`weights.json` has a weight for each clue, learned by `python -m tools.hearing` from labelled utterances and practice
+sentences; the words that may be clues, `known_words.json`, are none of their activities.
 """
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -16,9 +15,12 @@ from environments.stss.hearing.activities.clues import HeardWords, as_heard, clu
 from environments.stss.hearing.activities.groups import WordGroup, content_words, covers, whole_errand, word_groups
 from environments.stss.hearing.activities.tokens import SlotSpan, tokens
 from environments.stss.hearing.slots import Situation
+from environments.stss.hearing.weights import stored
 from environments.stss.hearing.words import is_empty
 
-SURE = 0.7
+KNOWN = Path(__file__).with_name("known_words.json")
+WEIGHTS = Path(__file__).with_name("weights.json")
+SURE = 0.75
 """The probability below which an activity is asked about."""
 GUESS = 0.3
 """The probability from which on the question names it: `You mean: a puppet theatre?`"""
@@ -39,31 +41,12 @@ class Phrase(NamedTuple):
     likelihood: float
 
 
-class Weights(NamedTuple):
-    """What was learned: the words that may be clues, and the weights of the clues."""
-
-    known: frozenset[str]
-    clues: Mapping[str, float]
-
-    def score(self, found: Sequence[str]) -> float:
-        """The sum of the weights of some clues."""
-        weight = self.clues.get
-        return sum([weight(clue, 0.0) for clue in found])
-
-
-@cache
-def _weights() -> Weights:
-    stored = json.loads(Path(__file__).with_name("weights.json").read_text(encoding="utf-8"))
-    return Weights(frozenset(stored["known"]), {clue: weight / 100 for clue, weight in stored["weights"].items()})
-
-
 def activity(text: str, spans: Sequence[SlotSpan], situation: Situation, *, refuses: bool) -> Phrase | None:
     """The likeliest activity of a text in which `spans` name days, times and places; only one that is `SURE` counts."""
-    weights = _weights()
     heard = listen(text, spans, situation, known_words(), refuses=refuses)
     groups = [group for group in word_groups(heard.tokens) if not is_empty(words(text, heard, group))]
-    scores = [weights.score(clues(heard, group)) for group in groups]
-    chosen = most_likely([words(text, heard, group) for group in groups], scores, weights.score(clues_of_none(heard)))
+    scores = [_score(clues(heard, group)) for group in groups]
+    chosen = most_likely([words(text, heard, group) for group in groups], scores, _score(clues_of_none(heard)))
     if chosen is None:
         return None
     group = whole_errand(heard.tokens, groups[chosen[0]], groups)
@@ -73,9 +56,16 @@ def activity(text: str, spans: Sequence[SlotSpan], situation: Situation, *, refu
     return Phrase(found[bare:], heard.tokens[group.first].start + bare, chosen[1])
 
 
+def _score(found: Sequence[str]) -> float:
+    """The sum of the weights of some clues."""
+    weights: Mapping[str, int] = stored(WEIGHTS)
+    return sum([weights.get(clue, 0) for clue in found]) / 100
+
+
+@cache
 def known_words() -> frozenset[str]:
     """The words that may be clues."""
-    return _weights().known
+    return frozenset(stored(KNOWN))
 
 
 def listen(

@@ -20,7 +20,7 @@ from tests.unit.environments.stss.characters.talking import ADA, DRIVER, FINN, I
 from tools.hearing.lessons import LABELLED, PRACTICE, lessons
 
 STSS = Path(environments.stss.__file__).parent
-WEIGHTS = json.loads((STSS / "hearing" / "activities" / "weights.json").read_text(encoding="utf-8"))
+KNOWN = json.loads((STSS / "hearing" / "activities" / "known_words.json").read_text(encoding="utf-8"))
 
 
 def understand(text: str) -> InvitationSlots:
@@ -248,7 +248,7 @@ def test_no_word_of_a_goal_is_a_clue() -> None:
     goals = " ".join(goal["keyword"] for task in tasks for goal in task["task"]["goal"])
     words = set(re.findall(r"[a-z]{4,}", goals.lower())) - EMPTY
     assert len(words) > 5
-    assert not words & {*WEIGHTS["known"]}
+    assert not words & {*KNOWN}
 
 
 def _lines(path: Path) -> int:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from environments.stss.hearing.days import OUT_OF_REACH
+from environments.stss.hearing.named.days import OUT_OF_REACH
 from environments.stss.hearing.read import read
 from environments.stss.hearing.slots import InvitationSlots, Situation, SpokenLine
 from tests.unit.environments.stss.characters.talking import ADA, FINN, INVITED, TOWN, agreed, answers

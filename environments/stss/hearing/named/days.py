@@ -2,7 +2,7 @@
 
 import re
 
-from environments.stss.hearing.clock_words import NOON
+from environments.stss.hearing.named.clock_words import NOON
 from environments.stss.hearing.slots import NumberSpan
 from environments.stss.town.clock import DAY
 
@@ -39,14 +39,21 @@ _TOMORROW = r"(?<!day after )tomm?orr?ow"
 
 def days(text: str, now: int) -> list[NumberSpan]:
     """The days named in a text at minute `now`, in order, without those denied ("not tomorrow") and a past morning."""
+    return [day for day in named_days(text, now) if not is_denied_day(text, day)]
+
+
+def named_days(text: str, now: int) -> list[NumberSpan]:
+    """All days named in a text at minute `now`, in order, without a past morning."""
     today, found = now // DAY, dict[int, NumberSpan]()
     named = rf"{_TODAY}|{_MORNING}" if now % DAY < NOON else _TODAY
     for pattern, day in (*_DATES, (_TOMORROW, 1 if today == 0 else OUT_OF_REACH), (named, today)):
         for match in re.finditer(rf"\b(?:{pattern})\b", text, re.IGNORECASE):
             if not any(span.start <= match.start() < span.end for span in found.values()):
                 found[match.start()] = NumberSpan(*match.span(), day)
-    return [found[start] for start in sorted(found) if not _denied(text[:start], found[start].value)]
+    return [found[start] for start in sorted(found)]
 
 
-def _denied(lead: str, day: int) -> bool:
-    return bool(_DENIED.search(lead) or (day == OUT_OF_REACH and re.search(r"\b(?:until|till|since) $", lead)))
+def is_denied_day(text: str, day: NumberSpan) -> bool:
+    """Whether the words before a day deny it, or bound it by a day after the two."""
+    lead = text[: day.start]
+    return bool(_DENIED.search(lead) or (day.value == OUT_OF_REACH and re.search(r"\b(?:until|till|since) $", lead)))

@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from environments.stss.hearing.clock_words import HOURS
+from environments.stss.hearing.named.clock_words import HOURS
 from environments.stss.hearing.words import NUMBERS
 
 _TENS = {

@@ -2,10 +2,10 @@
 
 import pytest
 
-from environments.stss.hearing.days import OUT_OF_REACH, days
-from environments.stss.hearing.lengths import length, shift
+from environments.stss.hearing.named.days import OUT_OF_REACH, days
+from environments.stss.hearing.named.lengths import length, shift
+from environments.stss.hearing.recognise import recognise
 from environments.stss.hearing.slots import InvitationSlots, Situation, SpokenLine
-from environments.stss.hearing.times import when
 from environments.stss.town.clock import DAY
 from tests.unit.environments.stss.characters.talking import ADA, FINN, TOWN, answers
 
@@ -37,13 +37,13 @@ def at(*before: SpokenLine) -> Situation:
     ],
 )
 def test_start_and_end_of_a_text(text: str, start: int | None, end: int | None) -> None:
-    assert when(text, at(), None)[:2] == (start, end)
+    assert recognise(text, at()).clock[:2] == (start, end)
 
 
 def test_a_length_in_an_answer_ends_what_was_spoken_of() -> None:
     asked = at(INVITED, SpokenLine(FINN, "How long will it take?"))
-    assert when("Two hours on the nose, and then you're free.", asked, None).end == 22 * 60
-    assert when("And could it be an hour later?", at(INVITED), None).start == 21 * 60
+    assert recognise("Two hours on the nose, and then you're free.", asked).clock.end == 22 * 60
+    assert recognise("And could it be an hour later?", at(INVITED)).clock.start == 21 * 60
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ async def test_a_doubtful_end_is_asked_for_once(monkeypatch: pytest.MonkeyPatch)
 
 async def test_a_doubtful_start_is_asked_for() -> None:
     two_times = "Would you sweep the reading room before noon tomorrow? Their man comes at one, or says he does."
-    assert (await answers(two_times))[0].endswith("Gladly, but when would that be?")
+    assert (await answers(two_times))[0].endswith("when would that be?")
 
 
 async def test_what_is_done_to_something_named_before_is_an_answer_to_what_for() -> None:

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from environments.stss.hearing.clock_words import HOURS, NOON, ClockTime, DayPart, clock_times, day_parts, in_part
-from environments.stss.hearing.lengths import Shift, length, shift
+from environments.stss.hearing.named.clock_words import HOURS, NOON, ClockTime, DayPart, clock_times, day_parts, in_part
+from environments.stss.hearing.named.lengths import Shift, length, shift
 from environments.stss.hearing.slots import Situation
 from environments.stss.hearing.words import NUMBERS, within
 from environments.stss.town.clock import DAY
@@ -67,6 +67,11 @@ _OPENING = 12
 """Characters within which an answer names the half of the day."""
 
 
+Source = Literal["itself", "text", "before", "near", "usual"]
+"""What tells the half of the day: the time itself, a part of the day in the text or in what was said before, a time
+that was said before, or what is usual."""
+
+
 class When(NamedTuple):
     """Start and end, in minutes since midnight, and the parts of the text that name them."""
 
@@ -78,6 +83,8 @@ class When(NamedTuple):
     ends: int = 0
     ranged: bool = False
     """Whether two of the times are a range."""
+    source: Source = "itself"
+    """What tells the half of the day in which it starts."""
 
 
 class _Clues(NamedTuple):
@@ -90,11 +97,12 @@ class _Clues(NamedTuple):
     day: int | None
 
 
-def when(text: str, situation: Situation, day: int | None) -> When:
-    """When it is to be, on a day that was named (None: not)."""
-    times = clock_times(text)
+def when(
+    text: str, situation: Situation, day: int | None, times: Sequence[ClockTime], counted: Sequence[ClockTime]
+) -> When:
+    """When it is to be, on a day that was named (None: not); of the `times` that are named, some are `counted`."""
     spans = tuple((time.start, time.end) for time in times)
-    counted = [time for time in times if not _denied(text, time, situation)]
+    counted = _with_linked(text, times, counted)
     clues = _Clues(day_parts(text), _told_before(situation), situation, day)
     moved = shift(text)
     if moved is not None and not any(time.start > moved.start for time in counted):
@@ -106,7 +114,19 @@ def when(text: str, situation: Situation, day: int | None) -> When:
     starts, ends = _roles(text, used, situation)
     start, end = _named(text, starts, ends, clues)
     end = _after(text, start, situation) if end is None else end
-    return When(start, end, spans, len(starts), len(ends), ranged=_range(text, used) is not None)
+    first = _chosen(text, starts)
+    source: Source = _with_source(first, clues)[1] if first else "itself"
+    return When(start, end, spans, len(starts), len(ends), _range(text, used) is not None, source)
+
+
+def _with_linked(text: str, times: Sequence[ClockTime], counted: Sequence[ClockTime]) -> list[ClockTime]:
+    """The times that are counted, the other one of a range, and those that they amend, which tell start from end."""
+    found = set(counted)
+    for time, later in pairwise(times):
+        between = text[time.end : later.start]
+        if (later in found and _AMENDS.match(between)) or ({time, later} & found and _BETWEEN.match(between)):
+            found |= {time, later}
+    return [time for time in times if time in found]
 
 
 def _named(
@@ -155,7 +175,7 @@ def _after(text: str, start: int | None, situation: Situation) -> int | None:
     return None if lasts is None or begins is None else (begins + lasts) % DAY
 
 
-def _denied(text: str, time: ClockTime, situation: Situation) -> bool:
+def is_denied_time(text: str, time: ClockTime, situation: Situation) -> bool:
     lead = text[: time.start]
     counts = within("how (?:many|much)", situation.question) and text[time.start : time.end].lower() in NUMBERS
     owns = text[time.end : time.end + 3] in ("'s ", "'s.")
@@ -220,16 +240,25 @@ def _anchors(situation: Situation) -> list[int]:
 
 def _resolved(time: ClockTime, clues: _Clues) -> int | None:
     """Minutes since midnight; None if the half of the day is not clear."""
+    return _with_source(time, clues)[0]
+
+
+def _with_source(time: ClockTime, clues: _Clues) -> tuple[int | None, Source]:
+    """Minutes since midnight, and what tells the half of the day."""
     if time.exact:
-        return time.minute
-    for half in (*_nearest(time, clues.parts), *clues.told):
+        return time.minute, "itself"
+    halves: Sequence[tuple[str, Source]] = (
+        *((half, "text") for half in _nearest(time, clues.parts)),
+        *((half, "before") for half in clues.told),
+    )
+    for half, source in halves:
         found = in_part(time.minute, half)
         if found is not None:
-            return found
+            return found, source
     anchors = _anchors(clues.situation)
     if anchors:
-        return min((time.minute, time.minute + NOON), key=lambda minute: abs(minute - anchors[0]))
-    return _usual(time.minute, clues.situation, clues.day)
+        return min((time.minute, time.minute + NOON), key=lambda minute: abs(minute - anchors[0])), "near"
+    return _usual(time.minute, clues.situation, clues.day), "usual"
 
 
 def _nearest(time: ClockTime, parts: Sequence[DayPart]) -> list[str]:
@@ -252,7 +281,7 @@ def _usual(minute: int, situation: Situation, day: int | None) -> int | None:
 
 
 def _end(last: ClockTime | None, start: int | None, clues: _Clues) -> int | None:
-    if last is None or start is None or last.exact:
+    if last is None or start is None or (last.exact and (last.minute > start or last.minute >= NOON)):
         return None if last is None else _resolved(last, clues)
     return next((each for each in (last.minute, last.minute + NOON) if each > start), None)
 

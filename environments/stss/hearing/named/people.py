@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from functools import cache
+from typing import NamedTuple
 
 from environments.stss.hearing.slots import Situation
 from environments.stss.hearing.words import within
@@ -41,11 +42,19 @@ _WHETHER = r"(?:will|is|does|can|would) {}\b.*(?:come|coming|be there|join|take 
 _YES = re.compile(
     r"\W*(?:\w+\? )?(?:yes|yeah|aye|of course|sure|certainly|naturally|(?:he|she|they) (?:will|is|are|do))\b", re.I
 )
-_POSSESSIVE = re.compile(
+POSSESSIVE = re.compile(
     r"'s\b(?! (?:\w+ing|\w+ed|an?|the|all|also|already|always|as|at|been|done|gone|got|had|in|just|keen|made|never"
     r"|not|on|only|our|out|over|said|so|sold|still|taken|told|too|up|with|won|your)\b)",
     re.IGNORECASE,
 )
+
+
+class NamedPerson(NamedTuple):
+    """A part of a text that names a person."""
+
+    start: int
+    end: int
+    name: str
 
 
 def people(text: str, situation: Situation) -> frozenset[str]:
@@ -57,37 +66,38 @@ def people_out(text: str, situation: Situation) -> frozenset[str]:
     """Those who are said not to take part."""
     return frozenset(
         name
-        for start, end, name in _mentions(text, situation)
+        for start, end, name in persons(text, situation)
         if _AWAY.match(text[end:]) or re.search(r"\bwithout $", text[:start], re.IGNORECASE)
     )
 
 
 def people_named(text: str, situation: Situation) -> frozenset[str]:
     """Those who are named at all, but for what is theirs, as in `Dev's workshop`."""
-    return frozenset(name for _, end, name in _mentions(text, situation) if not _POSSESSIVE.match(text[end:]))
+    return frozenset(name for _, end, name in persons(text, situation) if not POSSESSIVE.match(text[end:]))
 
 
-def _mentions(text: str, situation: Situation) -> list[tuple[int, int, str]]:
-    """Start, end and name of each person named but the two who talk, in order."""
+def persons(text: str, situation: Situation) -> list[NamedPerson]:
+    """All persons that a text names, but the two who talk, in order. A text without capitals names them without."""
     return sorted(
-        (match.start(), match.end(), name)
+        NamedPerson(match.start(), match.end(), name)
         for name in situation.places.homes
         if name not in (situation.speaker, situation.listener)
-        for match in _naming(name).finditer(text)
+        for match in _naming(name, lower=text.islower()).finditer(text)
     )
 
 
 @cache
-def _naming(name: str) -> re.Pattern[str]:
-    """A person's first name, with the last one where it follows."""
-    names = [re.escape(each) for each in name.split()]
-    return re.compile(rf"\b{names[0]}\b(?: {names[-1]})?")
+def _naming(name: str, *, lower: bool) -> re.Pattern[str]:
+    """A person's first name, with the last one where it follows, or a title and the last name."""
+    first, *_, last = [re.escape(each) for each in (*name.split(), *name.split())]
+    words = rf"\b(?:{first}\b(?: {last}\b)?|(?:Ms|Mrs|Mr|Miss|Dr)\.? {last}\b)"
+    return re.compile(words, re.IGNORECASE if lower else 0)
 
 
 def _taking_part(text: str, situation: Situation) -> Iterator[str]:
     asked = within(WHO, situation.question)
     others = "|".join(re.escape(name.split()[0]) for name in situation.places.homes) or "$^"
-    spans = _mentions(text, situation)
+    spans = persons(text, situation)
     out = {name for _, end, name in spans if _OUT.match(text[end:])} | people_out(text, situation)
     if _YES.match(text):
         asked_of = people_named(situation.question, situation) - out
@@ -96,7 +106,7 @@ def _taking_part(text: str, situation: Situation) -> Iterator[str]:
     last = -1
     for start, end, name in spans:
         lead, after = text[:start], text[end:]
-        possessive = _POSSESSIVE.match(after) is not None
+        possessive = POSSESSIVE.match(after) is not None
         listed = member != "" and re.fullmatch(r",? ?(?:and|,|and also)? ?", text[last:start]) is not None
         pair = re.match(rf"(?:,? (?:{others}))*(?:,| and)+ (?:and )?(?:[Ii]|me|the two of us|you)\b", after) is not None
         joins = (

@@ -111,19 +111,12 @@ def _pattern(word: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])", re.IGNORECASE if word.islower() else 0)
 
 
-def where(text: str, situation: Situation) -> Where:
-    """The place of what a text invites to, and whether it is online."""
-    mentions = tuple(sorted(_mentions(text, situation)))
+def where(text: str, named: Sequence[Mention], counted: Sequence[Mention]) -> Where:
+    """The place of what a text invites to, and whether it is online; of the places `named` only some are `counted`."""
     online = within(_ONLINE, _OFFLINE.sub(" ", text))
-    counted = [spot for spot in mentions if not _denied(text, spot)] or [
-        spot
-        for spot in mentions
-        if not _DENIED.search(text[: spot.start]) or re.search(r"\bfrom(?: the| my| your)?\s*$", text[: spot.start])
-    ]
-    counted = [spot for spot in counted if not re.search(r"\bnot(?: at| in| on)?(?: the| my)?\s*$", text[: spot.start])]
     if _EITHER.search(text) or not counted:
-        return Where(None, online, mentions)
-    return Where(_chosen(text, counted).address, online, mentions)
+        return Where(None, online, tuple(named))
+    return Where(_chosen(text, counted).address, online, tuple(named))
 
 
 def _chosen(text: str, spots: Sequence[Mention]) -> Mention:
@@ -135,19 +128,19 @@ def _chosen(text: str, spots: Sequence[Mention]) -> Mention:
     return chosen
 
 
-def _denied(text: str, spot: Mention) -> bool:
+def is_denied_place(text: str, spot: Mention) -> bool:
     lead = text[: spot.start]
     return bool(_DENIED.search(lead) or _OTHERS.search(lead) or _POSSESSIVE.match(text[spot.end :]))
 
 
-def _mentions(text: str, situation: Situation) -> Iterator[Mention]:
-    """All places named, without overlaps."""
-    taken: list[tuple[int, int]] = []
+def mentions(text: str, situation: Situation) -> list[Mention]:
+    """All places named, in order and without overlaps."""
+    taken: list[Mention] = []
     found = [*_by_kind(text, situation.places), *_by_name(text, situation.places), *_homes(text, situation)]
     for spot in sorted(found, key=lambda spot: spot.start - spot.end):
-        if not any(start < spot.end and spot.start < end for start, end in taken):
-            taken.append((spot.start, spot.end))
-            yield spot
+        if not any(other.start < spot.end and spot.start < other.end for other in taken):
+            taken.append(spot)
+    return sorted(taken)
 
 
 def _by_name(text: str, places: Places) -> Iterator[Mention]:

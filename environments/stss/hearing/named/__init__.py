@@ -1,0 +1,1 @@
+"""Days, times, places and people that a text names."""

@@ -1,0 +1,75 @@
+"""What is recognised in an utterance before its activity is looked for: day, time, place, people, and a refusal."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from environments.stss.hearing.activities.tokens import SlotSpan
+from environments.stss.hearing.asides import Weighed, parts, spans, weighed
+from environments.stss.hearing.named.clock_words import NOON, ClockTime, clock_times
+from environments.stss.hearing.named.people import NamedPerson, people
+from environments.stss.hearing.named.spots import Where, where
+from environments.stss.hearing.named.times import When, when
+from environments.stss.hearing.refusals import refuses
+from environments.stss.hearing.slots import MAX_CHARS, NumberSpan, Situation
+from environments.stss.hearing.words import plain
+from environments.stss.town.places import Mention
+
+
+class Recognised(NamedTuple):
+    """What is recognised in a text before its activity is looked for."""
+
+    text: str
+    named: Sequence[Weighed]
+    """All days, times, places and people, in order."""
+    day: int | None
+    clock: When
+    place: Where
+    people: frozenset[str]
+    """Those who take part."""
+    rule: bool
+    """Whether it refuses, by the rules alone."""
+
+    @property
+    def spans(self) -> list[SlotSpan]:
+        """The parts of the text that name days, times and places, in order."""
+        return spans(each.slot for each in self.named)
+
+    @property
+    def unclear(self) -> frozenset[str]:
+        """Of day and place those of which it is unclear what belongs to the meeting."""
+        return frozenset(each.slot.kind for each in self.named if each.unclear)
+
+
+def recognise(text: str, situation: Situation) -> Recognised:
+    """Day, time, place and people of an utterance, and whether the rules hear a refusal. The last ones are kept."""
+    return _recognise(text, situation._replace(before=tuple(situation.before)))
+
+
+def forget() -> None:
+    """Forgets the texts that are kept."""
+    _recognise.cache_clear()
+
+
+@lru_cache(maxsize=256)
+def _recognise(text: str, situation: Situation) -> Recognised:
+    text = plain(text[:MAX_CHARS])
+    named = weighed(text, situation)
+    days = parts(named, NumberSpan, belonging=True)
+    day = days[-1].value if days else None
+    place = where(text, parts(named, Mention), parts(named, Mention, belonging=True))
+    times = parts(named, ClockTime)
+    clock = when(text, situation, day, times, parts(named, ClockTime, belonging=True))
+    asked = {time.minute for time in clock_times(situation.question)}
+    another = any(time.minute not in asked for time in times)
+    moved = clock.start is not None and clock.start % NOON not in {minute % NOON for minute in asked}
+    changed = bool(day is not None or moved or another or place.place)
+    rule = refuses(text, situation, changes=changed)
+    return Recognised(text, named, day, clock, place, _taking_part(text, situation, named), rule)
+
+
+def _taking_part(text: str, situation: Situation, named: Sequence[Weighed]) -> frozenset[str]:
+    """Those who take part: named as such, or without being named, as in a yes to the question whether they come."""
+    told = {one.name for one in parts(named, NamedPerson)}
+    come = {one.name for one in parts(named, NamedPerson, belonging=True)}
+    return frozenset(come | (people(text, situation) - told))
