@@ -73,7 +73,7 @@ def _of(said: Labelled, places: Places) -> Iterator[NamedOnce]:
     situation = Situation(places, said.now, said.speaker, said.listener, said.before)
     text = plain(said.text)
     named = hearing.named_slots(text, situation)
-    for slot, clues in zip(named, hearing.clues(text, situation, named) if named else (), strict=True):
+    for slot, clues in zip(named, hearing.clues(text, situation, named) if named else (), strict=False):
         if not said.unsure & _SLOTS[slot.kind]:
             yield NamedOnce(slot, frozenset(clues), _belongs(slot, said))
 

@@ -26,11 +26,14 @@ from environments.stss.town.places import Mention
 
 WEIGHTS = Path(__file__).with_name("asides.json")
 BELONGS = {"day": 0.3, "time": 0.3, "place": 0.3, "name": 0.6}
-"""The probability from which on something is taken for a part of the meeting; a character asks about other people."""
+"""The probability from which on something is taken for a part of the meeting. It is higher for people: a character asks
+whether others who are named take part."""
 AGAINST_RULES = 0.85
 """As BELONGS, where the rules alone take it for none."""
 UNCLEAR = {"day": 0.15, "place": 0.3}
 """From this probability up to its complement a character asks."""
+MOST = 40
+"""So many of what a text names are weighed; what follows counts as the rules say."""
 
 Found = NumberSpan | ClockTime | Mention | NamedPerson
 Part = TypeVar("Part", NumberSpan, ClockTime, Mention, NamedPerson)
@@ -62,7 +65,7 @@ class Weighed(NamedTuple):
 
     @property
     def unclear(self) -> bool:
-        """Whether it may as well be none, or one; of times and people others tell."""
+        """Whether it may as well be none, or one: a day or a place. Doubtful times are found in `doubting`."""
         least = UNCLEAR.get(self.slot.kind)
         return least is not None and least <= self.likelihood < 1 - least
 
@@ -71,7 +74,8 @@ def weighed(text: str, situation: Situation) -> list[Weighed]:
     """All days, times, places and people that a text names, in order, each with its probability."""
     named = named_slots(text, situation)
     found = clues(text, situation, named) if named else []
-    return [Weighed(slot, likelihood(stored(WEIGHTS), each)) for slot, each in zip(named, found, strict=True)]
+    first = [Weighed(slot, likelihood(stored(WEIGHTS), each)) for slot, each in zip(named, found, strict=False)]
+    return [*first, *(Weighed(slot, float(not slot.denied)) for slot in named[MOST:])]
 
 
 def parts(named: Sequence[Weighed], kind: type[Part], *, belonging: bool = False) -> list[Part]:
@@ -101,9 +105,9 @@ def spans(named: Iterable[NamedSlot]) -> list[SlotSpan]:
 
 
 def clues(text: str, situation: Situation, named: Sequence[NamedSlot]) -> list[set[str]]:
-    """For each of what a text names the clues to whether it belongs to the meeting."""
+    """For each of the first of what a text names, at most `MOST`, the clues to whether it belongs to the meeting."""
     heard = listen(text, spans(named), situation, known_words(), refuses=False)
-    return [_clues(text, situation, heard, named, at) for at in range(len(named))]
+    return [_clues(text, situation, heard, named, at) for at in range(min(len(named), MOST))]
 
 
 def _clues(text: str, situation: Situation, heard: HeardWords, named: Sequence[NamedSlot], at: int) -> set[str]:

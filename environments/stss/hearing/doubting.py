@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from environments.stss.hearing.asides import MOST
 from environments.stss.hearing.named.clock_words import HOURS, NOON, clock_times, day_parts
 from environments.stss.hearing.named.lengths import names_length
 from environments.stss.hearing.named.times import HOW_LONG, When
@@ -66,8 +67,8 @@ def clues(found: Recognised, situation: Situation, slots: InvitationSlots) -> se
 
 
 def _around(text: str, clock: When) -> Iterator[str]:
-    """The kinds of the sentences in which times stand, and what leads to each time."""
-    for start, end in clock.spans:
+    """The kinds of the sentences in which the first times stand, at most `MOST`, and what leads to each time."""
+    for start, end in clock.spans[:MOST]:
         before = SENTENCE.split(text[:start])[-1]
         sentence = f"{before} {SENTENCE.split(text[end:])[0]}"
         yield from (f"led by {kind}" for kind in sentence_kinds(before))

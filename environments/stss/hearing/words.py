@@ -65,6 +65,8 @@ EMPTY = word_set(
     """
 )
 """Words that name no activity when they stand alone: small words, light verbs, and nouns for anything at all."""
+LEAD = 300
+"""So many characters before a part of a text tell what it is."""
 _FILLERS = re.compile(
     r",? ?\b(?:um+|uh+|er+m?|hm+)\b[,.]?|, (?:like|well|you know|honestly|perhaps|maybe|hear me out|oh),|"
     r", i mean[^,.]*,|\blike,",
@@ -79,6 +81,11 @@ def plain(text: str) -> str:
     """A text on one line, with straight quotes and without fillers such as `um`."""
     straight = " ".join(text.replace("’", "'").replace("‘", "'").split())
     return " ".join(_RANGE.sub(r"\1 to \2", _FILLERS.sub(" ", straight)).split())
+
+
+def lead_to(text: str, at: int) -> str:
+    """The words before a part of a text, at most `LEAD` characters: in a long text each takes no longer to read."""
+    return text[max(0, at - LEAD) : at]
 
 
 def sentences(text: str) -> list[str]:

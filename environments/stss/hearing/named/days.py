@@ -4,6 +4,7 @@ import re
 
 from environments.stss.hearing.named.clock_words import NOON
 from environments.stss.hearing.slots import NumberSpan
+from environments.stss.hearing.words import lead_to
 from environments.stss.town.clock import DAY
 
 OUT_OF_REACH = 9
@@ -55,5 +56,5 @@ def named_days(text: str, now: int) -> list[NumberSpan]:
 
 def is_denied_day(text: str, day: NumberSpan) -> bool:
     """Whether the words before a day deny it, or bound it by a day after the two."""
-    lead = text[: day.start]
+    lead = lead_to(text, day.start)
     return bool(_DENIED.search(lead) or (day.value == OUT_OF_REACH and re.search(r"\b(?:until|till|since) $", lead)))

@@ -6,7 +6,7 @@ from functools import cache
 from typing import NamedTuple
 
 from environments.stss.hearing.slots import Situation
-from environments.stss.hearing.words import within
+from environments.stss.hearing.words import lead_to, within
 
 WHO = (
     r"who|whom|who's|who'd|who else|a party|your (?:four|team|crew)|how many (?:of us|people|will|are)|anyone i know"
@@ -67,7 +67,7 @@ def people_out(text: str, situation: Situation) -> frozenset[str]:
     return frozenset(
         name
         for start, end, name in persons(text, situation)
-        if _AWAY.match(text[end:]) or re.search(r"\bwithout $", text[:start], re.IGNORECASE)
+        if _AWAY.match(text[end:]) or re.search(r"\bwithout $", lead_to(text, start), re.IGNORECASE)
     )
 
 
@@ -105,7 +105,7 @@ def _taking_part(text: str, situation: Situation) -> Iterator[str]:
     member = ""
     last = -1
     for start, end, name in spans:
-        lead, after = text[:start], text[end:]
+        lead, after = lead_to(text, start), text[end:]
         possessive = POSSESSIVE.match(after) is not None
         listed = member != "" and re.fullmatch(r",? ?(?:and|,|and also)? ?", text[last:start]) is not None
         pair = re.match(rf"(?:,? (?:{others}))*(?:,| and)+ (?:and )?(?:[Ii]|me|the two of us|you)\b", after) is not None

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from environments.stss.hearing.slots import Situation
-from environments.stss.hearing.words import within
+from environments.stss.hearing.words import lead_to, within
 from environments.stss.town.places import Mention, Places
 
 _KINDS = (
@@ -129,7 +129,7 @@ def _chosen(text: str, spots: Sequence[Mention]) -> Mention:
 
 
 def is_denied_place(text: str, spot: Mention) -> bool:
-    lead = text[: spot.start]
+    lead = lead_to(text, spot.start)
     return bool(_DENIED.search(lead) or _OTHERS.search(lead) or _POSSESSIVE.match(text[spot.end :]))
 
 
@@ -147,7 +147,7 @@ def _by_name(text: str, places: Places) -> Iterator[Mention]:
     """Places by name; a single common word counts only where a place may stand."""
     for spot in places.mentions(text):
         name = text[spot.start : spot.end]
-        led = re.search(rf"\b{_BEFORE_IT}\s+$", text[: spot.start], re.IGNORECASE) is not None
+        led = re.search(rf"\b{_BEFORE_IT}\s+$", lead_to(text, spot.start), re.IGNORECASE) is not None
         if " " in name or not name.islower() or (led and _FOLLOWS.match(text[spot.end :])):
             yield spot
 
@@ -162,7 +162,7 @@ def _by_kind(text: str, places: Places) -> Iterator[Mention]:
 
 def _stands_alone(text: str, match: re.Match[str], word: str) -> bool:
     """Whether a word names the place: not a first word of some other name, and not the head of an event."""
-    after, lead = text[match.end() :], text[: match.start()]
+    after, lead = text[match.end() :], lead_to(text, match.start())
     if not word.islower():
         named = re.search(r"\b(?:at|the|to|from|in)\s+$", lead, re.IGNORECASE) is not None
         return named and not re.match(r"\s+[A-Z]", after)

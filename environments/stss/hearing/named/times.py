@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from environments.stss.hearing.named.clock_words import HOURS, NOON, ClockTime, DayPart, clock_times, day_parts, in_part
 from environments.stss.hearing.named.lengths import Shift, length, shift
 from environments.stss.hearing.slots import Situation
-from environments.stss.hearing.words import NUMBERS, within
+from environments.stss.hearing.words import NUMBERS, lead_to, within
 from environments.stss.town.clock import DAY
 
 _DENIED = re.compile(
@@ -176,7 +176,7 @@ def _after(text: str, start: int | None, situation: Situation) -> int | None:
 
 
 def is_denied_time(text: str, time: ClockTime, situation: Situation) -> bool:
-    lead = text[: time.start]
+    lead = lead_to(text, time.start)
     counts = within("how (?:many|much)", situation.question) and text[time.start : time.end].lower() in NUMBERS
     owns = text[time.end : time.end + 3] in ("'s ", "'s.")
     return counts or owns or _DENIED.search(lead) is not None or _OTHERS.search(lead) is not None
@@ -188,7 +188,7 @@ def _roles(text: str, times: Sequence[ClockTime], situation: Situation) -> tuple
     starts: list[ClockTime] = []
     ends: list[ClockTime] = []
     for index, time in enumerate(times):
-        lead = text[: time.start]
+        lead = lead_to(text, time.start)
         between = text[times[index - 1].end : time.start] if index > 0 else "."
         ranged = _BETWEEN.match(between) is not None
         amends = bool(ends) and ends[-1] == times[index - 1] and _AMENDS.match(between) is not None

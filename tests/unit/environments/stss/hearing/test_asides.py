@@ -2,7 +2,7 @@
 
 import pytest
 
-from environments.stss.hearing.asides import weighed
+from environments.stss.hearing.asides import MOST, weighed
 from environments.stss.hearing.read import read, read_in_doubt
 from environments.stss.hearing.slots import Situation
 from tests.unit.environments.stss.characters.talking import ADA, FINN, TOWN, answers
@@ -44,6 +44,13 @@ async def test_an_unclear_day_and_place_are_asked_for(monkeypatch: pytest.Monkey
     assert "2023" not in asks
     assert asks.endswith("Gladly, but where and on which day would that be?")
     assert read_in_doubt(text, INVITES, asked=("place", "day")).place == "Harbour Green"
+
+
+def test_of_many_times_only_the_first_are_weighed() -> None:
+    found = weighed("at 5 " * 100, INVITES)
+    assert len(found) == 100
+    assert all(0 < each.likelihood < 1 for each in found[:MOST])
+    assert {each.likelihood for each in found[MOST:]} == {1.0}
 
 
 def test_a_range_keeps_both_its_times() -> None:
