@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -153,6 +153,12 @@ class Town(NamedTuple):
         """Addresses that a description names with more than one word: no `shop`, and no `Park` that is a surname."""
         text = f"{persona.learned} {persona.daily_plan_req}"
         return (spot.address for spot in self.places.mentions(text) if " " in text[spot.start : spot.end])
+
+
+@cache
+def shipped() -> "Data":
+    """The data that comes with Proctor, read once in a process."""
+    return Data(SHIPPED)
 
 
 class Data:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -19,7 +19,7 @@ from environments.stss.characters.model_driver import ModelDriver
 from environments.stss.characters.rule_driver import RuleDriver
 from environments.stss.data.repairs import repair
 from environments.stss.data.templates import instantiate
-from environments.stss.dataset import SHIPPED, Data, SocialTask
+from environments.stss.dataset import SHIPPED, Data, SocialTask, shipped
 from environments.stss.days.event_log import EventLog
 from environments.stss.days.simulation import DayLimits, Simulation
 from environments.stss.days.transcript import DayTranscript, pack, picture
@@ -282,7 +282,7 @@ class Stss(Environment):
 
     @cached_property
     def _data(self) -> Data:
-        return Data(self.data) if self.data else _shipped()
+        return Data(self.data) if self.data else shipped()
 
     @cached_property
     def _tasks(self) -> Mapping[str, SocialTask]:
@@ -298,12 +298,6 @@ class Stss(Environment):
             return tasks
         self._meetings.update(by_task(self.scenarios or SHIPPED / "scenarios.json", tasks))
         return {name: task for name, task in tasks.items() if name in self._meetings}
-
-
-@cache
-def _shipped() -> Data:
-    """The data that comes with Proctor, read once in a process."""
-    return Data(SHIPPED)
 
 
 def _packed(event_log: EventLog, task: SocialTask, world: TownMap) -> str:

@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy
-from scipy.optimize import minimize
-from scipy.sparse import csr_matrix
 
-from environments.stss.dataset import SHIPPED, Data
+from environments.stss.dataset import shipped
 from environments.stss.hearing.labelled import FOLDER
 from environments.stss.hearing.slots import SpokenLine
 from environments.stss.language import ending
@@ -33,7 +31,7 @@ SMALL = 8
 """Weights up to this, in thousandths, are left out."""
 LEAN = 0.3
 """By how much the odds lean to an agreement, since most talks end in one."""
-_TOWN = Data(SHIPPED).town
+_TOWN = shipped().town
 
 Said = Sequence[tuple[str, Sequence[str]]]
 
@@ -74,6 +72,9 @@ def known_words(taught: Sequence[LabelledTalk]) -> frozenset[str]:
 
 def learn(taught: Sequence[LabelledTalk], known: frozenset[str]) -> dict[str, int]:
     """The weights, in thousandths, under which the right endings are likeliest; both endings count alike."""
+    from scipy.optimize import minimize
+    from scipy.sparse import csr_matrix
+
     found = [ending.clues(talk.said, known) for talk in taught]
     met = Counter(clue for each in found for clue in each)
     columns = {clue: column for column, clue in enumerate(sorted(clue for clue, times in met.items() if times >= RARE))}

@@ -19,7 +19,7 @@ import numpy
 
 import environments.stss.hearing.activities.activity as hearing
 from environments import stss
-from environments.stss.dataset import SHIPPED, Data
+from environments.stss.dataset import shipped
 from environments.stss.hearing.activities.clues import HeardWords, clues, clues_of_none
 from environments.stss.hearing.activities.groups import content_words, covers, word_groups
 from environments.stss.hearing.asides import named_slots, spans
@@ -139,7 +139,7 @@ def tell(choices: Sequence[PhraseChoice]) -> None:
 
 def main() -> None:
     """Learns, and writes the weights or tells how well they do."""
-    places = Data(SHIPPED).town.places
+    places = shipped().town.places
     taught, said = lessons(places), folds(places)
     known = known_words(taught)
     if "--try" in sys.argv:
@@ -150,9 +150,8 @@ def main() -> None:
         return
     _write(hearing.KNOWN, sorted(known))
     asides.write(said, places)  # which needs these words
-    _write(
-        hearing.WEIGHTS, dict(sorted(learn([choice(lesson, known) for lesson in taught]).items()))
-    )  # which needs both
+    choices = [choice(lesson, known) for lesson in taught]  # which needs both
+    _write(hearing.WEIGHTS, dict(sorted(learn(choices).items())))
     refusals.write(taught)
     doubts.write(said, places)  # which needs all of them
 

@@ -5,12 +5,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy
-from scipy.optimize import minimize
-from scipy.sparse import csr_matrix
 
 
 def clue_matrix(met: Mapping[str, int], rare: int, rows: Sequence[Collection[str]]) -> tuple[Mapping[str, int], Any]:
     """The columns of the clues that were `met` at least `rare` times, and a sparse matrix: 1 for each in a row."""
+    from scipy.sparse import csr_matrix
+
     columns = {clue: column for column, clue in enumerate(sorted(clue for clue, times in met.items() if times >= rare))}
     found = [[columns[clue] for clue in row if clue in columns] for row in rows]
     ends = numpy.cumsum([0, *map(len, found)])
@@ -20,6 +20,8 @@ def clue_matrix(met: Mapping[str, int], rare: int, rows: Sequence[Collection[str
 
 def least(loss: Callable[[Any], tuple[float, Any]], columns: Mapping[str, int]) -> dict[str, int]:
     """The weights, in hundredths, of the least loss; `loss` gives it with its slope. Weights near 0 are left out."""
+    from scipy.optimize import minimize
+
     best = minimize(loss, numpy.zeros(len(columns)), jac=True, method="L-BFGS-B", options={"maxiter": 100}).x
     weights = {clue: round(100 * best[column]) for clue, column in columns.items()}
     return {clue: weight for clue, weight in weights.items() if abs(weight) > 2}

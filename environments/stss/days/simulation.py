@@ -40,6 +40,8 @@ AT_HOME = (7 * 60, 23 * 60)
 BREATH = 30
 """Every so many simulated minutes the simulation yields to other sessions, after each person's step."""
 IDLE_TALK = ("Hello, nice weather today.", "It is. See you!")
+"""What background characters say who have nothing to pass on; it names no activity."""
+NO_TOPIC = "the day"
 
 
 class DayLimits(Value):
@@ -151,18 +153,18 @@ class Simulation:
         names = {person.name for person in moved}
         self._contacts = {pair for pair in self._contacts if pair in pairs or not names & set(pair)}
         for pair in sorted(pairs, key=lambda pair: (self._self.name not in pair, pair)):
-            await self._meet(pair, now)
+            one, other = self._people[pair[0]], self._people[pair[1]]
+            if not self._world.sees(one.tile, other.tile):
+                self._contacts.discard(pair)
+            elif pair not in self._contacts and self._can_talk(one, other, now):
+                self._contacts.add(pair)
+                await self._meet(one, other, now)
 
-    async def _meet(self, pair: tuple[str, str], now: int) -> None:
-        one, other = (self._people[name] for name in pair)
-        if not self._world.sees(one.tile, other.tile):
-            self._contacts.discard(pair)
-        elif pair not in self._contacts and self._can_talk(one, other, now):
-            self._contacts.add(pair)
-            if self._self not in (one, other):
-                await self._gossip(one, other, now)
-            else:
-                await self._encounter(other if one is self._self else one, now)
+    async def _meet(self, one: Person, other: Person, now: int) -> None:
+        if self._self not in (one, other):
+            await self._gossip(one, other, now)
+        else:
+            await self._encounter(other if one is self._self else one, now)
 
     def _can_talk(self, one: Person, other: Person, now: int) -> bool:
         both_free = all(person.kind != "sleep" and person.talking_until <= now for person in (one, other))
@@ -240,11 +242,13 @@ class Simulation:
         return promised
 
     def _topic(self, speaker: str, lines: Sequence[SpokenLine], now: int) -> str:
+        if tuple(line.text for line in lines) == IDLE_TALK:
+            return NO_TOPIC
         slots = InvitationSlots()
         for index, line in enumerate(lines):
             if line.speaker == speaker:
                 slots = slots.merged(read(line.text, Situation(self._places, now, speaker, before=lines[:index])))
-        return slots.activity or "the day"
+        return slots.activity or NO_TOPIC
 
     async def _note(self, partner: Person, last: SpokenLine, now: int) -> None:
         me, performer = self._self, self._performer

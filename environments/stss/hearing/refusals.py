@@ -128,13 +128,18 @@ _INVITES = (
 
 def invited(situation: Situation) -> bool:
     """Whether the listener was the last to invite, so that the text answers to it."""
-    mine = any(line.speaker == situation.speaker for line in situation.before)
     question = situation.question
+    if not question or any(line.speaker == situation.speaker for line in situation.before):
+        return False
     ahead = clock_times(question) or days(question, 0) or within(_INVITES, question)
-    other = any(
-        re.search(rf"\b(?:will|is|does|can) {name.split()[0]}\b", question, re.I) for name in situation.places.homes
-    )
-    return bool(question) and not mine and bool(ahead) and not other and not within(_DOUBTS, question)
+    return bool(ahead) and not within(_DOUBTS, question) and not _of_another(question, situation)
+
+
+def _of_another(question: str, situation: Situation) -> bool:
+    """Whether a question is what somebody of the town does."""
+    verbs = re.search(r"\b(?:will|is|does|can) ", question, re.I)
+    names = situation.places.homes if verbs else ()
+    return any(re.search(rf"\b(?:will|is|does|can) {name.split()[0]}\b", question, re.I) for name in names)
 
 
 def may_call_off(text: str) -> bool:

@@ -1,6 +1,7 @@
 """Words of everyday English that the grammar is made of."""
 
 import re
+from functools import lru_cache
 
 NUMBERS = {
     name: number
@@ -95,7 +96,12 @@ def sentences(text: str) -> list[str]:
 
 def within(pattern: str, text: str) -> bool:
     """Whether words of a pattern occur in a text; case does not matter."""
-    return re.search(rf"(?:(?<!\w)|(?='))(?:{pattern})(?!\w)", text, re.IGNORECASE) is not None
+    return _whole_words(pattern).search(text) is not None
+
+
+@lru_cache(maxsize=512)
+def _whole_words(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"(?:(?<!\w)|(?='))(?:{pattern})(?!\w)", re.IGNORECASE)
 
 
 def is_empty(phrase: str) -> bool:

@@ -8,7 +8,7 @@ from environments.stss.characters.negotiation import negotiate
 from environments.stss.characters.read_back import as_slots, day_meant, end_meant
 from environments.stss.characters.rule_driver import RuleDriver
 from environments.stss.characters.stance import Stance
-from environments.stss.dataset import SHIPPED, Data, Town, home_of
+from environments.stss.dataset import Town, home_of, shipped
 from environments.stss.hearing.labelled import Labelled, Slots
 from environments.stss.hearing.read import read_in_doubt
 from environments.stss.hearing.slots import InvitationSlots, Situation, SpokenLine
@@ -24,7 +24,7 @@ class PlayedReply(NamedTuple):
 
 @cache
 def _town() -> Town:
-    return Data(SHIPPED).town
+    return shipped().town
 
 
 def listen(said: Labelled) -> Slots:

@@ -7,7 +7,7 @@ sentences; the words that may be clues, `known_words.json`, are none of their ac
 import math
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,7 +42,16 @@ class Phrase(NamedTuple):
 
 
 def activity(text: str, spans: Sequence[SlotSpan], situation: Situation, *, refuses: bool) -> Phrase | None:
-    """The likeliest activity of a text in which `spans` name days, times and places; only one that is `SURE` counts."""
+    """The likeliest activity of a text in which `spans` name days, times and places.
+
+    The last ones are kept: the townspeople's talks repeat each other, whoever listens and whenever they take place.
+    """
+    heard_at = situation._replace(now=0, listener="", before=tuple(situation.before))
+    return _activity(text, tuple(spans), heard_at, refuses)
+
+
+@lru_cache(maxsize=1024)
+def _activity(text: str, spans: Sequence[SlotSpan], situation: Situation, refuses: bool) -> Phrase | None:
     heard = listen(text, spans, situation, known_words(), refuses=refuses)
     groups = [group for group in word_groups(heard.tokens) if not is_empty(words(text, heard, group))]
     scores = [_score(clues(heard, group)) for group in groups]

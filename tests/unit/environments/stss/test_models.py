@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from environments.stss import policies
-from environments.stss.dataset import SHIPPED, Data
+from environments.stss.dataset import SHIPPED, shipped
 from environments.stss.days.transcript import unpack
 from environments.stss.environment import Stss
 from environments.stss.hearing.slots import SpokenLine
@@ -20,7 +20,7 @@ from proctor.llm.config import ChatConfig
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Finish, FinishReason
 
-TOWN = Data(SHIPPED).town
+TOWN = shipped().town
 SAMPLE = "fernmouth_birthday"
 INVITED = "I invite you to a birthday party at Anchor Inn on 2023-02-14 at 19:00."
 

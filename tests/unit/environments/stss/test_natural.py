@@ -1,7 +1,7 @@
 """The town understands an ideal performer that speaks as people do."""
 
 from environments.stss.data.repairs import repair
-from environments.stss.dataset import SHIPPED, Data
+from environments.stss.dataset import shipped
 from environments.stss.environment import Stss
 from proctor.session.play import PolicyAgent, play_to_finish
 from tests.unit.environments.stss.natural import Wish, asks, natural
@@ -22,7 +22,7 @@ async def test_an_ideal_performer_that_speaks_naturally_reaches_most_of_the_robo
     environment = Stss()
     robot = spoken = 0.0
     for sample in environment.samples():
-        task = repair(environment.task(sample), Data(SHIPPED).town).task
+        task = repair(environment.task(sample), shipped().town).task
         policy, script = environment.reference(sample), environment.script(sample)
         robot += len(SEEDS) * ((await play_to_finish(environment, sample, PolicyAgent(policy))).score or 0.0)
         for seed in SEEDS:

@@ -4,10 +4,10 @@ import pytest
 
 from environments.stss.data import keywords
 from environments.stss.data.repairs import Repair, repair
-from environments.stss.dataset import SHIPPED, Data, SocialTask
+from environments.stss.dataset import SocialTask, shipped
 from environments.stss.environment import Stss
 
-DATA = Data(SHIPPED)
+DATA = shipped()
 QUIZ, BANDAGES, CHESS = "fernmouth_online_quiz", "fernmouth_bandages", "fernmouth_chess"
 BAKING = "Invite some friends for baking bread together online at 2023-02-14 20:00"
 

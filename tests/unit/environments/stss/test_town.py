@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.stss.dataset import SHIPPED, Data
+from environments.stss.dataset import shipped
 from environments.stss.days.person import Person
 from environments.stss.town.clock import DAY, START, read_stamp, read_time, stamp
 from environments.stss.town.places import Places
 from environments.stss.town.schedule import Commitment, DayPlan, Row, agenda
 from environments.stss.town.world import TownMap
 
-TOWN = Data(SHIPPED).town
+TOWN = shipped().town
 ADA = TOWN.personas["Ada Birch"]
 
 

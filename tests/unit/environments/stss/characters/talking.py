@@ -2,11 +2,11 @@
 
 from environments.stss.characters.driver import Context
 from environments.stss.characters.rule_driver import RuleDriver
-from environments.stss.dataset import SHIPPED, Data
+from environments.stss.dataset import shipped
 from environments.stss.hearing.slots import SpokenLine
 from environments.stss.town.schedule import Commitment
 
-TOWN = Data(SHIPPED).town
+TOWN = shipped().town
 DRIVER = RuleDriver(TOWN, 1.0, "test")
 ADA, FINN = "Ada Birch", "Finn Larsen"
 INVITED = "I would like to invite you to a kite contest at Harbour Green tomorrow at 16:00."

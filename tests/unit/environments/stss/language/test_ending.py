@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 import tools.endings.__main__ as learning
-from environments.stss.dataset import SHIPPED, Data
+from environments.stss.dataset import shipped
 from environments.stss.hearing.slots import SpokenLine
 from environments.stss.language import ending
 from environments.stss.language.dialogue import name_words
 from environments.stss.language.ending import clues, ends_agreed, words
 from tools.endings.__main__ import SMALL, TALKS, WEIGHTS, known_words, learn, score, talks
 
-NAMES = name_words(Data(SHIPPED).town.places)
+NAMES = name_words(shipped().town.places)
 ADA, BEN = "Ada Birch", "Ben Osei"
 
 

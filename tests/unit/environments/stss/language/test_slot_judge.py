@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from environments.stss.dataset import ANY, SHIPPED, Data, SocialTask, SubGoal
+from environments.stss.dataset import ANY, SocialTask, SubGoal, shipped
 from environments.stss.environment import Stss
 from environments.stss.hearing.labelled import FOLDER
 from environments.stss.hearing.slots import SpokenLine
 from environments.stss.language.dialogue import dialogue
 from environments.stss.language.judge import SlotJudge
 
-TOWN = Data(SHIPPED).town
+TOWN = shipped().town
 BASES = {task.category: task for task in map(Stss().task, Stss().samples())}
 """The last shipped task of each category."""
 PERFORMER, GUEST = "Ada Birch", "Ben Osei"
