@@ -53,7 +53,7 @@ def test_a_pace_that_is_no_number_is_refused() -> None:
 
 
 def test_a_cost_is_the_multiple_of_a_piece_and_the_best_try_counts() -> None:
-    assert pace.cost_s(lambda: [pace.piece() for _ in range(5)], 9) == pytest.approx(5 * pace.PIECE_S, rel=0.4)
+    assert pace.cost_s(lambda: [pace.piece() for _ in range(5)], 25) == pytest.approx(5 * pace.PIECE_S, rel=0.4)
     meter = pace.Meter()
     for pieces in (40, 1):
         with meter:
