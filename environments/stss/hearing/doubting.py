@@ -22,6 +22,7 @@ WEIGHTS = Path(__file__).with_name("doubting.json")
 DOUBTFUL = 0.15
 """The probability from which on a slot is asked for."""
 EVEN = 0.5
+"""The probability at which a time as likely belongs to the meeting as not."""
 BOTH = frozenset({"start", "end"})
 
 _LEADS = re.compile(r"(?:\b(?:at|by|from|about|around|say|for|until|before|so|it's|is|like)|[,.!?]) $", re.IGNORECASE)
