@@ -12,6 +12,7 @@ import pytest
 
 from tests.database_servers import mariadb, postgresql
 from tests.faults.parts.farm import Farm
+from tests.faults.parts.proxy import Fault
 from tests.pace import slowly, until
 
 IN_FLIGHT = 8
@@ -121,7 +122,8 @@ def test_a_client_whose_lock_a_restart_took_writes_nothing_once_another_has_take
     with mariadb() as database:
         parts.store = database.url
         parts.start()
-        parts.slow(0.6)
+        parts.slow(0.1)
+        parts.link("w1").faults.append(Fault("latency", "/turns", seconds=1.0))  # what most trials will wait for
         first = parts.begin()
         parts.until_calls(16)
         first.send_signal(19)  # SIGSTOP: it is to find out late
@@ -129,8 +131,9 @@ def test_a_client_whose_lock_a_restart_took_writes_nothing_once_another_has_take
         database.start()
         second = parts.begin("resume")
         until(lambda: parts.fence() == 2)
+        parts.until_calls(3 * IN_FLIGHT)  # the second one is past the turns that the first one was at
         first.send_signal(18)
         _, errors = first.communicate(timeout=slowly(100))
         assert (first.returncode, "another client has taken this run over" in errors) == (2, True), errors
         parts.completed(second)
-        parts.verify(clients=2, paid_twice=2 * IN_FLIGHT)
+        parts.verify(clients=2, paid_twice=2 * IN_FLIGHT, asked_late=IN_FLIGHT)

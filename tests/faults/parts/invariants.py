@@ -30,6 +30,8 @@ class Allowed:
     attempts: int = 3
     paid_twice: int = 0
     """Model calls answered whole whose answer a dying client took with it."""
+    asked_late: int = 0
+    """Model calls of a client that has not yet found out that another one took over."""
     unscored: int = 0
 
 
@@ -71,7 +73,7 @@ async def check(
             await _as_undisturbed(world, row, [turn for turn in turns if turn["trial"] == row["id"]])
     _acknowledged(attempts, turns, calls)
     _paid(calls, allowed)
-    _never_asked_again({row["session"]: trials[row["trial"]] for row in attempts}, calls)
+    _never_asked_again({row["session"]: trials[row["trial"]] for row in attempts}, calls, allowed)
     assert world.ledger is not None
     applied_once(world.ledger)
     _answered_alike(calls)
@@ -131,9 +133,10 @@ def _paid(calls: Sequence[Call], allowed: Allowed) -> None:
     assert sum(count - 1 for count in again.values()) <= allowed.paid_twice, again
 
 
-def _never_asked_again(trial_of: Mapping[str, Row], calls: Sequence[Call]) -> None:
-    """I2: once an answer was sent on, and so is in the journal, no model is asked for it again."""
+def _never_asked_again(trial_of: Mapping[str, Row], calls: Sequence[Call], allowed: Allowed) -> None:
+    """I2: once an answer was sent on, and so is in the journal, no client that knows of it asks a model again."""
     sent: set[tuple[object, ...]] = set()
+    again: list[tuple[object, ...]] = []
     for call in calls:
         asked = json.loads(call.request) if call.request else {}
         if call.target.endswith("/turns"):
@@ -141,7 +144,9 @@ def _never_asked_again(trial_of: Mapping[str, Row], calls: Sequence[Call]) -> No
             sent.add((trial["agent"], trial["sample"], asked["turn"]))
         elif call.link == "agents" and call.target.startswith("POST"):
             key = (asked["model"], asked["metadata"]["sample"], int(asked["metadata"]["turn"]))
-            assert key not in sent, f"asked again: {key}"
+            if key in sent:
+                again.append(key)
+    assert len(again) <= allowed.asked_late, f"asked again: {again}"
 
 
 def ledger_lines(ledger: Path) -> list[Row]:
