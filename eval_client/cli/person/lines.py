@@ -1,7 +1,9 @@
 """Reads lines from standard input without blocking the event loop."""
 
 import asyncio
+import contextlib
 import os
+from collections.abc import Iterator
 
 
 class TypedLines:
@@ -15,8 +17,7 @@ class TypedLines:
     async def next(self) -> str | None:
         """The next line without its end; None at the end of the input."""
         while b"\n" not in self._read and not self._ended:
-            await self._until_readable()
-            more = os.read(self._descriptor, 1 << 16)
+            more = await self._more()
             self._read += more
             self._ended = not more
         if not self._read:
@@ -25,13 +26,39 @@ class TypedLines:
         line, _, self._read = self._read.partition(b"\n")
         return line.rstrip(b"\r").decode(errors="replace")
 
-    async def _until_readable(self) -> None:
-        loop, readable = asyncio.get_running_loop(), asyncio.Event()
-        try:
-            loop.add_reader(self._descriptor, readable.set)
-        except PermissionError:  # a file: reading it never waits
-            return
-        try:
-            await readable.wait()
-        finally:
-            loop.remove_reader(self._descriptor)
+    async def _more(self) -> bytes:
+        """What can be read next; empty at the end of the input."""
+        with _never_blocking(self._descriptor) as descriptor:
+            while True:
+                await _until_readable(descriptor)
+                with contextlib.suppress(BlockingIOError):
+                    return os.read(descriptor, 1 << 16)
+
+
+@contextlib.contextmanager
+def _never_blocking(descriptor: int) -> Iterator[int]:
+    """A descriptor of the same input: Ctrl-C throws away what a terminal had to read, and a read of it would wait.
+
+    A terminal is opened anew, since whether reads wait is shared by all processes that have it as standard input.
+    """
+    try:
+        opened = os.open(os.ttyname(descriptor), os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
+    except OSError:  # no terminal, or one that is not to be found in this file system
+        yield descriptor
+        return
+    try:
+        yield opened
+    finally:
+        os.close(opened)
+
+
+async def _until_readable(descriptor: int) -> None:
+    loop, readable = asyncio.get_running_loop(), asyncio.Event()
+    try:
+        loop.add_reader(descriptor, readable.set)
+    except PermissionError:  # a file: reading it never waits
+        return
+    try:
+        await readable.wait()
+    finally:
+        loop.remove_reader(descriptor)
