@@ -21,7 +21,7 @@ import environments.stss.hearing.activities.activity as hearing
 from environments import stss
 from environments.stss.dataset import shipped
 from environments.stss.hearing.activities.clues import HeardWords, clues, clues_of_none
-from environments.stss.hearing.activities.groups import content_words, covers, word_groups
+from environments.stss.hearing.activities.groups import content_words, covers
 from environments.stss.hearing.asides import named_slots, spans
 from environments.stss.hearing.labelled import same_activity, utterances
 from environments.stss.hearing.recognise import recognise
@@ -81,7 +81,7 @@ def choice(lesson: Lesson, known: frozenset[str]) -> PhraseChoice:
     """The phrases of a sentence from which its activity is to be chosen."""
     found = recognise(lesson.text, lesson.situation)
     heard: HeardWords = hearing.listen(found.text, found.spans, lesson.situation, known, refuses=found.rule)
-    groups = [group for group in word_groups(heard.tokens) if not is_empty(hearing.words(found.text, heard, group))]
+    groups = hearing.groups_of(found.text, heard)
     phrases = [hearing.words(found.text, heard, group) for group in groups]
     wanted = [content_words(activity) for activity in lesson.activities]
     closeness = [max((_closeness(content_words(phrase), words) for words in wanted), default=0.0) for phrase in phrases]

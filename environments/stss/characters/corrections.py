@@ -4,7 +4,7 @@ import re
 
 from environments.stss.characters.remarks import begins_with_yes, corrects, denies
 from environments.stss.hearing.activities.activity import Phrase
-from environments.stss.hearing.activities.groups import content_words
+from environments.stss.hearing.activities.groups import content_words, does_it
 from environments.stss.hearing.named.people import people, people_named
 from environments.stss.hearing.named.spots import mentions
 from environments.stss.hearing.read import WHAT_FOR, named_in_answer, read
@@ -95,8 +95,9 @@ def second_invitation(before: InvitationSlots, text: str, situation: Situation) 
 
 
 def as_answer(situation: Situation) -> Situation:
-    """The situation as if the activity had been asked for last."""
-    return situation._replace(before=[*situation.before[:-1], SpokenLine(situation.listener, f"{WHAT_FOR}?")])
+    """The situation as if the activity had been asked for last, too."""
+    asked = f"{situation.question} {WHAT_FOR}?".lstrip()
+    return situation._replace(before=[*situation.before[:-1], SpokenLine(situation.listener, asked)])
 
 
 def without_denied(text: str, guess: str) -> str:
@@ -125,4 +126,5 @@ def _renamed(slots: InvitationSlots, latest: InvitationSlots) -> InvitationSlots
 
 
 def _same(slots: InvitationSlots, named: str) -> bool:
-    return content_words(named) <= content_words(f"{slots.activity} {slots.then_activity or ''}")
+    """Whether a phrase names what is known, by its words or by a pronoun."""
+    return does_it(named) or content_words(named) <= content_words(f"{slots.activity} {slots.then_activity or ''}")

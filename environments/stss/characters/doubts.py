@@ -9,6 +9,9 @@ from environments.stss.hearing.refusals import may_call_off, offers
 from environments.stss.hearing.slots import InvitationSlots, Situation
 from environments.stss.hearing.words import sentences
 
+_ASKS_WHO = frozenset({"ask", "ask_consent", "confirm_activity", "accept", "decline"})
+"""Moves that leave room for the question who takes part."""
+
 
 def with_doubts(before: Stance, after: Stance, text: str, situation: Situation) -> Stance:
     """The stance after a text, with the questions that its doubts ask."""
@@ -75,6 +78,6 @@ def _with_people(before: Stance, after: Stance, text: str, situation: Situation)
     unheard = asked_who(text, situation) and not (before.asks_about_people or after.slots.people)
     if after.move == "chat" and unheard:
         after = after._replace(move="ask", missing=())
-    if not (unclear or unheard) or after.move not in ("ask", "confirm_activity", "accept", "decline"):
+    if not (unclear or unheard) or after.move not in _ASKS_WHO:
         return after._replace(unclear=unclear, asks_about_people=False)
     return after._replace(named=after.named | unclear, unclear=frozenset(), asks_about_people=True)

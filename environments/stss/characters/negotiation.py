@@ -27,7 +27,7 @@ from environments.stss.hearing.read import framed, likely_activity, named_in_ans
 from environments.stss.hearing.recognise import recognise
 from environments.stss.hearing.refusals import calls_off, declines
 from environments.stss.hearing.slots import InvitationSlots, Situation
-from environments.stss.hearing.words import within
+from environments.stss.hearing.words import NUMBERS, within
 from environments.stss.town.clock import DAY
 from environments.stss.town.places import Places
 from environments.stss.town.schedule import Commitment
@@ -38,6 +38,10 @@ NOT_A_DAY = "I can plan for today and tomorrow only. Would one of the two do?"
 """What stands against a day that is not simulated."""
 PATIENCE = 3
 """Number of texts of the partner that tell nothing new, after which a character ends a talk without an agreement."""
+
+_OF_A_TIME = rf"{'|'.join(NUMBERS)}|\d+|half|quarter|noon|midday|midnight|past|later|earlier|sooner|same time"
+"""Words of a text that speaks of a time, be it understood or not."""
+_WHEN_AND_WHERE = ("place", "then_place", "day", "start", "end")
 
 
 class _Turn(NamedTuple):
@@ -89,7 +93,8 @@ def _after_agreement(before: Stance, turn: _Turn) -> Stance:
     text = turn.text if answers else what_counts(turn.text, before.slots, turn.situation)
     if calls_off(text, before.slots.activity or "") or (declines(turn.text) and not begins_with_yes(turn.text)):
         return _refused(before, InvitationSlots(people=people(turn.text, turn.situation)), turn)
-    latest = read(text, turn.situation)._replace(people=people(turn.text, turn.situation), negated=False)
+    heard = read_in_doubt if corrects(text) else read
+    latest = heard(text, turn.situation)._replace(people=people(turn.text, turn.situation), negated=False)
     slots = corrected(before.slots, latest, text, turn.situation)
     return _changed(before, slots, turn, text, may_rename=answers and within("what", turn.situation.question))
 
@@ -113,7 +118,9 @@ def _refused(before: Stance, latest: InvitationSlots, turn: _Turn) -> Stance:
 def _changed(before: Stance, slots: InvitationSlots, turn: _Turn, text: str, *, may_rename: bool = False) -> Stance:
     """The stance to what a text changed, of which the part `text` counts; a correction may name another activity."""
     agreed = before.move in ("accept", "settled", "ask_what_is_wrong")
-    may_rename = before.slots.activity is not None and (may_rename or corrects(text))
+    moved = any(getattr(slots, name) != getattr(before.slots, name) for name in _WHEN_AND_WHERE)
+    may_rename = may_rename or (corrects(text) and not (moved and framed(text, turn.situation) is None))
+    may_rename = before.slots.activity is not None and may_rename
     other = other_activity(slots, text, turn.situation) if may_rename else None
     if other and other.likelihood >= SURE:
         return _next(before, _with_activity(slots, other.words), turn)
@@ -168,7 +175,8 @@ def _next(before: Stance, slots: InvitationSlots, turn: _Turn) -> Stance:
     if slots.activity is None:
         return _without_activity(before, base, turn)
     missing, own = missing_slots(slots), habits(turn.context.persona, turn.situation.places)
-    if before.move == "ask" and missing == ("start",) == before.missing and "start" in asked_for(turn.situation):
+    asked = before.move == "ask" and missing == ("start",) == before.missing and "start" in asked_for(turn.situation)
+    if asked and not within(_OF_A_TIME, turn.text):
         return _suggest(base, context, own, turn.home)
     return base._replace(move="ask", missing=missing) if missing else _weigh(base, context, own, turn.home)
 

@@ -28,8 +28,11 @@ _DENIES = re.compile(
 _CORRECTS = (
     r"i mean|i meant|i said|make (?:it|that)|let's (?:say|make)|instead|misunder\w+|wrong|(?:it|that)(?:'s| is) not|"
     r"(?:it|that) isn't|i(?:'d| would) (?:rather|prefer)|not (?:\w+ ){1,3}but|"
-    r"change of (?:plans?|address)|moved|(?:can|could|might|shall) we|might i|(?:has|have|had) to be"
+    r"change of \w+|new plan|rather than|moved|postpone\w*|(?:put|pushed|push) (?:it |this |that )?(?:off|back)|"
+    r"shifts?|shifted|slides? to|(?:can|could|might|shall) we|might i|(?:has|have|had) to be"
 )
+_REPLANS = r"instead|change of \w+|new plan|(?:can|could|might|shall) we"
+"""Words after which every sentence that names a day, a time or a place tells what is new."""
 _TOPIC = re.compile(r"it(?:'s| is) (?:about|for)\b", re.IGNORECASE)
 _HALTS = re.compile(r"\W*(?:(?:oh|hm+|no)\W+)*(?:wait\b(?! for)|hold on|hang on|one moment|stop\b)", re.IGNORECASE)
 _GOES = re.compile(
@@ -84,7 +87,19 @@ def corrects(text: str) -> bool:
 
 def what_counts(text: str, agreed: InvitationSlots, situation: Situation) -> str:
     """The sentences that correct or call off what was agreed, or name a time, day or place for it; empty if none."""
-    return " ".join(sentence for sentence in _sentences(text) if _counts(sentence, agreed, situation))
+    said = _sentences(text)
+    told = next((at for at, sentence in enumerate(said) if within(_REPLANS, sentence)), len(said))
+    counts = (
+        _counts(sentence, agreed, situation) or (at >= told and _names_another(sentence, situation))
+        for at, sentence in enumerate(said)
+    )
+    return " ".join(sentence for sentence, each in zip(said, counts, strict=True) if each)
+
+
+def _names_another(sentence: str, situation: Situation) -> bool:
+    """Whether a sentence names a day, a time or a place, or says that it is later or earlier."""
+    found = recognise(sentence, situation)
+    return bool(found.spans) or found.clock.start is not None
 
 
 def _sentences(text: str) -> list[str]:

@@ -87,7 +87,7 @@ class RuleDriver(Driver):
                 return "I am sorry, what did I get wrong?", False
             case "ask_consent":
                 more = f", or {listed(_asked(stance.missing))} instead" if stance.missing else ""
-                return f"Will {heard or 'it'} take place, then{more}?", False
+                return f"Will {heard or 'it'} take place, then{more}?{_who(stance)}", False
             case "propose":
                 start = time_text(stance.commitments[0].start)
                 return f"{_echo(heard)}I am sorry, {stance.why}. How about {start} instead?", False

@@ -16,8 +16,8 @@ _SMALL = re.compile(
     r"\b(?:an?|the|my|our|your|his|her|its|their|some|for|of|to|in|on|at|about|and|with|it|me|us|you)\b"
 )
 
-Half = Literal["development", "test", "fresh", "held", "practice"]
-"""`fresh`, `held`: later sets by authors of their own, to measure with. `practice`: one to find faults with."""
+Half = Literal["development", "test", "fresh", "held", "everyday", "practice"]
+"""`fresh`, `held`, `everyday`: later sets by authors of their own, to measure with. `practice`: to find faults with."""
 Slot = str | int | bool | frozenset[str] | None
 Slots = Mapping[str, Slot]
 """The values of `SLOTS`, None where nothing was said: `people` is never empty and `negated` never False."""

@@ -9,6 +9,7 @@ from environments.stss.hearing import refusing
 from environments.stss.hearing.activities.activity import GUESS, GUESS_IN_ANSWER, SURE, Phrase, activity
 from environments.stss.hearing.activities.groups import content_words
 from environments.stss.hearing.doubting import doubted
+from environments.stss.hearing.named.clock_words import NOON, clock_times
 from environments.stss.hearing.named.times import When
 from environments.stss.hearing.recognise import Recognised, recognise
 from environments.stss.hearing.refusals import invited
@@ -55,7 +56,7 @@ _SPENT = (
 )
 _AHEAD = (
     r"tomm?orr?ow|today|tonight|this (?:morning|afternoon|evening)|would you|could you|can you|will you|please|"
-    r"come|join"
+    r"come|join|(?:could|can|shall|might|may) (?:we|i)|let's|let us|(?:i|we)'ll"
 )
 
 
@@ -75,17 +76,20 @@ def _read(text: str, situation: Situation) -> InvitationSlots:
     text, place, clock = found.text, found.place, found.clock
     if _is_a_story(text, situation):
         return InvitationSlots()
-    says_no = refusing.refuses(text, found.spans, situation, rule=found.rule)
-    if says_no and invited(situation) and not (clock.starts + clock.ends and _about_the_refusal(text, clock)):
+    refusal = refusing.refusal(text, found.spans, situation, rule=found.rule)
+    says_no, answers = refusal.heard, invited(situation)
+    declines = refusal.likely and answers
+    repeats = _repeats(found, situation)
+    if declines and not repeats:  # it tells what stands against it
         clock = When(spans=clock.spans)
     asked = within(WHAT_FOR, situation.question)
     phrase = (framed(text, situation) if asked else None) or _at_least(SURE, found, situation)
-    if phrase and says_no and invited(situation) and not content_words(phrase.words) & _said(situation):
+    if phrase and says_no and answers and not content_words(phrase.words) & _said(situation):
         phrase = None
     second = _second_leg(text, phrase, place.mentions)
     slots = InvitationSlots(
         activity=second.first if second else phrase and phrase.words,
-        place=second.from_place if second else None if place.online else place.place,
+        place=second.from_place if second else None if place.online or declines else place.place,
         online=place.online,
         day=found.day,
         start=clock.start,
@@ -93,10 +97,13 @@ def _read(text: str, situation: Situation) -> InvitationSlots:
         then_activity=second and second.then,
         then_place=second and second.to_place,
         early=within(_WAKE, text),
-        people=found.people,
+        people=frozenset() if refusal.likely else found.people,
         negated=says_no,
     )
     unclear = frozenset() if says_no else found.unclear - ({"place"} if second else set())
+    if answers and refusal.possible and not says_no:
+        named = ("place",) if repeats else ("place", "start", "end")
+        unclear |= {name for name in named if getattr(slots, name) is not None}
     return slots._replace(doubted=doubted(found, situation, slots) | unclear)
 
 
@@ -114,7 +121,7 @@ def may_refuse(text: str, situation: Situation) -> bool:
 @lru_cache(maxsize=256)
 def _may_refuse(text: str, situation: Situation) -> bool:
     found = recognise(text, situation)
-    return refusing.may_refuse(found.text, found.spans, situation, rule=found.rule)
+    return refusing.refusal(found.text, found.spans, situation, rule=found.rule).possible
 
 
 def _said(situation: Situation) -> frozenset[str]:
@@ -157,11 +164,10 @@ def _at_least(likelihood: float, found: Recognised, situation: Situation) -> Phr
     return phrase if phrase and phrase.likelihood >= likelihood else None
 
 
-def _about_the_refusal(text: str, clock: When) -> bool:
-    """Whether the part of a sentence that names the time also says no."""
-    begin = clock.spans[0][0] if clock.spans else 0
-    clause = re.split(r"[.!?;,]", text[:begin])[-1] + re.split(r"[.!?;,]", text[begin:])[0]
-    return within(r"\w+n't|cannot|not|no|never|dead", clause)
+def _repeats(found: Recognised, situation: Situation) -> bool:
+    """Whether a text names a time that was named before it, as in `At six I am asleep`."""
+    told = {time.minute % NOON for line in situation.before for time in clock_times(line.text)}
+    return any(each.slot.kind == "time" and not each.slot.denied and each.slot.value in told for each in found.named)
 
 
 def _is_a_story(text: str, situation: Situation) -> bool:

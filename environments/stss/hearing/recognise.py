@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from environments.stss.hearing.activities.tokens import SlotSpan
+from environments.stss.hearing.activities.tokens import Kind, SlotSpan
 from environments.stss.hearing.asides import Weighed, parts, spans, weighed
 from environments.stss.hearing.named.clock_words import NOON, ClockTime, clock_times
 from environments.stss.hearing.named.people import NamedPerson, people
@@ -14,6 +14,9 @@ from environments.stss.hearing.refusals import refuses
 from environments.stss.hearing.slots import MAX_CHARS, NumberSpan, Situation
 from environments.stss.hearing.words import plain
 from environments.stss.town.places import Mention
+
+FAR = 0.5
+"""The difference of two probabilities from which on, of two places or times that exclude each other, one holds."""
 
 
 class Recognised(NamedTuple):
@@ -57,15 +60,24 @@ def _recognise(text: str, situation: Situation) -> Recognised:
     named = weighed(text, situation)
     days = parts(named, NumberSpan, belonging=True)
     day = days[-1].value if days else None
-    place = where(text, parts(named, Mention), parts(named, Mention, belonging=True))
+    place = where(text, parts(named, Mention), parts(_surest(named, "place"), Mention, belonging=True))
     times = parts(named, ClockTime)
     clock = when(text, situation, day, times, parts(named, ClockTime, belonging=True))
+    if clock.differ:
+        clock = when(text, situation, day, times, parts(_surest(named, "time"), ClockTime, belonging=True))
     asked = {time.minute for time in clock_times(situation.question)}
     another = any(time.minute not in asked for time in times)
     moved = clock.start is not None and clock.start % NOON not in {minute % NOON for minute in asked}
     changed = bool(day is not None or moved or another or place.place)
     rule = refuses(text, situation, changes=changed)
     return Recognised(text, named, day, clock, place, _taking_part(text, situation, named), rule)
+
+
+def _surest(named: Sequence[Weighed], kind: Kind) -> list[Weighed]:
+    """All of one kind that is named, but for what is far less likely a part of the meeting than the likeliest one."""
+    alike = [each for each in named if each.slot.kind == kind]
+    most = max((each.likelihood for each in alike), default=0.0)
+    return [each for each in alike if each.likelihood >= most - FAR]
 
 
 def _taking_part(text: str, situation: Situation, named: Sequence[Weighed]) -> frozenset[str]:

@@ -7,6 +7,7 @@ clues to an activity too; of other words only the shape is.
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from environments.stss.hearing.activities.activity import known_words, listen
 from environments.stss.hearing.activities.tokens import SlotSpan
@@ -21,19 +22,32 @@ LIKELY = 0.15
 """The probability from which on a character asks whether a text is one that is heard as none."""
 
 
-def refuses(text: str, spans: Sequence[SlotSpan], situation: Situation, *, rule: bool) -> bool:
-    """Whether a text is heard as a refusal."""
-    return rule and refusal(text, spans, situation, rule=rule) >= UNLIKELY
+class HeardRefusal(NamedTuple):
+    """Whether a text refuses."""
+
+    rule: bool
+    """What the rules alone say."""
+    likelihood: float
+
+    @property
+    def heard(self) -> bool:
+        """Whether it is heard as a refusal."""
+        return self.rule and self.likely
+
+    @property
+    def likely(self) -> bool:
+        """Whether it is likelier one than none."""
+        return self.likelihood >= UNLIKELY
+
+    @property
+    def possible(self) -> bool:
+        """Whether a text that is heard as no refusal may be one."""
+        return self.likelihood >= LIKELY
 
 
-def may_refuse(text: str, spans: Sequence[SlotSpan], situation: Situation, *, rule: bool) -> bool:
-    """Whether a text that is heard as no refusal may be one."""
-    return refusal(text, spans, situation, rule=rule) >= LIKELY
-
-
-def refusal(text: str, spans: Sequence[SlotSpan], situation: Situation, *, rule: bool) -> float:
-    """The probability that a text refuses, in which `spans` name days, times and places; `rule`: what the rules say."""
-    return likelihood(stored(WEIGHTS), clues(text, spans, situation, rule=rule))
+def refusal(text: str, spans: Sequence[SlotSpan], situation: Situation, *, rule: bool) -> HeardRefusal:
+    """Whether a text refuses, in which `spans` name days, times and places; `rule`: what the rules say."""
+    return HeardRefusal(rule, likelihood(stored(WEIGHTS), clues(text, spans, situation, rule=rule)))
 
 
 def clues(text: str, spans: Sequence[SlotSpan], situation: Situation, *, rule: bool) -> set[str]:

@@ -12,7 +12,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from environments.stss.hearing.activities.clues import HeardWords, as_heard, clues, clues_of_none
-from environments.stss.hearing.activities.groups import WordGroup, content_words, covers, whole_errand, word_groups
+from environments.stss.hearing.activities.groups import (
+    WordGroup,
+    content_words,
+    covers,
+    does_it,
+    whole_errand,
+    whole_way,
+    word_groups,
+)
+from environments.stss.hearing.activities.things import with_thing
 from environments.stss.hearing.activities.tokens import SlotSpan, tokens
 from environments.stss.hearing.slots import Situation
 from environments.stss.hearing.weights import stored
@@ -53,7 +62,7 @@ def activity(text: str, spans: Sequence[SlotSpan], situation: Situation, *, refu
 @lru_cache(maxsize=1024)
 def _activity(text: str, spans: Sequence[SlotSpan], situation: Situation, refuses: bool) -> Phrase | None:
     heard = listen(text, spans, situation, known_words(), refuses=refuses)
-    groups = [group for group in word_groups(heard.tokens) if not is_empty(words(text, heard, group))]
+    groups = groups_of(text, heard)
     scores = [_score(clues(heard, group)) for group in groups]
     chosen = most_likely([words(text, heard, group) for group in groups], scores, _score(clues_of_none(heard)))
     if chosen is None:
@@ -62,7 +71,11 @@ def _activity(text: str, spans: Sequence[SlotSpan], situation: Situation, refuse
     found = words(text, heard, group)
     head = _HEAD.match(found)
     bare = head.end() if head and not is_empty(found[head.end() :]) else 0
-    return Phrase(found[bare:], heard.tokens[group.first].start + bare, chosen[1])
+    named = found[bare:]
+    if does_it(named):
+        whole = text[heard.tokens[group.first].start + bare : heard.tokens[whole_way(heard.tokens, group) - 1].end]
+        named = with_thing(whole, heard.tokens[: group.first])
+    return Phrase(named, heard.tokens[group.first].start + bare, chosen[1])
 
 
 def _score(found: Sequence[str]) -> float:
@@ -75,6 +88,12 @@ def _score(found: Sequence[str]) -> float:
 def known_words() -> frozenset[str]:
     """The words that may be clues."""
     return frozenset(stored(KNOWN))
+
+
+def groups_of(text: str, heard: HeardWords) -> list[WordGroup]:
+    """The groups of words that may name an activity: not those of empty words, but for what is done to a thing."""
+    named = ((group, words(text, heard, group)) for group in word_groups(heard.tokens))
+    return [group for group, phrase in named if not is_empty(phrase) or does_it(phrase)]
 
 
 def listen(

@@ -13,6 +13,7 @@ from environments.stss.hearing.activities.tokens import SLOTS, Token, shape
 from environments.stss.hearing.slots import Situation
 from environments.stss.hearing.words import within
 
+_NEGATIVE = frozenset({"not", "n't", "no", "never", "needn't", "cannot", "without", "than"})
 _QUESTIONS = (
     ("what", r"what(?! time| day| hour)"),
     ("who", r"who|who's|alone"),
@@ -113,7 +114,8 @@ def _clause(heard: HeardWords, group: WordGroup) -> Iterator[str]:
     kind = _kind(heard, first)
     joined = heard.near(begin - 1)
     opening = f"{heard.near(begin)} {heard.near(begin + 1)}" if lead[1:] else heard.near(begin) if lead else "-"
-    form = shell(lead)
+    form, denied = shell(lead), not _NEGATIVE.isdisjoint(lead)
+    yield from (f"denied {denied}|{heard.refuses}", f"denied {denied}|{kind}")
     yield from (f"joined {joined}", f"joined {joined}|{kind}", f"opening {opening}", f"opening {opening}|{kind}")
     yield from (f"shell {form}", f"shell {form}|{kind}", f"shell {form}|{heard.near(first - 1)}")
     yield from (f"kind {kind}|{heard.near(first - 1)}", f"lead {min(len(lead), 6)}")

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from environments.stss.hearing.activities.tokens import SLOTS, Token, shape
-from environments.stss.hearing.words import word_set
+from environments.stss.hearing.words import VERBS, word_set
 
 PRONOUNS = word_set("i you we he she it they me us him her them this that there")
 _STOPS = word_set(
@@ -15,14 +15,14 @@ _STOPS = word_set(
     """
 )
 """Words before which a group may end."""
-_FINITE = word_set(
+FINITE = word_set(
     """
     is are was were will wo ca can should would could must has have had does do did begins starts runs needs comes goes
     opens closes takes meets ends leaves
     """
 )
 """Verb forms that make a sentence of the words before them, as in `the baker comes`."""
-_TRAIL = word_set(
+TRAIL = word_set(
     """
     at on in from around about by to the a an please and then for with it 's is are this that of or up over be
     will my your our so say if as 'm i you we just also really maybe perhaps me us together
@@ -34,6 +34,17 @@ _SMALL = re.compile(
 )
 _NO_BEGINNING = word_set("'d 'll 'm 're 's 've n't not about with me us him them you it")
 """Words that no group begins with."""
+_LOOKS = word_set("at after into over")
+_LIGHT = (
+    "ask|attend|be|call|change|come|do|get|go|have|hear|help|join|know|like|love|make|mean|meet|mind|need|say|see|share"
+    "|show|talk|tell|think|try|visit|wait|want|watch"
+)
+_DOES_IT = re.compile(
+    rf"(?:(?!(?:{_LIGHT})\b)(?:{'|'.join(sorted(VERBS))})|get"
+    r"|(?:(?:have|take) an? (?:\w+ )?)?look (?:at|after|into|over)) (?:it|them|this|these|those)\b",
+    re.IGNORECASE,
+)
+_WAYS = word_set("to into over up round back from at in on the")
 _THEN = word_set("and then maybe also please perhaps")
 MAX_TOKENS = 20
 """Limit of the tokens of a group."""
@@ -67,7 +78,7 @@ def _from(tokens: Sequence[Token], first: int) -> Iterator[WordGroup]:
     found = first
     limit = min(len(tokens), first + MAX_TOKENS)
     if shape(tokens[first]) not in ("VERB", "ING"):
-        limit = next((at for at in range(first + 1, limit) if tokens[at].word in _FINITE), limit)
+        limit = next((at for at in range(first + 1, limit) if tokens[at].word in FINITE), limit)
     for index in range(first + 1, limit + 1):
         ends = index == limit or _may_end(tokens, index)
         last = _trimmed(tokens, first, index) if ends else found
@@ -88,8 +99,9 @@ def _may_end(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _trimmed(tokens: Sequence[Token], first: int, last: int) -> int:
-    while last > first + 1 and (tokens[last - 1].word in _TRAIL or tokens[last - 1].kind in SLOTS | {"mark"}):
-        if tokens[last - 1].word == "it" and tokens[last - 2].word not in _TRAIL:
+    while last > first + 1 and (tokens[last - 1].word in TRAIL or tokens[last - 1].kind in SLOTS | {"mark"}):
+        looks = last - first > 2 and tokens[last - 3].word == "look" and tokens[last - 2].word in _LOOKS
+        if tokens[last - 1].word == "it" and (looks or tokens[last - 2].word not in TRAIL):
             break
         last -= 1
     return last
@@ -100,7 +112,7 @@ def whole_errand(tokens: Sequence[Token], group: WordGroup, groups: Sequence[Wor
     if shape(tokens[group.first]) != "VERB":
         return group
     at = group.last
-    while at < len(tokens) and not tokens[at].ends and (tokens[at].kind != "word" or tokens[at].word in _TRAIL - _THEN):
+    while at < len(tokens) and not tokens[at].ends and (tokens[at].kind != "word" or tokens[at].word in TRAIL - _THEN):
         at += 1
     verb = at
     while verb < len(tokens) and tokens[verb].word in _THEN:
@@ -108,6 +120,19 @@ def whole_errand(tokens: Sequence[Token], group: WordGroup, groups: Sequence[Wor
     if verb == at or verb == len(tokens) or shape(tokens[verb]) != "VERB":
         return group
     return next((each for each in groups if each.first == group.first and each.last > verb), group)
+
+
+def whole_way(tokens: Sequence[Token], group: WordGroup) -> int:
+    """The index after a group with the place that it leads to: `bring it to the inn`."""
+    at = group.last
+    while at < len(tokens) and tokens[at].word in _WAYS:
+        at += 1
+    return at + 1 if group.last < at < len(tokens) and tokens[at].kind == "place" else group.last
+
+
+def does_it(phrase: str) -> bool:
+    """Whether a phrase is a verb and a pronoun for what was named before, as in `bring it` or `have a look at them`."""
+    return _DOES_IT.match(phrase) is not None
 
 
 def content_words(phrase: str) -> frozenset[str]:

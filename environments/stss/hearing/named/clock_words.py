@@ -17,7 +17,7 @@ _ENDS = r"(?=-?ish\b|(?!-)\W|$)"
 _AFTER = (
     r"(?=(?:-?ish)?(?:\s*(?:$|[.,;:!?)–—-])|\s+(?:in|at|on|tomm?orr?ow|today|tonight|this|and|until|till|to|"
     r"sharp|so|or"
-    r"|if|because|with|for|it|is|would|then|when|instead|but|before|after|works?|suits?|now|not|as|by|o'clock|"
+    r"|if|because|cos|cause|with|for|it|is|would|then|when|instead|but|before|after|works?|suits?|now|not|as|by|o'clock|"
     r"be|while"
     r"|since|all|should|will|same|maybe|perhaps|please|from|tuesday|monday|you|we|i|the|my|where|which)\b))"
 )
@@ -33,7 +33,7 @@ _LEADS = (
     "beyond", "between", "not", "today", "tomorrow", "tonight", "tuesday", "evening", "morning", "afternoon", "perhaps",
     "maybe", "towards", "day", "or", "better",
 )  # fmt: skip
-_STRONG = "(?:" + "|".join(rf"(?<=\b{lead}\s)" for lead in _LEADS) + ")"
+_STRONG = "(?:" + "|".join(rf"(?<=\b{lead}\s)" for lead in _LEADS) + r"|(?<=\bit's\s)(?!one\b)|(?<=\bbe\s)(?!one\b))"
 _WEAK = r"(?:(?<=,\s)|(?<=[.!?]\s)|^)"
 _BY_A_DAY = (
     r"(?=\s+(?:tomm?orr?ow|today|tonight|this (?:morning|afternoon|evening)|in the (?:morning|afternoon|"
@@ -58,7 +58,7 @@ _TIME = re.compile(
     rf"|(?P<w12>{'|'.join(NUMBERS)})\s+(?P<wap>a\.?m\b\.?|p\.?m\b\.?)"
     r"|(?P<h24>[01]?\d|2[0-3])[:.](?P<m24>[0-5]\d)\b(?!\.\d)(?! ?%)"
     r"|(?P<h4>0[6-9]|1\d|2[0-3])(?P<m4>[0-5]\d)(?= (?:to|until|hours)\b|[,.!?]|$)"
-    rf"|(?P<words>{'|'.join(NUMBERS)}) (?P<wm>thirty|fifteen|forty-five|twenty|ten|forty|fifty){_ENDS}"
+    rf"|(?P<words>{'|'.join(NUMBERS)})[ -](?P<wm>thirty|fifteen|forty-five|twenty|ten|forty|fifty){_ENDS}"
     rf"|(?P<oclock>{HOUR}) o'?clock"
     rf"|{_STRONG}(?P<bare>{HOUR}){_AFTER}"
     rf"|{_WEAK}(?P<bare3>{HOUR}){_CLOSES}"
@@ -76,7 +76,7 @@ _PARTS = tuple(
     )
 )
 _GREETING = re.compile(
-    r"\bgood (?:morning|afternoon|evening|night)\b|^morning\b|\ball (?:morning|evening|night|afternoon)\b",
+    r"\bgood (?:morning|afternoon|evening|night)\b|^morning\b(?!\.)|\ball (?:morning|evening|night|afternoon)\b",
     re.IGNORECASE,
 )
 

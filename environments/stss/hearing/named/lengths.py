@@ -19,13 +19,15 @@ _LENGTH = (
     rf"|(?P<halves>{_COUNT}) and a half hours|(?P<minutes>{_COUNT})[ -](?:whole )?min(?:ute)?s?)\b"
 )
 _SHIFT = re.compile(
-    rf"\b{_LENGTH},? (?:(?P<later>later|after (?:that|it|this))|(?P<sooner>earlier|sooner|before (?:that|it|this)))\b",
+    rf"(?<!\bnot )\b{_LENGTH},? "
+    r"(?:(?P<later>later|after (?:that|it|this))|(?P<sooner>earlier|sooner|before (?:that|it|this)))\b",
     re.IGNORECASE,
 )
 _LASTS = re.compile(
     r"(?:\b(?:for|lasts?|takes?|runs?(?: for)?|only|be|about|just)(?: about| around| maybe| exactly)?\s+|[,.;:!?]\s+"
     rf"|^(?:\w+,? )?){_LENGTH}"
-    r"(?=\s*(?:[,.;!?]|$)|\s+(?:from|on the nose|at (?:the )?most|tops|starting|tonight|tomorrow|today|and)\b)",
+    r"(?=\s*(?:[,.;!?]|$)|\s+(?:from|on the nose|at (?:the )?most|tops|starting|tonight|tomorrow|today|and|or so"
+    r"|ought|should|will do|would do|is (?:all|enough|plenty))\b)",
     re.IGNORECASE,
 )
 _ANY = re.compile(rf"\b{_LENGTH}", re.IGNORECASE)
@@ -52,10 +54,11 @@ def shift(text: str) -> Shift | None:
 def length(text: str, *, asked: bool) -> int | None:
     """How many minutes a text says that something lasts; None if it names none, or several.
 
-    `asked`: whether it answers to the question how long it will last; then every length counts.
+    `asked`: whether it answers to the question how long it will last; then every length counts, and of several the
+    last one.
     """
-    found = {_minutes(match) for match in (_ANY if asked else _LASTS).finditer(_SHIFT.sub(" ", text))}
-    lasts = found.pop() if len(found) == 1 else None
+    found = [_minutes(match) for match in (_ANY if asked else _LASTS).finditer(_SHIFT.sub(" ", text))]
+    lasts = found[-1] if found and (asked or len(set(found)) == 1) else None
     return lasts if lasts and (asked or lasts >= SHORT) else None
 
 

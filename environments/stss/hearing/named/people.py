@@ -20,7 +20,7 @@ _COMES = (
     r"|helping|there\b|reading\b"
     r"|singing\b|come\b|comes\b|join\b|joins\b|bring\b|brings\b|be\b|along\b|look in\b|drop in\b|turn up\b|on my side)"
     r"|^ (?:has|have|had)(?: \w+){0,2} (?:agreed|offered|said|promised|joined|signed|accepted)|^ wouldn't miss"
-    rf"|^ (?:says|said|thinks|promised|swears)(?: that)? (?:{_THEY}{_WILL}(?! not\b)|yes|aye)"
+    rf"|^ (?:says|said|thinks|promised|swears)(?: that)? (?:{_THEY}{_WILL}(?!n't\b| (?:not|rather|sooner)\b)|yes|aye)"
 )
 _WITH = re.compile(
     r"(?:\b(?:with|join|joins)(?: \w+ and)?(?: me(?:,| and)?)?|\b(?:you|me|us|i)(?:,| and|, and| and with)|"
@@ -33,11 +33,14 @@ _NOT_WITH = re.compile(
     re.IGNORECASE,
 )
 _OUT = re.compile(
-    rf"^,?(?: but {_THEY})? (?:can't|cannot|won't|isn't|is not|couldn't|has to|shouts)"
+    rf"^,?(?: but {_THEY})? (?:can't|cannot|won't|isn't|is not|couldn't|has to|shouts|bailed|refused|declined)\b"
+    rf"|^ (?:says?|said|swears|swore)(?: that)? (?:no\b|{_THEY}(?:'d| would) (?:rather|sooner)|{_THEY} \w+n't)"
+    r"|^(?: was going to|(?:'d| would) (?:have |love |like )).{0,20}\bbut\b"
     r"|^'s (?:out|not|away|at|got|busy|late|behind|ill\b)",
     re.IGNORECASE,
 )
 _AWAY = re.compile(r"^,?(?: can't| cannot| won't| isn't| is not| couldn't|'s (?:not|away|ill)\b)", re.IGNORECASE)
+_US = r"(?:[Ii]|me|the two of us|you)"
 _WHETHER = r"(?:will|is|does|can|would) {}\b.*(?:come|coming|be there|join|take part|play|help)"
 _YES = re.compile(
     r"\W*(?:\w+\? )?(?:yes|yeah|aye|of course|sure|certainly|naturally|(?:he|she|they) (?:will|is|are|do))\b", re.I
@@ -90,7 +93,7 @@ def persons(text: str, situation: Situation) -> list[NamedPerson]:
 def _naming(name: str, *, lower: bool) -> re.Pattern[str]:
     """A person's first name, with the last one where it follows, or a title and the last name."""
     first, *_, last = [re.escape(each) for each in (*name.split(), *name.split())]
-    words = rf"\b(?:{first}\b(?: {last}\b)?|(?:Ms|Mrs|Mr|Miss|Dr)\.? {last}\b)"
+    words = rf"\b(?:{first}\b(?: {last}\b)?|(?:Ms|Mrs|Mr|Miss|Dr|Captain|Nurse|Professor)\.? {last}\b)"
     return re.compile(words, re.IGNORECASE if lower else 0)
 
 
@@ -107,8 +110,8 @@ def _taking_part(text: str, situation: Situation) -> Iterator[str]:
     for start, end, name in spans:
         lead, after = lead_to(text, start), text[end:]
         possessive = POSSESSIVE.match(after) is not None
-        listed = member != "" and re.fullmatch(r",? ?(?:and|,|and also)? ?", text[last:start]) is not None
-        pair = re.match(rf"(?:,? (?:{others}))*(?:,| and)+ (?:and )?(?:[Ii]|me|the two of us|you)\b", after) is not None
+        listed = member != "" and re.fullmatch(r",? ?(?:and|,|and also|n|&)? ?", text[last:start]) is not None
+        pair = re.match(rf"(?:(?:,| and)* (?:{others}))*(?:,| and)+ (?:and )?{_US}\b", after) is not None
         joins = (
             asked
             or listed
@@ -125,5 +128,5 @@ def _taking_part(text: str, situation: Situation) -> Iterator[str]:
 def _both(after: str, situation: Situation) -> bool:
     """Whether a second name follows, and then that they come."""
     names = "|".join(re.escape(name.split()[0]) for name in situation.places.homes)
-    match = re.match(rf" and (?:{names})\b", after) if names else None
+    match = re.match(rf" (?:and|n|&) (?:{names})\b", after) if names else None
     return match is not None and re.match(_COMES, after[match.end() :], re.IGNORECASE) is not None

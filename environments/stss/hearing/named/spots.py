@@ -55,7 +55,7 @@ _MINE = re.compile(
     re.IGNORECASE,
 )
 _YOURS = re.compile(
-    r"\b(?:(?:i|we)(?:'ll|'d| can| could)? come (?:over |round )?to you\b|(?:at|to|round|from) yours\b|"
+    r"\b(?:(?:i|we)(?:'ll|'d| can| could)? come (?:over |round )?to you\b|(?:at|to|round|from) (?:yours|urs)\b|"
     rf"your (?:own )?{_HOME_WORDS}\b)",
     re.IGNORECASE,
 )
@@ -66,7 +66,7 @@ _EITHER = re.compile(r"\bor (?:at )?(?:mine|yours|my|your)\b|\bwhether i come to
 _FOLLOWS = re.compile(
     r"\s*(?:$|[^\w\s'])|'s (?:got|heating)|\s+(?:at|on|in|today|tonight|tomm?orr?ow|and|or|with|for|from|by|"
     r"to|if|so|where|is|are|was|now|please|before|after|until|till|who|which|"
-    r"because|when|this|would|will|could|can|has|have|had|as|instead|like|half|quarter|noon|say|just|you|i|we|"
+    r"because|when|this|would|will|could|can|has|have|had|as|instead|rather|like|half|quarter|noon|say|just|you|i|we|"
     r"it|around|about|then|right|early|later|together|again|maybe|perhaps|while|"
     r"but|not|it's|i'm|library|hall|yard|garden|kitchen|gate|steps|afterwards|i'll|tuesday|monday|the|my|steps|yesterday|nine|ten|eight|seven|some|alone|every|next)\b",
     re.IGNORECASE,

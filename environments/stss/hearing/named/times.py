@@ -1,11 +1,20 @@
-"""Start and end of what a text invites to: which times count, and in which half of the day they are."""
+"""Start and end of what a text invites to: which of the times that it names are which."""
 
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from environments.stss.hearing.named.clock_words import HOURS, NOON, ClockTime, DayPart, clock_times, day_parts, in_part
+from environments.stss.hearing.named.clock_words import HOURS, NOON, ClockTime, day_parts
+from environments.stss.hearing.named.halves import (
+    HalfClues,
+    Source,
+    part_only,
+    resolved,
+    times_before,
+    told_before,
+    with_source,
+)
 from environments.stss.hearing.named.lengths import Shift, length, shift
 from environments.stss.hearing.slots import Situation
 from environments.stss.hearing.words import NUMBERS, lead_to, within
@@ -22,15 +31,19 @@ _UNTIL = re.compile(
     r" \w+day| tomorrow| today|, say,)?(?: a)?\s*$",
     re.IGNORECASE,
 )
+_BY = re.compile(r"\b(?:by|before)(?: about| around)?(?: a)?\s*$", re.IGNORECASE)
 _LATEST = re.compile(
     r"(?:,? (?:today|tonight|tomorrow|in the \w+|this \w+))?,? (?:at the (?:very )?latest|would be the latest)\b",
     re.IGNORECASE,
 )
 _DEADLINE = re.compile(
-    r"\b(?:done|finish\w*|ends?|ending|stops?|stopping|shuts?|closes|emptied|(?:'m|be|am) back|be over|"
-    r"it's over|be out|the latest)\b[^.!?;,]*$",
+    r"\b(?:done|finish\w*|ends?|ending|stops?|stopping|shuts?|closes|(?:and|i|i'll|we|we'll) close|emptied|"
+    r"(?:'m|be|am) back|be over|it's over|be out|say good(?:bye|night)|throw you out|released|out of the door|"
+    r"the latest)\b[^.!?;:,]*$",
     re.IGNORECASE,
 )
+_GOES_ON_TILL = re.compile(r"(?:un)?till? (?:the|it|we|you|i|they)\b", re.IGNORECASE)
+"""The beginning of a sentence that tells how long it goes on."""
 _BETWEEN = re.compile(
     r"^(?:-?ish)?[ ,]*(?:in the \w+|sharp|tomorrow|today|tonight|this \w+)?[ ,]*(?:-|–|—|to|until|'?till?|and|through)"
     r"(?:,? let's say,?|,? say,?| about| around)?\s*(?:a )?$",
@@ -63,15 +76,6 @@ _OTHERS = re.compile(
 """What somebody or something else does, or the speaker at another time."""
 
 
-_OPENING = 12
-"""Characters within which an answer names the half of the day."""
-
-
-Source = Literal["itself", "text", "before", "near", "usual"]
-"""What tells the half of the day: the time itself, a part of the day in the text or in what was said before, a time
-that was said before, or what is usual."""
-
-
 class When(NamedTuple):
     """Start and end, in minutes since midnight, and the parts of the text that name them."""
 
@@ -86,15 +90,10 @@ class When(NamedTuple):
     source: Source = "itself"
     """What tells the half of the day in which it starts."""
 
-
-class _Clues(NamedTuple):
-    """What tells the half of the day."""
-
-    parts: Sequence[DayPart]
-    told: Sequence[str]
-    """Halves of the day in what was said before, latest first."""
-    situation: Situation
-    day: int | None
+    @property
+    def differ(self) -> bool:
+        """Whether two times exclude each other, so that there is no start or no end."""
+        return (self.starts > 1 and self.start is None) or (self.ends > 1 and self.end is None)
 
 
 def when(
@@ -103,19 +102,19 @@ def when(
     """When it is to be, on a day that was named (None: not); of the `times` that are named, some are `counted`."""
     spans = tuple((time.start, time.end) for time in times)
     counted = _with_linked(text, times, counted)
-    clues = _Clues(day_parts(text), _told_before(situation), situation, day)
+    clues = HalfClues(text, day_parts(text), told_before(situation), situation, day)
     moved = shift(text)
     if moved is not None and not any(time.start > moved.start for time in counted):
         return When(_shifted(moved, times, clues), spans=spans)
     if not counted:
-        start = _part_only(text, situation)
+        start = part_only(text, situation)
         return When(start, _after(text, start, situation), spans)
     used = _of_range(text, counted)
     starts, ends = _roles(text, used, situation)
     start, end = _named(text, starts, ends, clues)
     end = _after(text, start, situation) if end is None else end
     first = _chosen(text, starts)
-    source: Source = _with_source(first, clues)[1] if first else "itself"
+    source: Source = with_source(first, clues)[1] if first else "itself"
     return When(start, end, spans, len(starts), len(ends), _range(text, used) is not None, source)
 
 
@@ -130,12 +129,16 @@ def _with_linked(text: str, times: Sequence[ClockTime], counted: Sequence[ClockT
 
 
 def _named(
-    text: str, starts: Sequence[ClockTime], ends: Sequence[ClockTime], clues: _Clues
+    text: str, starts: Sequence[ClockTime], ends: Sequence[ClockTime], clues: HalfClues
 ) -> tuple[int | None, int | None]:
     """Start and end by the times that may be one."""
     first = _chosen(text, starts)
-    start = None if first is None else _resolved(first, clues)
+    start = None if first is None else resolved(first, clues)
     later = [time for time in ends if first is None or time.start > first.start]
+    if first and ends and not later and _BY.search(lead_to(text, ends[-1].start)):
+        due = _end(_chosen(text, ends), None, clues)
+        if due is not None and start is not None and due <= start:  # it is to be done before that
+            return None, due
     end = _end(_chosen(text, later), start, clues)
     if start is None and first is not None and end is not None:
         start = _before(first, end)
@@ -160,10 +163,10 @@ def _of_range(text: str, times: Sequence[ClockTime]) -> Sequence[ClockTime]:
     return kept
 
 
-def _shifted(moved: Shift, times: Sequence[ClockTime], clues: _Clues) -> int | None:
+def _shifted(moved: Shift, times: Sequence[ClockTime], clues: HalfClues) -> int | None:
     """The start that is later or earlier than the last time that was named before."""
     named = [time for time in times if time.start < moved.start]
-    anchors = [_resolved(named[-1], clues)] if named else _anchors(clues.situation)
+    anchors = [resolved(named[-1], clues)] if named else times_before(clues.situation)
     return None if not anchors or anchors[0] is None else (anchors[0] + moved.minutes) % DAY
 
 
@@ -171,7 +174,7 @@ def _after(text: str, start: int | None, situation: Situation) -> int | None:
     """The end by how long it lasts, after its start in the text or, in an answer to how long, the last time before."""
     asked = within(HOW_LONG, situation.question)
     lasts = length(text, asked=asked)
-    begins = start if start is not None else next(iter(_anchors(situation)), None) if asked else None
+    begins = start if start is not None else next(iter(times_before(situation)), None) if asked else None
     return None if lasts is None or begins is None else (begins + lasts) % DAY
 
 
@@ -193,7 +196,8 @@ def _roles(text: str, times: Sequence[ClockTime], situation: Situation) -> tuple
         ranged = _BETWEEN.match(between) is not None
         amends = bool(ends) and ends[-1] == times[index - 1] and _AMENDS.match(between) is not None
         sentence = re.split(r"[.!?;]\s", lead)[-1]
-        until = ranged or amends or _UNTIL.search(lead) or _DEADLINE.search(sentence) or _LATEST.match(text[time.end :])
+        closes = _UNTIL.search(lead) or _DEADLINE.search(sentence) or _GOES_ON_TILL.match(sentence)
+        until = ranged or amends or closes or _LATEST.match(text[time.end :])
         begins = _BEGINS.search(lead)
         if not begins and (until or lasting):
             ends.append(time)
@@ -213,76 +217,9 @@ def _chosen(text: str, times: Sequence[ClockTime]) -> ClockTime | None:
     return chosen
 
 
-def _told_before(situation: Situation) -> list[str]:
-    """Halves of the day in what was said before, latest first."""
-    return [part.half for line in reversed(situation.before) for part in reversed(day_parts(line.text))]
-
-
-def _part_only(text: str, situation: Situation) -> int | None:
-    """The time that was in question, if the text names only its half of the day."""
-    asked, parts = clock_times(situation.question), day_parts(text)
-    if not asked or not parts or asked[-1].exact or parts[0].start > _OPENING:
-        return None
-    return in_part(asked[-1].minute, parts[0].half)
-
-
-def _anchors(situation: Situation) -> list[int]:
-    """Minutes since midnight of the times that were named before, latest first, where they are clear."""
-    found = []
-    for line in reversed(situation.before):
-        parts = [part.half for part in day_parts(line.text)]
-        for time in reversed(clock_times(line.text)):
-            moved = [minute for half in parts if (minute := in_part(time.minute, half)) is not None]
-            clear = time.minute if time.exact else moved[0] if moved else _usual(time.minute, situation, None)
-            found += [] if clear is None else [clear]
-    return found
-
-
-def _resolved(time: ClockTime, clues: _Clues) -> int | None:
-    """Minutes since midnight; None if the half of the day is not clear."""
-    return _with_source(time, clues)[0]
-
-
-def _with_source(time: ClockTime, clues: _Clues) -> tuple[int | None, Source]:
-    """Minutes since midnight, and what tells the half of the day."""
-    if time.exact:
-        return time.minute, "itself"
-    halves: Sequence[tuple[str, Source]] = (
-        *((half, "text") for half in _nearest(time, clues.parts)),
-        *((half, "before") for half in clues.told),
-    )
-    for half, source in halves:
-        found = in_part(time.minute, half)
-        if found is not None:
-            return found, source
-    anchors = _anchors(clues.situation)
-    if anchors:
-        return min((time.minute, time.minute + NOON), key=lambda minute: abs(minute - anchors[0])), "near"
-    return _usual(time.minute, clues.situation, clues.day), "usual"
-
-
-def _nearest(time: ClockTime, parts: Sequence[DayPart]) -> list[str]:
-    """The halves of the day, nearest first; what stands before the time is twice as far."""
-
-    def distance(part: DayPart) -> int:
-        return part.start - time.end if part.start >= time.end else 2 * (time.start - part.end)
-
-    return [part.half for part in sorted(parts, key=distance)]
-
-
-def _usual(minute: int, situation: Situation, day: int | None) -> int | None:
-    """Without a word on the half of the day: the only one that is left of today, or that people are out and about."""
-    if minute < 6 * HOURS:
-        return minute + NOON
-    today = day is not None and day == situation.now // DAY
-    if today and minute <= situation.now % DAY:
-        return minute + NOON
-    return minute if minute >= 9 * HOURS else None
-
-
-def _end(last: ClockTime | None, start: int | None, clues: _Clues) -> int | None:
+def _end(last: ClockTime | None, start: int | None, clues: HalfClues) -> int | None:
     if last is None or start is None or (last.exact and (last.minute > start or last.minute >= NOON)):
-        return None if last is None else _resolved(last, clues)
+        return None if last is None else resolved(last, clues)
     return next((each for each in (last.minute, last.minute + NOON) if each > start), None)
 
 

@@ -155,3 +155,23 @@ async def test_any_talk_is_answered(said: list[str]) -> None:
     replies = await answers(*said)
     assert all(replies)
     assert len(await agreed(*said)) <= 2
+
+
+@pytest.mark.parametrize(
+    ("said", "heard"),
+    [
+        ("Oh no, they shifted it, it's six in the evening now!", "Harbour Green on 2023-02-14 18:00 to 19:00"),
+        ("We do it at the school instead. And an hour later.", "Fernmouth School on 2023-02-14 17:00 to 18:00"),
+        ("Change of plan. Too much wind. It will be at the inn.", "Anchor Inn on 2023-02-14 16:00 to 17:00"),
+    ],
+)
+async def test_what_is_moved_after_an_agreement_is_heard(said: str, heard: str) -> None:
+    _, reply = await answers(INVITED, said)
+    assert reply.startswith(f"Yes, gladly: kite contest at {heard}")
+
+
+async def test_two_times_that_exclude_each_other_are_asked_about_again() -> None:
+    asked, again = await answers(
+        "Will you play chess with me at the inn tomorrow?", "One of us says at eight, the other says at nine."
+    )
+    assert asked == again == "Play chess at Anchor Inn on 2023-02-14? Gladly, but when would that be?"

@@ -34,6 +34,12 @@ def at(*before: SpokenLine) -> Situation:
         ("The clock said noon, an hour later than that would be one, so come at four.", 960, None),
         ("Talk about songs today at 4.45?", 1005, None),
         ("Photographs tonight, 10.30, on the roof.", 1350, None),
+        ("Sketching at the green tomorrow from ten to eleven-thirty.", 600, 690),
+        ("Take the lamp to the inn before eight tonight, I sing there at nine.", None, 1200),
+        ("The fair is tomorrow, from quarter past five, and we close at half past six.", 1035, 1110),
+        ("It's back on the shelf tomorrow by a quarter to five, not a minute after that.", None, 1005),
+        ("Scales at half past nine in the morning. Forty minutes ought to be enough.", 570, 610),
+        ("A walk on the shore tomorrow. Till the tide turns, so half past five.", None, 1050),
     ],
 )
 def test_start_and_end_of_a_text(text: str, start: int | None, end: int | None) -> None:
@@ -60,6 +66,26 @@ def test_a_length_in_an_answer_ends_what_was_spoken_of() -> None:
 )
 def test_how_long_a_text_says_that_something_lasts(text: str, minutes: int | None) -> None:
     assert length(text, asked=False) == minutes
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "start"),
+    [
+        ("Ten o'clock instead.", "Is nine in the morning not the middle of your night?", 600),
+        ("Four o'clock is my breakfast, but yes.", "Will you come this afternoon at four?", 960),
+        ("Four in the morning, I said.", "Will you come this afternoon at four?", 240),
+        ("Morning. At night I sleep.", "Eight in the morning or at night?", 480),
+        ("They moved it, it's seven now.", "Is it at six in the evening?", 1140),
+    ],
+)
+def test_the_half_of_the_day_goes_on_from_what_was_said_before(text: str, before: str, start: int) -> None:
+    assert recognise(text, at(SpokenLine(FINN, before))).clock.start == start
+
+
+def test_of_several_lengths_in_an_answer_the_last_one_holds() -> None:
+    text = "For twenty minutes, or for three quarters of an hour."
+    assert length(text, asked=True) == 45
+    assert length(text, asked=False) is None
 
 
 def test_an_earlier_time_is_below_zero() -> None:

@@ -1,0 +1,110 @@
+"""In which half of the day a time is that a text names."""
+
+import re
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from environments.stss.hearing.named.clock_words import HOURS, NOON, ClockTime, DayPart, clock_times, day_parts, in_part
+from environments.stss.hearing.slots import Situation
+from environments.stss.town.clock import DAY
+
+_BY_A_TIME = re.compile(r"[ ,]*(?:(?:in the|at|this|today|tomorrow|on \w+)\W+)?", re.IGNORECASE)
+"""What stands between a time and the part of the day that belongs to it, as in `six in the evening`."""
+_TO = re.compile(r"\s*(?:to|until|till|-|–)\s*", re.IGNORECASE)
+_OPENING = 12
+"""Characters within which an answer names the half of the day."""
+Source = Literal["itself", "text", "before", "near", "usual"]
+"""What tells the half of the day: the time itself, a part of the day in the text or in what was said before, a time
+that was said before, or what is usual."""
+
+
+class HalfClues(NamedTuple):
+    """What tells the half of the day."""
+
+    text: str
+    parts: Sequence[DayPart]
+    told: Sequence[str]
+    """Halves of the day in what was said before, latest first."""
+    situation: Situation
+    day: int | None
+
+
+def told_before(situation: Situation) -> list[str]:
+    """Halves of the day in what was said before, latest first; in each line those of a time, as in `at six tonight`."""
+    return [part.half for line in reversed(situation.before) for part in _by_times(line.text)]
+
+
+def _by_times(text: str) -> list[DayPart]:
+    """The parts of the day that a text names, latest first, after those that stand by a time."""
+    ends = [time.end for time in clock_times(text)]
+    parts = reversed(day_parts(text))
+    return sorted(parts, key=lambda part: not any(_BY_A_TIME.fullmatch(text, end, part.start) for end in ends))
+
+
+def part_only(text: str, situation: Situation) -> int | None:
+    """The time that was in question, if the text names only its half of the day."""
+    asked, parts = clock_times(situation.question), day_parts(text)
+    if not asked or not parts or asked[-1].exact or parts[0].start > _OPENING:
+        return None
+    return in_part(asked[-1].minute, parts[0].half)
+
+
+def times_before(situation: Situation) -> list[int]:
+    """Minutes since midnight of the times that were named before, latest first, where they are clear; no last ends."""
+    found = []
+    for line in reversed(situation.before):
+        parts = [part.half for part in day_parts(line.text)]
+        times = clock_times(line.text)
+        if len(times) > 1 and _TO.fullmatch(line.text, times[-2].end, times[-1].start):
+            times = times[:-1]
+        for time in reversed(times):
+            moved = [minute for half in parts if (minute := in_part(time.minute, half)) is not None]
+            clear = time.minute if time.exact else moved[0] if moved else _usual(time.minute, situation, None)
+            found += [] if clear is None else [clear]
+    return found
+
+
+def resolved(time: ClockTime, clues: HalfClues) -> int | None:
+    """Minutes since midnight; None if the half of the day is not clear."""
+    return with_source(time, clues)[0]
+
+
+def with_source(time: ClockTime, clues: HalfClues) -> tuple[int | None, Source]:
+    """Minutes since midnight, and what tells the half of the day."""
+    if time.exact:
+        return time.minute, "itself"
+    anchors = times_before(clues.situation)
+    own = [part for part in clues.parts if _BY_A_TIME.fullmatch(clues.text, time.end, part.start)]
+    again = next((minute for minute in anchors[:1] if not own and minute % NOON == time.minute % NOON), None)
+    if again is not None:
+        return again, "near"
+    halves: Sequence[tuple[str, Source]] = (
+        *((half, "text") for half in _nearest(time, clues.parts)),
+        *((half, "before") for half in clues.told),
+    )
+    for half, source in halves:
+        found = in_part(time.minute, half)
+        if found is not None:
+            return found, source
+    if anchors:
+        return min((time.minute, time.minute + NOON), key=lambda minute: abs(minute - anchors[0])), "near"
+    return _usual(time.minute, clues.situation, clues.day), "usual"
+
+
+def _nearest(time: ClockTime, parts: Sequence[DayPart]) -> list[str]:
+    """The halves of the day, nearest first; what stands before the time is twice as far."""
+
+    def distance(part: DayPart) -> int:
+        return part.start - time.end if part.start >= time.end else 2 * (time.start - part.end)
+
+    return [part.half for part in sorted(parts, key=distance)]
+
+
+def _usual(minute: int, situation: Situation, day: int | None) -> int | None:
+    """Without a word on the half of the day: the only one that is left of today, or that people are out and about."""
+    if minute < 6 * HOURS:
+        return minute + NOON
+    today = day is not None and day == situation.now // DAY
+    if today and minute <= situation.now % DAY:
+        return minute + NOON
+    return minute if minute >= 9 * HOURS else None
