@@ -95,7 +95,7 @@ def second_invitation(before: InvitationSlots, text: str, situation: Situation) 
 
 
 def as_answer(situation: Situation) -> Situation:
-    """The situation as if the activity had been asked for last, too."""
+    """The situation as if its last line had asked for the activity, too."""
     asked = f"{situation.question} {WHAT_FOR}?".lstrip()
     return situation._replace(before=[*situation.before[:-1], SpokenLine(situation.listener, asked)])
 

@@ -27,7 +27,7 @@ from environments.stss.hearing.read import framed, likely_activity, named_in_ans
 from environments.stss.hearing.recognise import recognise
 from environments.stss.hearing.refusals import calls_off, declines
 from environments.stss.hearing.slots import InvitationSlots, Situation
-from environments.stss.hearing.words import NUMBERS, within
+from environments.stss.hearing.words import within
 from environments.stss.town.clock import DAY
 from environments.stss.town.places import Places
 from environments.stss.town.schedule import Commitment
@@ -39,8 +39,8 @@ NOT_A_DAY = "I can plan for today and tomorrow only. Would one of the two do?"
 PATIENCE = 3
 """Number of texts of the partner that tell nothing new, after which a character ends a talk without an agreement."""
 
-_OF_A_TIME = rf"{'|'.join(NUMBERS)}|\d+|half|quarter|noon|midday|midnight|past|later|earlier|sooner|same time"
-"""Words of a text that speaks of a time, be it understood or not."""
+_OF_A_TIME = "half past|quarter (?:past|to)|later|earlier|sooner|same (?:time|hour)"
+"""Words of a text that speaks of a time which is not understood."""
 _WHEN_AND_WHERE = ("place", "then_place", "day", "start", "end")
 
 
@@ -118,10 +118,9 @@ def _refused(before: Stance, latest: InvitationSlots, turn: _Turn) -> Stance:
 def _changed(before: Stance, slots: InvitationSlots, turn: _Turn, text: str, *, may_rename: bool = False) -> Stance:
     """The stance to what a text changed, of which the part `text` counts; a correction may name another activity."""
     agreed = before.move in ("accept", "settled", "ask_what_is_wrong")
-    moved = any(getattr(slots, name) != getattr(before.slots, name) for name in _WHEN_AND_WHERE)
-    may_rename = may_rename or (corrects(text) and not (moved and framed(text, turn.situation) is None))
-    may_rename = before.slots.activity is not None and may_rename
-    other = other_activity(slots, text, turn.situation) if may_rename else None
+    moved = any(getattr(before.slots, name) not in (None, getattr(slots, name)) for name in _WHEN_AND_WHERE)
+    renames = may_rename or (corrects(text) and (not moved or framed(text, turn.situation) is not None))
+    other = other_activity(slots, text, turn.situation) if renames and before.slots.activity is not None else None
     if other and other.likelihood >= SURE:
         return _next(before, _with_activity(slots, other.words), turn)
     if other and other.words != before.guess:
@@ -176,7 +175,8 @@ def _next(before: Stance, slots: InvitationSlots, turn: _Turn) -> Stance:
         return _without_activity(before, base, turn)
     missing, own = missing_slots(slots), habits(turn.context.persona, turn.situation.places)
     asked = before.move == "ask" and missing == ("start",) == before.missing and "start" in asked_for(turn.situation)
-    if asked and not within(_OF_A_TIME, turn.text):
+    names = recognise(turn.text, turn.situation).clock.differ or within(_OF_A_TIME, turn.text)
+    if asked and not names:
         return _suggest(base, context, own, turn.home)
     return base._replace(move="ask", missing=missing) if missing else _weigh(base, context, own, turn.home)
 

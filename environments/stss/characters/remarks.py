@@ -25,13 +25,14 @@ _CONFIRMS = re.compile(rf"\W*(?:(?:oh|ah|well|right|and)\W+)*(?:{_ASSENT})\b", r
 _DENIES = re.compile(
     rf"\W*(?:(?:oh|ah|well|sorry|wait|hm+|actually)\W+)*(?:{NO}|not\b|that's (?:not|wrong))", re.IGNORECASE
 )
+_NEW_PLAN = r"change of (?:plans?|address|place|venue|day|date|time)|new plan"
 _CORRECTS = (
     r"i mean|i meant|i said|make (?:it|that)|let's (?:say|make)|instead|misunder\w+|wrong|(?:it|that)(?:'s| is) not|"
     r"(?:it|that) isn't|i(?:'d| would) (?:rather|prefer)|not (?:\w+ ){1,3}but|"
-    r"change of \w+|new plan|rather than|moved|postpone\w*|(?:put|pushed|push) (?:it |this |that )?(?:off|back)|"
-    r"shifts?|shifted|slides? to|(?:can|could|might|shall) we|might i|(?:has|have|had) to be"
+    rf"{_NEW_PLAN}|rather than|moved|postpone\w*|(?:put|pushed|push) (?:it |this |that )?(?:off|back)|"
+    r"shift(?:s|ed)? (?:it|this|that|to)|slides? to|(?:can|could|might|shall) we|might i|(?:has|have|had) to be"
 )
-_REPLANS = r"instead|change of \w+|new plan|(?:can|could|might|shall) we"
+_REPLANS = rf"instead|{_NEW_PLAN}|(?:can|could|might|shall) we"
 """Words after which every sentence that names a day, a time or a place tells what is new."""
 _TOPIC = re.compile(r"it(?:'s| is) (?:about|for)\b", re.IGNORECASE)
 _HALTS = re.compile(r"\W*(?:(?:oh|hm+|no)\W+)*(?:wait\b(?! for)|hold on|hang on|one moment|stop\b)", re.IGNORECASE)

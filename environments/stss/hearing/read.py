@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from environments.stss.hearing import refusing
 from environments.stss.hearing.activities.activity import GUESS, GUESS_IN_ANSWER, SURE, Phrase, activity
-from environments.stss.hearing.activities.groups import content_words
+from environments.stss.hearing.activities.groups import content_words, does_it
 from environments.stss.hearing.doubting import doubted
 from environments.stss.hearing.named.clock_words import NOON, clock_times
 from environments.stss.hearing.named.times import When
@@ -33,13 +33,6 @@ _FRAME = re.compile(
 _VERB = rf"(?:{'|'.join(sorted(VERBS))})\b"
 _MORE_VERBS = re.compile(rf"\band (?:then )?{_VERB}", re.IGNORECASE)
 """The second verb of an errand."""
-_LIGHT = "attend|be|come|do|get|give|go|have|help|join|make|meet|see|take|talk|tell|try|visit|wait|watch"
-_DOES = re.compile(
-    rf"(?:(?!(?:{_LIGHT})\b){_VERB}|(?:(?:have|take) an? )?look (?:at|after|into|over))"
-    r" (?:it|them|this|that|these|those)\b",
-    re.IGNORECASE,
-)
-"""What is done to something that was named before, as in `sort them` or `have a look at it`."""
 _PAST = (
     r"yesterday|last (?:week|month|year|night|autumn|summer|winter|spring|saturday|sunday|all)|all last \w+|"
     r"years ago|the other (?:day|night)"
@@ -79,8 +72,8 @@ def _read(text: str, situation: Situation) -> InvitationSlots:
     refusal = refusing.refusal(text, found.spans, situation, rule=found.rule)
     says_no, answers = refusal.heard, invited(situation)
     declines = refusal.likely and answers
-    repeats = _repeats(found, situation)
-    if declines and not repeats:  # it tells what stands against it
+    repeats = answers and _repeats(found, situation)
+    if declines and not repeats:  # its times tell what stands against the invitation
         clock = When(spans=clock.spans)
     asked = within(WHAT_FOR, situation.question)
     phrase = (framed(text, situation) if asked else None) or _at_least(SURE, found, situation)
@@ -97,7 +90,7 @@ def _read(text: str, situation: Situation) -> InvitationSlots:
         then_activity=second and second.then,
         then_place=second and second.to_place,
         early=within(_WAKE, text),
-        people=frozenset() if refusal.likely else found.people,
+        people=frozenset() if says_no or declines else found.people,
         negated=says_no,
     )
     unclear = frozenset() if says_no else found.unclear - ({"place"} if second else set())
@@ -154,7 +147,7 @@ def framed(text: str, situation: Situation) -> Phrase | None:
         lead = what[: ends[0]] if ends else what
         named = what if lead and is_empty(lead) and re.match(_VERB, lead, re.IGNORECASE) else lead
         named = re.sub(r"(?:[\s,]+(?:at|to|in|from|on|into|for|by|until|the|please|too))*[\s,]*$", "", named)
-        if named and (not is_empty(named) or _DOES.match(named)):
+        if named and (not is_empty(named) or does_it(named)):
             return Phrase(re.sub(r"^(?:an?|the|our|my) ", "", named), match.start("what"), 1.0)
     return None
 

@@ -16,7 +16,7 @@ from environments.stss.hearing.words import plain
 from environments.stss.town.places import Mention
 
 FAR = 0.5
-"""The difference of two probabilities from which on, of two places or times that exclude each other, one holds."""
+"""A place or time that is so much less likely than the likeliest one counts no longer, where one must be chosen."""
 
 
 class Recognised(NamedTuple):

@@ -26,7 +26,7 @@ class HeardRefusal(NamedTuple):
     """Whether a text refuses."""
 
     rule: bool
-    """What the rules alone say."""
+    """Whether it refuses by the rules alone."""
     likelihood: float
 
     @property
@@ -41,7 +41,7 @@ class HeardRefusal(NamedTuple):
 
     @property
     def possible(self) -> bool:
-        """Whether a text that is heard as no refusal may be one."""
+        """Whether it is likely enough to be asked about."""
         return self.likelihood >= LIKELY
 
 

@@ -91,7 +91,7 @@ def known_words() -> frozenset[str]:
 
 
 def groups_of(text: str, heard: HeardWords) -> list[WordGroup]:
-    """The groups of words that may name an activity: not those of empty words, but for what is done to a thing."""
+    """The groups that may name an activity: with a content word, or of what is done to a thing, as in `bring it`."""
     named = ((group, words(text, heard, group)) for group in word_groups(heard.tokens))
     return [group for group, phrase in named if not is_empty(phrase) or does_it(phrase)]
 

@@ -10,6 +10,7 @@ CONJUNCTIONS = word_set(
     """
 )
 DETERMINERS = word_set("a an the my our some this that your another")
+NEGATIVE = word_set("not n't no never cannot")
 _MODALS = word_set("would could can will might may shall should must 'd 'll do does did")
 _WISHES = word_set(
     """
@@ -42,7 +43,7 @@ def shell(lead: Sequence[str]) -> str:
     end = f" {lead[-1]}" if lead[-1] in _LINKS else ""
     who = "you" if "you" in words else "we" if words & _SELF else "other"
     forms = (
-        (words & {"not", "n't", "no", "never", "cannot"}, f"not {who}"),
+        (words & NEGATIVE, f"not {who}"),
         (words & _MODALS, f"modal {who}{end}"),
         (lead[0] == "there", "there is"),
         ("let" in words, "let"),

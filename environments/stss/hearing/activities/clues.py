@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
-from environments.stss.hearing.activities.clauses import CONJUNCTIONS, DETERMINERS, shell
+from environments.stss.hearing.activities.clauses import CONJUNCTIONS, DETERMINERS, NEGATIVE, shell
 from environments.stss.hearing.activities.groups import PRONOUNS, WordGroup
 from environments.stss.hearing.activities.tokens import SLOTS, Token, shape
 from environments.stss.hearing.slots import Situation
 from environments.stss.hearing.words import within
 
-_NEGATIVE = frozenset({"not", "n't", "no", "never", "needn't", "cannot", "without", "than"})
+_NEGATIVE = NEGATIVE | {"without", "than"}
 _QUESTIONS = (
     ("what", r"what(?! time| day| hour)"),
     ("who", r"who|who's|alone"),

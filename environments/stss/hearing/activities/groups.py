@@ -35,12 +35,9 @@ _SMALL = re.compile(
 _NO_BEGINNING = word_set("'d 'll 'm 're 's 've n't not about with me us him them you it")
 """Words that no group begins with."""
 _LOOKS = word_set("at after into over")
-_LIGHT = (
-    "ask|attend|be|call|change|come|do|get|go|have|hear|help|join|know|like|love|make|mean|meet|mind|need|say|see|share"
-    "|show|talk|tell|think|try|visit|wait|want|watch"
-)
+_LIGHT = "ask|call|change|have|hear|help|join|make|meet|mind|see|share|show|talk|tell|try|visit|wait|watch"
 _DOES_IT = re.compile(
-    rf"(?:(?!(?:{_LIGHT})\b)(?:{'|'.join(sorted(VERBS))})|get"
+    rf"(?:(?!(?:{_LIGHT})\b)(?:{'|'.join(sorted(VERBS))})"
     r"|(?:(?:have|take) an? (?:\w+ )?)?look (?:at|after|into|over)) (?:it|them|this|these|those)\b",
     re.IGNORECASE,
 )
@@ -123,7 +120,7 @@ def whole_errand(tokens: Sequence[Token], group: WordGroup, groups: Sequence[Wor
 
 
 def whole_way(tokens: Sequence[Token], group: WordGroup) -> int:
-    """The index after a group with the place that it leads to: `bring it to the inn`."""
+    """The index after a group, or after the place that it leads to, as in `bring it to the inn`."""
     at = group.last
     while at < len(tokens) and tokens[at].word in _WAYS:
         at += 1
@@ -131,7 +128,7 @@ def whole_way(tokens: Sequence[Token], group: WordGroup) -> int:
 
 
 def does_it(phrase: str) -> bool:
-    """Whether a phrase is a verb and a pronoun for what was named before, as in `bring it` or `have a look at them`."""
+    """Whether a phrase begins with a verb and a pronoun for what was named before: `bring it`, `look at them`."""
     return _DOES_IT.match(phrase) is not None
 
 

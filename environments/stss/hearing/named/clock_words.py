@@ -33,7 +33,8 @@ _LEADS = (
     "beyond", "between", "not", "today", "tomorrow", "tonight", "tuesday", "evening", "morning", "afternoon", "perhaps",
     "maybe", "towards", "day", "or", "better",
 )  # fmt: skip
-_STRONG = "(?:" + "|".join(rf"(?<=\b{lead}\s)" for lead in _LEADS) + r"|(?<=\bit's\s)(?!one\b)|(?<=\bbe\s)(?!one\b))"
+_NO_TIME = rf"(?!one\b|{HOUR} (?:with|of|or|for)\b)"
+_STRONG = "(?:" + "|".join(rf"(?<=\b{lead}\s)" for lead in _LEADS) + rf"|(?:(?<=\bit's\s)|(?<=\bgonna be\s)){_NO_TIME})"
 _WEAK = r"(?:(?<=,\s)|(?<=[.!?]\s)|^)"
 _BY_A_DAY = (
     r"(?=\s+(?:tomm?orr?ow|today|tonight|this (?:morning|afternoon|evening)|in the (?:morning|afternoon|"
@@ -76,7 +77,7 @@ _PARTS = tuple(
     )
 )
 _GREETING = re.compile(
-    r"\bgood (?:morning|afternoon|evening|night)\b|^morning\b(?!\.)|\ball (?:morning|evening|night|afternoon)\b",
+    r"\bgood (?:morning|afternoon|evening|night)\b|^morning\b|\ball (?:morning|evening|night|afternoon)\b",
     re.IGNORECASE,
 )
 

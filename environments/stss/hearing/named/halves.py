@@ -6,10 +6,14 @@ from typing import Literal, NamedTuple
 
 from environments.stss.hearing.named.clock_words import HOURS, NOON, ClockTime, DayPart, clock_times, day_parts, in_part
 from environments.stss.hearing.slots import Situation
+from environments.stss.hearing.words import within
 from environments.stss.town.clock import DAY
 
 _BY_A_TIME = re.compile(r"[ ,]*(?:(?:in the|at|this|today|tomorrow|on \w+)\W+)?", re.IGNORECASE)
 """What stands between a time and the part of the day that belongs to it, as in `six in the evening`."""
+_LEADS_TO_A_TIME = re.compile(r"[ ,]*(?:(?:at|by|from|about|around)\W+){0,2}", re.IGNORECASE)
+"""What stands between a part of the day and a time that belongs to it, as in `tomorrow morning at six`."""
+_MORNING = re.compile(r"\W*(?:in the )?morning\b", re.IGNORECASE)
 _TO = re.compile(r"\s*(?:to|until|till|-|–)\s*", re.IGNORECASE)
 _OPENING = 12
 """Characters within which an answer names the half of the day."""
@@ -25,12 +29,25 @@ class HalfClues(NamedTuple):
     parts: Sequence[DayPart]
     told: Sequence[str]
     """Halves of the day in what was said before, latest first."""
+    before: Sequence[int]
+    """Times that were named before, latest first."""
     situation: Situation
     day: int | None
 
+    def is_of(self, part: DayPart, time: ClockTime) -> bool:
+        """Whether a part of the day stands right after a time, or right before it."""
+        if part.start >= time.end:
+            return _BY_A_TIME.fullmatch(self.text, time.end, part.start) is not None
+        return _LEADS_TO_A_TIME.fullmatch(self.text, part.end, time.start) is not None
+
+
+def half_clues(text: str, situation: Situation, day: int | None) -> HalfClues:
+    """What a text and what was said before it tell of the half of the day."""
+    return HalfClues(text, day_parts(text), told_before(situation), times_before(situation), situation, day)
+
 
 def told_before(situation: Situation) -> list[str]:
-    """Halves of the day in what was said before, latest first; in each line those of a time, as in `at six tonight`."""
+    """Halves of the day in what was said before, latest line first; in each line those beside a time come first."""
     return [part.half for line in reversed(situation.before) for part in _by_times(line.text)]
 
 
@@ -44,13 +61,18 @@ def _by_times(text: str) -> list[DayPart]:
 def part_only(text: str, situation: Situation) -> int | None:
     """The time that was in question, if the text names only its half of the day."""
     asked, parts = clock_times(situation.question), day_parts(text)
-    if not asked or not parts or asked[-1].exact or parts[0].start > _OPENING:
+    if not asked or asked[-1].exact:
         return None
-    return in_part(asked[-1].minute, parts[0].half)
+    if _MORNING.match(text) and within("morning", situation.question):  # an answer, no greeting
+        return in_part(asked[-1].minute, "am")
+    return in_part(asked[-1].minute, parts[0].half) if parts and parts[0].start <= _OPENING else None
 
 
 def times_before(situation: Situation) -> list[int]:
-    """Minutes since midnight of the times that were named before, latest first, where they are clear; no last ends."""
+    """Minutes since midnight of the times that were named before, latest first, where they are clear.
+
+    Of a range that closes a line only the first time counts.
+    """
     found = []
     for line in reversed(situation.before):
         parts = [part.half for part in day_parts(line.text)]
@@ -73,11 +95,10 @@ def with_source(time: ClockTime, clues: HalfClues) -> tuple[int | None, Source]:
     """Minutes since midnight, and what tells the half of the day."""
     if time.exact:
         return time.minute, "itself"
-    anchors = times_before(clues.situation)
-    own = [part for part in clues.parts if _BY_A_TIME.fullmatch(clues.text, time.end, part.start)]
-    again = next((minute for minute in anchors[:1] if not own and minute % NOON == time.minute % NOON), None)
-    if again is not None:
-        return again, "near"
+    before = clues.before[0] if clues.before else None
+    own = any(clues.is_of(part, time) for part in clues.parts)
+    if before is not None and not own and before % NOON == time.minute % NOON:
+        return before, "near"
     halves: Sequence[tuple[str, Source]] = (
         *((half, "text") for half in _nearest(time, clues.parts)),
         *((half, "before") for half in clues.told),
@@ -86,8 +107,8 @@ def with_source(time: ClockTime, clues: HalfClues) -> tuple[int | None, Source]:
         found = in_part(time.minute, half)
         if found is not None:
             return found, source
-    if anchors:
-        return min((time.minute, time.minute + NOON), key=lambda minute: abs(minute - anchors[0])), "near"
+    if before is not None:
+        return min((time.minute, time.minute + NOON), key=lambda minute: abs(minute - before)), "near"
     return _usual(time.minute, clues.situation, clues.day), "usual"
 
 

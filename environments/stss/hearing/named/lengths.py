@@ -19,7 +19,7 @@ _LENGTH = (
     rf"|(?P<halves>{_COUNT}) and a half hours|(?P<minutes>{_COUNT})[ -](?:whole )?min(?:ute)?s?)\b"
 )
 _SHIFT = re.compile(
-    rf"(?<!\bnot )\b{_LENGTH},? "
+    rf"\b(?P<not>not )?{_LENGTH},? "
     r"(?:(?P<later>later|after (?:that|it|this))|(?P<sooner>earlier|sooner|before (?:that|it|this)))\b",
     re.IGNORECASE,
 )
@@ -47,18 +47,18 @@ class Shift(NamedTuple):
 
 def shift(text: str) -> Shift | None:
     """By how much a text says that something is later or earlier, as in `an hour later`."""
-    match = _SHIFT.search(text)
+    match = next((match for match in _SHIFT.finditer(text) if not match["not"]), None)
     return None if match is None else Shift(match.start(), _minutes(match) * (1 if match["later"] else -1))
 
 
 def length(text: str, *, asked: bool) -> int | None:
-    """How many minutes a text says that something lasts; None if it names none, or several.
+    """How many minutes a text says that something lasts; None if it names none.
 
-    `asked`: whether it answers to the question how long it will last; then every length counts, and of several the
-    last one.
+    `asked`: whether it answers to the question how long it will last. Then every length counts, and the longest holds,
+    since shorter ones are its parts; else a text that names several tells none.
     """
     found = [_minutes(match) for match in (_ANY if asked else _LASTS).finditer(_SHIFT.sub(" ", text))]
-    lasts = found[-1] if found and (asked or len(set(found)) == 1) else None
+    lasts = max(found) if found and (asked or len(set(found)) == 1) else None
     return lasts if lasts and (asked or lasts >= SHORT) else None
 
 

@@ -20,7 +20,8 @@ _COMES = (
     r"|helping|there\b|reading\b"
     r"|singing\b|come\b|comes\b|join\b|joins\b|bring\b|brings\b|be\b|along\b|look in\b|drop in\b|turn up\b|on my side)"
     r"|^ (?:has|have|had)(?: \w+){0,2} (?:agreed|offered|said|promised|joined|signed|accepted)|^ wouldn't miss"
-    rf"|^ (?:says|said|thinks|promised|swears)(?: that)? (?:{_THEY}{_WILL}(?!n't\b| (?:not|rather|sooner)\b)|yes|aye)"
+    rf"|^ (?:says|said|thinks|promised|swears)(?: that)? (?:{_THEY}{_WILL}(?!n't\b| (?:not|rather|sooner)\b)"
+    rf"|{_THEY} wouldn't miss|yes|aye)"
 )
 _WITH = re.compile(
     r"(?:\b(?:with|join|joins)(?: \w+ and)?(?: me(?:,| and)?)?|\b(?:you|me|us|i)(?:,| and|, and| and with)|"
@@ -34,7 +35,8 @@ _NOT_WITH = re.compile(
 )
 _OUT = re.compile(
     rf"^,?(?: but {_THEY})? (?:can't|cannot|won't|isn't|is not|couldn't|has to|shouts|bailed|refused|declined)\b"
-    rf"|^ (?:says?|said|swears|swore)(?: that)? (?:no\b|{_THEY}(?:'d| would) (?:rather|sooner)|{_THEY} \w+n't)"
+    rf"|^ (?:says?|said|swears|swore)(?: that)? (?:no\b(?! doubt| problem| one)|{_THEY}(?:'d| would) (?:rather|sooner)"
+    rf"|{_THEY} (?:isn't|won't|can't|couldn't|shan't|didn't want))"
     r"|^(?: was going to|(?:'d| would) (?:have |love |like )).{0,20}\bbut\b"
     r"|^'s (?:out|not|away|at|got|busy|late|behind|ill\b)",
     re.IGNORECASE,
@@ -111,7 +113,7 @@ def _taking_part(text: str, situation: Situation) -> Iterator[str]:
         lead, after = lead_to(text, start), text[end:]
         possessive = POSSESSIVE.match(after) is not None
         listed = member != "" and re.fullmatch(r",? ?(?:and|,|and also|n|&)? ?", text[last:start]) is not None
-        pair = re.match(rf"(?:(?:,| and)* (?:{others}))*(?:,| and)+ (?:and )?{_US}\b", after) is not None
+        pair = re.match(rf"(?:(?:,| and| n| &)* (?:{others}))*(?:,| and| n| &)+ (?:and )?{_US}\b", after) is not None
         joins = (
             asked
             or listed

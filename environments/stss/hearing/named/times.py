@@ -1,18 +1,18 @@
-"""Start and end of what a text invites to: which of the times that it names are which."""
+"""Start and end of what a text invites to: which of the times that it names is which."""
 
 import re
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from environments.stss.hearing.named.clock_words import HOURS, NOON, ClockTime, day_parts
+from environments.stss.hearing.named.clock_words import HOURS, NOON, ClockTime
 from environments.stss.hearing.named.halves import (
     HalfClues,
     Source,
+    half_clues,
     part_only,
     resolved,
     times_before,
-    told_before,
     with_source,
 )
 from environments.stss.hearing.named.lengths import Shift, length, shift
@@ -42,8 +42,8 @@ _DEADLINE = re.compile(
     r"the latest)\b[^.!?;:,]*$",
     re.IGNORECASE,
 )
-_GOES_ON_TILL = re.compile(r"(?:un)?till? (?:the|it|we|you|i|they)\b", re.IGNORECASE)
-"""The beginning of a sentence that tells how long it goes on."""
+_GOES_ON_TILL = re.compile(r"(?:un)?till? (?:the|it|we|you|i|they)\b[^,]*,? so (?:about |around )?", re.IGNORECASE)
+"""What leads to a time in a sentence that tells how long it goes on."""
 _BETWEEN = re.compile(
     r"^(?:-?ish)?[ ,]*(?:in the \w+|sharp|tomorrow|today|tonight|this \w+)?[ ,]*(?:-|–|—|to|until|'?till?|and|through)"
     r"(?:,? let's say,?|,? say,?| about| around)?\s*(?:a )?$",
@@ -92,7 +92,7 @@ class When(NamedTuple):
 
     @property
     def differ(self) -> bool:
-        """Whether two times exclude each other, so that there is no start or no end."""
+        """Whether the text names several times for the start or for the end, and it is open which one holds."""
         return (self.starts > 1 and self.start is None) or (self.ends > 1 and self.end is None)
 
 
@@ -102,7 +102,7 @@ def when(
     """When it is to be, on a day that was named (None: not); of the `times` that are named, some are `counted`."""
     spans = tuple((time.start, time.end) for time in times)
     counted = _with_linked(text, times, counted)
-    clues = HalfClues(text, day_parts(text), told_before(situation), situation, day)
+    clues = half_clues(text, situation, day)
     moved = shift(text)
     if moved is not None and not any(time.start > moved.start for time in counted):
         return When(_shifted(moved, times, clues), spans=spans)
@@ -135,10 +135,11 @@ def _named(
     first = _chosen(text, starts)
     start = None if first is None else resolved(first, clues)
     later = [time for time in ends if first is None or time.start > first.start]
-    if first and ends and not later and _BY.search(lead_to(text, ends[-1].start)):
-        due = _end(_chosen(text, ends), None, clues)
-        if due is not None and start is not None and due <= start:  # it is to be done before that
-            return None, due
+    last = None if later else _chosen(text, ends)
+    if start is not None and last is not None and _BY.search(lead_to(text, last.start)):
+        due = _end(last, None, clues)
+        if due is not None:  # what begins after it is something else
+            return (start if start < due else None), due
     end = _end(_chosen(text, later), start, clues)
     if start is None and first is not None and end is not None:
         start = _before(first, end)
@@ -166,7 +167,7 @@ def _of_range(text: str, times: Sequence[ClockTime]) -> Sequence[ClockTime]:
 def _shifted(moved: Shift, times: Sequence[ClockTime], clues: HalfClues) -> int | None:
     """The start that is later or earlier than the last time that was named before."""
     named = [time for time in times if time.start < moved.start]
-    anchors = [resolved(named[-1], clues)] if named else times_before(clues.situation)
+    anchors = [resolved(named[-1], clues)] if named else clues.before
     return None if not anchors or anchors[0] is None else (anchors[0] + moved.minutes) % DAY
 
 
@@ -196,7 +197,7 @@ def _roles(text: str, times: Sequence[ClockTime], situation: Situation) -> tuple
         ranged = _BETWEEN.match(between) is not None
         amends = bool(ends) and ends[-1] == times[index - 1] and _AMENDS.match(between) is not None
         sentence = re.split(r"[.!?;]\s", lead)[-1]
-        closes = _UNTIL.search(lead) or _DEADLINE.search(sentence) or _GOES_ON_TILL.match(sentence)
+        closes = _UNTIL.search(lead) or _DEADLINE.search(sentence) or _GOES_ON_TILL.fullmatch(sentence)
         until = ranged or amends or closes or _LATEST.match(text[time.end :])
         begins = _BEGINS.search(lead)
         if not begins and (until or lasting):

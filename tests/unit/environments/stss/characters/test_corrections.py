@@ -160,9 +160,9 @@ async def test_any_talk_is_answered(said: list[str]) -> None:
 @pytest.mark.parametrize(
     ("said", "heard"),
     [
-        ("Oh no, they shifted it, it's six in the evening now!", "Harbour Green on 2023-02-14 18:00 to 19:00"),
+        ("They shifted it to six in the evening.", "Harbour Green on 2023-02-14 18:00 to 19:00"),
         ("We do it at the school instead. And an hour later.", "Fernmouth School on 2023-02-14 17:00 to 18:00"),
-        ("Change of plan. Too much wind. It will be at the inn.", "Anchor Inn on 2023-02-14 16:00 to 17:00"),
+        ("Change of plan. I am afraid that everybody must go to the inn.", "Anchor Inn on 2023-02-14 16:00 to 17:00"),
     ],
 )
 async def test_what_is_moved_after_an_agreement_is_heard(said: str, heard: str) -> None:
@@ -171,7 +171,12 @@ async def test_what_is_moved_after_an_agreement_is_heard(said: str, heard: str) 
 
 
 async def test_two_times_that_exclude_each_other_are_asked_about_again() -> None:
-    asked, again = await answers(
-        "Will you play chess with me at the inn tomorrow?", "One of us says at eight, the other says at nine."
-    )
+    chess = "Will you play chess with me at the inn tomorrow?"
+    asked, again = await answers(chess, "One of us says at eight, the other says at nine.")
     assert asked == again == "Play chess at Anchor Inn on 2023-02-14? Gladly, but when would that be?"
+    _, proposed = await answers(chess, "I leave that one to you.")
+    assert proposed.endswith("I need a time. How about 15:00 instead?")
+
+
+async def test_a_remark_after_an_agreement_is_no_other_plan() -> None:
+    assert (await answers(INVITED, "Lovely, my shift ends at three."))[1] == "See you then!"

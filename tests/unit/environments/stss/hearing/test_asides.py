@@ -36,6 +36,18 @@ def test_people_are_known_without_capitals_and_by_title(text: str) -> None:
     assert read(text, INVITES).people == {"Kiri Tane"}
 
 
+@pytest.mark.parametrize(
+    ("text", "come"),
+    [
+        ("Supper at the inn tonight at six. Leo says he wouldn't miss it.", {"Leo Rossi"}),
+        ("Supper at the inn tonight at six. Leo says he'd rather starve.", set()),
+        ("Leo n I are playing darts at the inn tonight at nine, come along!", {"Leo Rossi"}),
+    ],
+)
+def test_who_says_that_they_come_takes_part(text: str, come: set[str]) -> None:
+    assert read(text, INVITES).people == come
+
+
 async def test_an_unclear_day_and_place_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("environments.stss.hearing.asides.likelihood", lambda weights, clues: 0.5)
     text = "I invite you to a spelling bee at Harbour Green tomorrow at 16:00 to 17:30."

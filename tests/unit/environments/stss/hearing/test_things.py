@@ -19,6 +19,10 @@ from tests.unit.environments.stss.characters.talking import ADA, FINN, TOWN
         ("The mixer's making that noise again. Please", "have a look at it", "have a look at the mixer"),
         ("Here. Minute hand.", "Take it", "Take it"),
         ("My glasses are gone.", "Find it", "Find it"),
+        ("My sister found the lamp under the stage. Could you", "bring it", "bring the lamp"),
+        ("My lamp broke, so", "mend it", "mend my lamp"),
+        ("The kettle drips. Please", "fix it", "fix the kettle"),
+        ("The boss wants three crates.", "roll them", "roll three crates"),
     ],
 )
 def test_a_pronoun_stands_for_the_thing_that_was_named(before: str, phrase: str, whole: str) -> None:
@@ -30,7 +34,9 @@ def test_what_is_done_to_a_thing_may_be_an_activity(phrase: str) -> None:
     assert does_it(phrase)
 
 
-@pytest.mark.parametrize("phrase", ["know it", "think about it", "like that", "bring", "join us"])
+@pytest.mark.parametrize(
+    "phrase", ["know it", "think about it", "bring", "make it", "tell them", "share it", "visit them"]
+)
 def test_light_verbs_with_a_pronoun_are_none(phrase: str) -> None:
     assert not does_it(phrase)
 

@@ -37,6 +37,8 @@ def at(*before: SpokenLine) -> Situation:
         ("Sketching at the green tomorrow from ten to eleven-thirty.", 600, 690),
         ("Take the lamp to the inn before eight tonight, I sing there at nine.", None, 1200),
         ("The fair is tomorrow, from quarter past five, and we close at half past six.", 1035, 1110),
+        ("It must be over by eight tonight, so we start at six.", 1080, 1200),
+        ("Supper at the inn tonight at seven. We will be four, with Leo.", 1140, None),
         ("It's back on the shelf tomorrow by a quarter to five, not a minute after that.", None, 1005),
         ("Scales at half past nine in the morning. Forty minutes ought to be enough.", 570, 610),
         ("A walk on the shore tomorrow. Till the tide turns, so half past five.", None, 1050),
@@ -76,21 +78,24 @@ def test_how_long_a_text_says_that_something_lasts(text: str, minutes: int | Non
         ("Four in the morning, I said.", "Will you come this afternoon at four?", 240),
         ("Morning. At night I sleep.", "Eight in the morning or at night?", 480),
         ("They moved it, it's seven now.", "Is it at six in the evening?", 1140),
+        ("No, in the morning at eight.", "Will you come to the quiz tonight at eight?", 480),
+        ("Morning. Chess at the inn today at five?", "Good day.", 1020),
     ],
 )
 def test_the_half_of_the_day_goes_on_from_what_was_said_before(text: str, before: str, start: int) -> None:
     assert recognise(text, at(SpokenLine(FINN, before))).clock.start == start
 
 
-def test_of_several_lengths_in_an_answer_the_last_one_holds() -> None:
-    text = "For twenty minutes, or for three quarters of an hour."
-    assert length(text, asked=True) == 45
+def test_of_several_lengths_in_an_answer_the_longest_holds() -> None:
+    text = "For two hours, with a break for ten minutes."
+    assert length(text, asked=True) == 120
     assert length(text, asked=False) is None
 
 
 def test_an_earlier_time_is_below_zero() -> None:
     assert [found.minutes for found in (shift("half an hour earlier"), shift("two hours later")) if found] == [-30, 120]
     assert shift("two hours") is None
+    assert shift("not half an hour later") is None
 
 
 def test_a_morning_that_is_over_is_no_day_of_a_plan() -> None:
