@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from importlib.util import find_spec
 from typing import Self
 from urllib.parse import urlsplit
@@ -39,6 +39,11 @@ from task_server.serve import (
     run_service,
     worker_access,
 )
+from task_server.wire.errors import TaskServerError
+from task_server.wire.messages import STARTING
+
+START_S = 60.0
+"""Tasks of its own may take this long to start before the server says its address."""
 
 
 class GatewayConfig(ServeConfig):
@@ -106,7 +111,9 @@ class WireServer(Service):
 
 
 def serve_gateway(config: GatewayConfig, on_ready: OnReady = lambda url: None) -> None:
-    """Serve until SIGTERM, SIGINT or the end of standard input. `on_ready` gets the base URL once it listens.
+    """Serve until SIGTERM, SIGINT or the end of standard input.
+
+    `on_ready` gets the base URL once it listens and the tasks that it serves itself have started, or failed to.
 
     Raises ConfigError, or FileError for a task that can't be built.
     """
@@ -120,20 +127,40 @@ def serve_gateway(config: GatewayConfig, on_ready: OnReady = lambda url: None) -
 
     async def run() -> None:
         async with http_client(tls=config.tls) as http, _task_client(config, http) as client:
-            service = WireServer(wires, client)
-            await run_service(
-                service,
-                service.app(access, url),
-                listener,
-                config,
-                lambda: on_ready(url),
-                access=access,
-                grace_s=config.grace_s,
-                max_message_bytes=max_message_bytes,
-            )
+            service, listens = WireServer(wires, client), asyncio.Event()
+
+            async def say_address() -> None:
+                await listens.wait()
+                if not config.controller:
+                    await tasks_tried(client)
+                on_ready(url)
+
+            with event_loop.beside(say_address()):
+                await run_service(
+                    service,
+                    service.app(access, url),
+                    listener,
+                    config,
+                    listens.set,
+                    access=access,
+                    grace_s=config.grace_s,
+                    max_message_bytes=max_message_bytes,
+                )
 
     with listener:
         event_loop.run(run())
+
+
+async def tasks_tried(client: TaskClient) -> None:
+    """Come back once each task has started, or has failed to, at the latest after START_S.
+
+    A client that comes before is told that there is no such task.
+    """
+    with suppress(TimeoutError, TaskServerError):
+        async with asyncio.timeout(START_S):
+            listed = await client.tasks()
+            while any(task.waiting == STARTING for task in listed.tasks):
+                listed = await client.tasks(after=listed.version, wait_s=START_S)
 
 
 @asynccontextmanager

@@ -22,6 +22,8 @@ BASE_URL = r"^https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[A-Za
 MAX_REQUEST_BYTES = 8 << 20
 MAX_LARGE_BYTES = 64 << 20
 """For a summary request, with the finishes of a whole run, and for a start, with the trial's `KeptReply`s."""
+STARTING = "starting"
+"""Why no session of a task can start that has neither started nor failed to yet."""
 SESSION_LEASE_S = 60.0
 """A session is ended after this long without a client's request for it."""
 STEP_WAIT_S = 20.0

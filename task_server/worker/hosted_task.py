@@ -12,7 +12,7 @@ from proctor.environment import Environment, protocol_of
 from proctor.observability.redaction import redacted
 from proctor.retry import RetryPolicy
 from task_server.wire.errors import DigestDiffers, NotReady, UnknownSample
-from task_server.wire.messages import SampleList
+from task_server.wire.messages import STARTING, SampleList
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class HostedTask:
         self.environment_name = definition.environment
         self.environment = definition.build()
         self.capacity = definition.sessions()
-        self.waiting: str | None = "starting"
+        self.waiting: str | None = STARTING
         self.catalogue: SampleList | None = None
         self._samples: frozenset[str] = frozenset()
         self._changed = changed

@@ -19,7 +19,7 @@ from proctor.types import Action, Finish, FinishReason, Message, Observation
 from task_server.client.client import TaskClient
 from task_server.gateway.access import GatewayAccess
 from task_server.gateway.openenv_routes import WIRE
-from task_server.gateway.serve import WireServer, own_worker
+from task_server.gateway.serve import WireServer, own_worker, tasks_tried
 
 
 class Digits(Environment):
@@ -108,9 +108,7 @@ async def served(*tasks: TaskDefinition, token: str | None = None, tls: ServerTl
         worker_url, worker_token = await stack.enter_async_context(own_worker(tasks))
         http = await stack.enter_async_context(http_client())
         client = TaskClient(worker_url, http, worker_token)
-        listed = await client.tasks()
-        while any(task.waiting for task in listed.tasks):
-            listed = await client.tasks(after=listed.version, wait_s=5)
+        await tasks_tried(client)
         service = WireServer([WIRE], client)
         await stack.enter_async_context(service.running())
         settings = uvicorn_config(

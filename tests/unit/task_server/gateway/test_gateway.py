@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import cast
 
 import httpx
@@ -9,6 +10,7 @@ import pytest
 
 from proctor import registry
 from proctor.config.task import TaskDefinition
+from proctor.http.client import http_client
 from proctor.types import Finish, FinishReason, Observation
 from task_server.client.client import TaskClient
 from task_server.gateway import gateway as gateway_module
@@ -22,6 +24,7 @@ from task_server.gateway.foreign_session import (
     act,
 )
 from task_server.gateway.gateway import Gateway
+from task_server.gateway.serve import own_worker, tasks_tried
 from task_server.wire.messages import SampleList, Stop, TaskList
 from task_server.worker.worker import Worker
 from tests.pace import slowly
@@ -33,6 +36,25 @@ class Trusting(Counting):
 
     def trusted_agents_only(self) -> bool:
         return True
+
+
+class SlowToStart(Counting):
+    """Starts after everything else that waits has had its turn."""
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        await asyncio.sleep(0.1)
+        yield
+
+
+async def test_tasks_of_its_own_are_waited_for_until_they_have_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a client that comes as soon as the address is said finds them."""
+    monkeypatch.setattr(registry, "load", lambda name: SlowToStart)
+    async with own_worker([TaskDefinition(name="slow", environment="slow")]) as (url, token), http_client() as http:
+        client = TaskClient(url, http, token)
+        await tasks_tried(client)
+        (task,) = (await client.tasks()).tasks
+    assert task.waiting is None
 
 
 class Clock:
