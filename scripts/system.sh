@@ -34,7 +34,7 @@ install_packages() {
     command -v virtuoso-t >/dev/null || missing+=(virtuoso-opensource-7-bin)
     command -v openssl >/dev/null || missing+=(openssl)
     command -v mmdebstrap >/dev/null || missing+=(mmdebstrap) # also for the base of Proctor's own images
-    command -v chromium >/dev/null || missing+=(chromium)
+    command -v chromium-headless-shell >/dev/null || missing+=(chromium-headless-shell)
     command -v tsc >/dev/null || missing+=(node-typescript)
     command -v pdflatex >/dev/null || missing+=(texlive-latex-base)
     command -v dockerd >/dev/null || missing+=(docker.io)
