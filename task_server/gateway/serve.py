@@ -40,7 +40,7 @@ from task_server.serve import (
     worker_access,
 )
 from task_server.wire.errors import TaskServerError
-from task_server.wire.messages import STARTING
+from task_server.wire.messages import LONG_POLL_S, STARTING
 
 START_S = 60.0
 """Tasks of its own may take this long to start before the server says its address."""
@@ -160,7 +160,7 @@ async def tasks_tried(client: TaskClient) -> None:
         async with asyncio.timeout(START_S):
             listed = await client.tasks()
             while any(task.waiting == STARTING for task in listed.tasks):
-                listed = await client.tasks(after=listed.version, wait_s=START_S)
+                listed = await client.tasks(after=listed.version, wait_s=LONG_POLL_S)
 
 
 @asynccontextmanager
