@@ -37,7 +37,7 @@ from proctor.llm.config import ChatConfig
 from proctor.tools import NO_PUBLISHED_FUNCTIONS, Protocol
 from proctor.types import Drawing, Finish, Summary
 
-_REVISION = "13"
+_REVISION = "14"
 """Raise it with every change to what a trial shows or how it is scored."""
 MAX_CALLS = 200
 _UNSHAPING = {"data", "scenarios", "cache", "driver", "judge", "protocol", "prompts"}

@@ -1,10 +1,10 @@
 """The sentences that the weights are learned from: the development half and those beside this file.
 
-`labelled.jsonl` has 1,400 utterances of eleven authors (K to U), in the form of the development half. `practice.txt`
-was written by those who made the rules, `spoken.txt` by nine authors who had seen neither rules nor code, only how the
-development half is labelled. A line of these two is what was said before (`me:` by the speaker, `you:` by the listener)
-and the sentence, with ` | ` between them. The activity stands in braces, people who take part in angle brackets; `- `
-in front: it refuses.
+`labelled.jsonl` has 1,660 utterances of thirteen authors (G, H, K to U), in the form of the development half.
+`practice.txt` was written by those who made the rules, `spoken.txt` by nine authors who had seen neither rules nor
+code, only how the development half is labelled. A line of these two is what was said before (`me:` by the speaker,
+`you:` by the listener) and the sentence, with ` | ` between them. The activity stands in braces, people who take part
+in angle brackets; `- ` in front: it refuses.
 """
 
 import re

@@ -30,7 +30,7 @@ BELONGS = {"day": 0.3, "time": 0.3, "place": 0.3, "name": 0.6}
 whether others who are named take part."""
 AGAINST_RULES = 0.85
 """As BELONGS, where the rules alone take it for none."""
-UNCLEAR = {"day": 0.15, "place": 0.3}
+UNCLEAR = {"day": 0.1, "place": 0.2}
 """From this probability up to its complement a character asks."""
 MOST = 40
 """So many of what a text names are weighed; what follows counts as the rules say."""

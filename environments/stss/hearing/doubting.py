@@ -19,7 +19,7 @@ from environments.stss.hearing.weights import likelihood, stored
 from environments.stss.hearing.words import HOUR, within
 
 WEIGHTS = Path(__file__).with_name("doubting.json")
-DOUBTFUL = 0.15
+DOUBTFUL = 0.12
 """The probability from which on a slot is asked for."""
 EVEN = 0.5
 """The probability at which a time as likely belongs to the meeting as not."""

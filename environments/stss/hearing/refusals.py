@@ -9,10 +9,13 @@ from environments.stss.hearing.slots import Situation
 from environments.stss.hearing.words import BEGINS, HOUR, is_empty, within
 
 _NOT = r"(?:not|never|no longer|\w+n't|cannot)"
-_GO = r"(?:come|go|bother|hang|carry|wait for me|\w+ \w+ (?:[\w' ]+ )?(?:after all|any ?more|any longer))"
+_GO = (
+    r"(?:come|go(?! anywhere| out| far| to\b| all)|bother|hang|carry|wait for me"
+    r"|\w+ \w+ (?:[\w' ]+ )?(?:after all|any ?more|any longer))"
+)
 _CALLED_OFF = "|".join(
     (
-        r"(?<!not )(?:cancel(?:l?ed|ling)?|scrap(?:ped)?|postponed?|abandoned)",
+        r"(?<!not )(?:cancel(?:l?ed|ling)?|scrap(?:ped|ping)?|postponed?|abandoned)",
         r"(?:call|put)(?:ed|s|ting|ing)? (?:\S+ ){0,3}?off|rained off",
         r"(?:is|are|'s|'re|be) (?:now |all )?off(?! (?:to|the|with|at|down|for)\b)(?=\W|$| to(?:day|night|morrow))",
         rf"(?<!you ){_NOT} (?:\w+ ){{0,2}}(?:tak(?:e|ing) place|happen(?:ing)?|be held|going ahead)",
@@ -26,7 +29,7 @@ _CALLED_OFF = "|".join(
         r"(?:don't|needn't|won't|doesn't|can't make) (?:\S+ ){0,6}?(?:after all|any ?more|any longer)",
         r"(?:i|we) (?:won't|shan't|will not) be (?:\w+ing|able)|no longer (?:need\w*|necessary|wanted)",
         r"there(?: won't be| will be no|'ll be no) (?!a single|any|reason|hurry|rush|need|charge|room)\w+",
-        r"there's no (?!reason|hurry|rush|need|charge|fee|room|one|point|time|harm|music"
+        r"there's no (?!\w+ in (?:it|this|that)\b|reason|hurry|rush|need|charge|fee|room|one|point|time|harm|music"
         r"|talking|denying|telling)\w+(?!.*\b[wc]ould you\b)",
         r"(?:must|have to|had to) (?:drop|skip)|been (?:dropped|struck)|(?:come|came) to grief|gone off (?:it|the)",
         r"that's that",
@@ -44,9 +47,11 @@ _CALLED_OFF = "|".join(
 """Words by which what was planned will not be."""
 _NO_EVENT = re.compile(
     rf"{BEGINS}(?:\w+ )?no (?!one|need|doubt|wonder|idea|hurry|rush|problem|trouble|wait)[\w-]+(?: [\w-]+)?"
-    r"(?: today| tonight| tomorrow| this|,| after all)|^scrap |^leave the ",
+    r"(?: (?:at|in|on) (?:the \w+|mine|yours))?(?: today| tonight| tomorrow| this|,| after all)|^scrap |^leave the ",
     re.IGNORECASE,
 )
+_OF_GEAR = r"(?:do|shall|should|must|can) (?:i|we) (?:need|bring|have|take|wear)"
+"""Words of a question that `no camera` answers."""
 _DECLINES = (
     r"(?:i|we|me)(?:'m| am)? (?:\w+ )?(?:can't|cannot|can not|couldn't|won't|shan't|not can|will not|must decline"
     r"|not able|(?:going to )?have to (?:decline|say no|pass))|not (?:this time|for me|my thing|today|tonight|tomorrow)"
@@ -55,7 +60,8 @@ _DECLINES = (
     r"|(?:i'll|i think i'll|i must) pass|be joking|(?:wrong|bad) (?:day|evening|night|time)|past my bedtime"
     r"|(?:have to |must )?find (?:yourself )?(?:an?|another|some) (?:younger|other|better|\w+ else)|doctor's note"
     r"|i(?:'d| would) have (?:liked|loved) to|i would,? (?:\w+,? )?(?:only|if|but)|(?:you'll|please) forgive me"
-    r"|(?:isn't|aren't) for me|i'd (?:better|rather) not|no,? thank|thank you kindly|unfortunately|out of the question"
+    r"|(?:isn't|aren't) for me|i'd (?:better|rather) not|no,? thank|(?:absolutely|certainly) not|thank you kindly"
+    r"|unfortunately|out of the question"
 )
 """Words that decline whatever else is said."""
 _YES = (
@@ -66,6 +72,7 @@ _YES = (
     r"|do (?:bring|come)|looking forward|wouldn't miss|couldn't keep|can't wait"
     r"|very well|rely on|i'm yours|stop me|consider (?:it|them|him)|never said no|wouldn't want to be anywhere"
     r"|pleasure|any ?time|nothing i'd rather|never ask|all yours|see why not|do my best|let's(?=!)|don't be late"
+    r"|say no to (?:that|this|such)|find me there|find the door open"
     r"|i'd (?:be (?:glad|happy|delighted|honoured)|love to(?!.* but))|(?:i|we) can(?! not)|it is,? then|you bet"
 )
 _WITHDRAWN = (
@@ -119,7 +126,8 @@ _OVER = (
 """Words that tell why something may not be."""
 _DOUBTS = (
     r"didn't you|did you say|which (?:day|evening)|isn't that|i thought|is it (?:still|noon|today|tomorrow)|"
-    r"is that|when was it|how are you"
+    r"is that|when was it|was it|how are you|did (?:it|he|she|they|your|his|her|the)|shall i bring|"
+    r"who(?:'s| is) \w+ing|is it just"
 )
 _INVITES = (
     r"shall (?:we|i)|care to|want to|would you|could you|will you|can you|you'll|come|join|fancy|with me|for me|up for"
@@ -185,7 +193,8 @@ def refuses(text: str, situation: Situation, *, changes: bool) -> bool:
     rest = _without_others(text, "")
     if rest != text and within(_INVITES, rest) and (clock_times(rest) or days(rest, 0)):
         return False
-    if within(_CALLED_OFF, text) or _NO_EVENT.search(text):
+    no_event = _NO_EVENT.search(text) and not within(_OF_GEAR, situation.question)
+    if within(_CALLED_OFF, text) or no_event:
         return True
     if within(_WITHDRAWN, text) and not within(_OFFER, text):
         return True

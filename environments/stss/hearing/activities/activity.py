@@ -29,7 +29,7 @@ from environments.stss.hearing.words import is_empty
 
 KNOWN = Path(__file__).with_name("known_words.json")
 WEIGHTS = Path(__file__).with_name("weights.json")
-SURE = 0.75
+SURE = 0.85
 """The probability below which an activity is asked about."""
 GUESS = 0.3
 """The probability from which on the question names it: `You mean: a puppet theatre?`"""

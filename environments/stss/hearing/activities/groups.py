@@ -25,13 +25,15 @@ FINITE = word_set(
 TRAIL = word_set(
     """
     at on in from around about by to the a an please and then for with it 's is are this that of or up over be
-    will my your our so say if as 'm i you we just also really maybe perhaps me us together
+    will my your our so say if as 'm i you we just also really maybe perhaps me us together before until till
     """
 )
 """Words that no group ends with."""
 _SMALL = re.compile(
     r"\b(?:an?|the|my|our|your|his|her|its|their|some|for|of|to|in|on|at|about|and|with|it|me|us|you)\b"
 )
+_IS = word_set("'s is are")
+_OVER = word_set("off over cancelled out")
 _NO_BEGINNING = word_set("'d 'll 'm 're 's 've n't not about with me us him them you it")
 """Words that no group begins with."""
 _LOOKS = word_set("at after into over")
@@ -96,12 +98,21 @@ def _may_end(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _trimmed(tokens: Sequence[Token], first: int, last: int) -> int:
-    while last > first + 1 and (tokens[last - 1].word in TRAIL or tokens[last - 1].kind in SLOTS | {"mark"}):
+    while last > first + 1 and (_trails(tokens[last - 1]) or (last > first + 2 and _is_over(*tokens[last - 2 : last]))):
         looks = last - first > 2 and tokens[last - 3].word == "look" and tokens[last - 2].word in _LOOKS
         if tokens[last - 1].word == "it" and (looks or tokens[last - 2].word not in TRAIL):
             break
         last -= 1
     return last
+
+
+def _trails(token: Token) -> bool:
+    return token.word in TRAIL or token.kind in SLOTS or token.kind == "mark"
+
+
+def _is_over(verb: Token, token: Token) -> bool:
+    """Whether two tokens say that what stands before them is off, or over."""
+    return verb.word in _IS and token.word in _OVER
 
 
 def whole_errand(tokens: Sequence[Token], group: WordGroup, groups: Sequence[WordGroup]) -> WordGroup:

@@ -24,7 +24,7 @@ _AFTER = (
 """What may follow an hour after a preposition."""
 _CLOSES = (
     r"(?=\s*(?:$|[.,;:!?)–—-])|\s+(?:in the|at night|on|tomm?orr?ow|today|tonight|this|until|till|to"
-    r"|sharp|would|is|it is|works?|then|now|instead|o'clock)\b)"
+    r"|sharp|would|is|it is|works?|then|now|instead|o'clock|at the (?:outside|latest|most))\b)"
 )
 """What may follow an hour without one."""
 _LEADS = (
@@ -46,15 +46,20 @@ _RANGED = (
     rf"(?: (?:{HOUR}|noon|midday|midnight)\b(?! (?:past|minutes|of)\b)(?!:\d)|(?<=past)\b))"
 )
 """What follows the first hour of a range."""
+FITS = r"(?:better|best|fine|good|perfect|great|safer|easier)\b"
+"""What may be said of an hour: `five's better`."""
+_SHORT_RANGE = r"(?<=, )(?=(?:five|5) to (?:six|seven|eight|[678])\b|(?:ten|10) to (?:eleven|twelve|11|12)\b)"
+"""What is no time before an hour, as `at five to seven` is, where it begins a part of a sentence."""
 _TIME = re.compile(
     r"(?<![\w:.-])(?:"
     r"(?P<noon>noon|midday|midnight)"
-    rf"|(?P<first>(?:(?<=\bfrom )|(?<=\bbetween )|(?!(?:five|ten|5|10) to\b)){HOUR}){_RANGED}"
+    rf"|(?P<first>(?:(?<=\bfrom )|(?<=\bbetween )|{_SHORT_RANGE}|(?!(?:five|ten|5|10) to\b)){HOUR}){_RANGED}"
     rf"|(?:(?<=\btil )|(?<=\btill )|(?<=\buntil )|(?<=\d to )|(?<=\d - ))(?P<last>1[0-2]|[1-9])\b(?![:.]\d)"
     r"|(?:a )?(?P<parts>quarter|half|twenty-five|twenty|ten|five|25|20|10|5)(?: minutes)? (?P<sign>past|"
     rf"after|to|before) (?P<of>{HOUR}|(?<!ten to )(?<!five to )noon){_ENDS}"
     rf"|half (?P<half>{HOUR}){_ENDS}"
-    r"|(?P<alone>half past)(?! [\w'])|(?P<alone2>half past)(?=,| in | then)"
+    r"|(?:a )?(?P<alone>half|quarter|twenty-five|twenty|ten|five) (?P<side>past|(?<=quarter )to)"
+    rf"(?! (?:{HOUR}|noon|midnight|the|a|an|\d+|your|my)\b)(?![\w'-])"
     r"|(?P<h12>1[0-2]|0?[1-9])(?:[:.](?P<m12>[0-5]\d))?\s*(?P<ap>a\.?m\b\.?|p\.?m\b\.?)"
     rf"|(?P<w12>{'|'.join(NUMBERS)})\s+(?P<wap>a\.?m\b\.?|p\.?m\b\.?)"
     r"|(?P<h24>[01]?\d|2[0-3])[:.](?P<m24>[0-5]\d)\b(?!\.\d)(?! ?%)"
@@ -65,9 +70,11 @@ _TIME = re.compile(
     rf"|{_WEAK}(?P<bare3>{HOUR}){_CLOSES}"
     rf"|(?P<bare2>{HOUR}){_BY_A_DAY}"
     rf"|(?P<ish>{HOUR})(?=-?ish\b)"
-    r")(?!'s?\b\s(?!in the|at night))(?!:\d)",
+    rf"|(?<!\bof )(?<!\bthe )(?P<fits>{HOUR})(?='s {FITS})"
+    rf")(?!'s?\b\s(?!in the|at night|{FITS}))(?!:\d)",
     re.IGNORECASE,
 )
+_RANGE_TO = re.compile(r"(?: (?:to|till|until)|[-–]) ?$", re.IGNORECASE)
 _PARTS = tuple(
     (re.compile(rf"\b(?:{words})s?\b", re.IGNORECASE), half)
     for words, half in (
@@ -122,11 +129,15 @@ def _minute(match: re.Match[str], earlier: Sequence[ClockTime]) -> tuple[int | N
         return (NOON if hour == "noon" else _hour(hour)) + sign * minutes, hour == "noon"
     if match["half"]:
         return _hour(match["half"]) + 30, False
-    if match["alone"] or match["alone2"]:
+    if match["alone"]:
         if not earlier:
             return None, False
         hour, exact = earlier[-1].minute // HOURS * HOURS, earlier[-1].exact
-        return hour + 30, exact
+        minutes = _MINUTES[match["alone"].lower()]
+        if match["side"].lower() == "past":
+            return hour + minutes, exact
+        ends = _RANGE_TO.search(match.string, 0, match.start())
+        return hour - minutes + (HOURS if ends else 0), exact
     if match["h12"] or match["w12"]:
         half = NOON if (match["ap"] or match["wap"]).lower().startswith("p") else 0
         return _hour(match["h12"] or match["w12"]) + int(match["m12"] or 0) + half, True
@@ -137,7 +148,7 @@ def _minute(match: re.Match[str], earlier: Sequence[ClockTime]) -> tuple[int | N
         return int(match["h4"]) * HOURS + int(match["m4"]), True
     if match["words"]:
         return _hour(match["words"]) + _MINUTES[match["wm"].lower()], False
-    hours = ("oclock", "bare", "bare2", "bare3", "ish", "first", "last")
+    hours = ("oclock", "bare", "bare2", "bare3", "ish", "first", "last", "fits")
     return _hour(next(match[name] for name in hours if match[name])), False
 
 

@@ -3,6 +3,7 @@
 import re
 
 from environments.stss.hearing.named.clock_words import NOON
+from environments.stss.hearing.sentence_kinds import SENTENCE, sentence_kinds
 from environments.stss.hearing.slots import NumberSpan
 from environments.stss.hearing.words import lead_to
 from environments.stss.town.clock import DAY
@@ -30,12 +31,24 @@ _DATES = (
     (r"(?:the )?day after tomorrow|20\d\d-\d\d-\d\d|(?:february|feb\.?|march|january) \d{1,2}(?:st|nd|rd|th)?", 9),
 )
 _DENIED = re.compile(
-    r"\b(?:not|instead of|rather than|than|isn't|did say|you say|thought it was)(?: on| for)?\s*$",
+    r"\b(?:not|instead of|rather than|than|isn't|did say|you say|thought it was|my|your|his|her|every|last)"
+    r"(?: on| for)?\s*$",
     re.IGNORECASE,
 )
 _TODAY = r"today|tonight|this (?:very )?(?:afternoon|evening|noon)"
 _MORNING = r"this (?:very )?morning"
 _TOMORROW = r"(?<!day after )tomm?orr?ow"
+
+
+_FOR = re.compile(r"(?:'s| is) (?:for (?!you|us|me)|when\b)", re.IGNORECASE)
+"""What follows a day that is taken."""
+_WAS = re.compile(_MORNING, re.IGNORECASE)
+
+
+def _is_past(lead: str) -> bool:
+    """Whether a sentence up to a day tells of what was."""
+    kinds = set(sentence_kinds(SENTENCE.split(lead)[-1]))
+    return "past" in kinds and "ahead" not in kinds
 
 
 def days(text: str, now: int) -> list[NumberSpan]:
@@ -57,4 +70,6 @@ def named_days(text: str, now: int) -> list[NumberSpan]:
 def is_denied_day(text: str, day: NumberSpan) -> bool:
     """Whether the words before a day deny it, or bound it by a day after the two."""
     lead = lead_to(text, day.start)
+    if _FOR.match(text[day.end :]) or (_WAS.match(text[day.start : day.end]) and _is_past(lead)):
+        return True
     return bool(_DENIED.search(lead) or (day.value == OUT_OF_REACH and re.search(r"\b(?:until|till|since) $", lead)))

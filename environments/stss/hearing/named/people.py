@@ -29,8 +29,8 @@ _WITH = re.compile(
     re.IGNORECASE,
 )
 _NOT_WITH = re.compile(
-    r"\b(?:not with|left \w+ \w+ with|left|talk(?:ed)? with|spoke with|without|promised|ask|asked|bring|tell|told|for|"
-    r"from|about|near|of|see)\s*$",
+    r"\b(?:not|not with|left \w+ \w+ with|left|talk(?:ed)? with|spoke with|without|promised|ask|asked|bring|tell|told|"
+    r"for|from|about|near|of|see)\s*$",
     re.IGNORECASE,
 )
 _OUT = re.compile(
@@ -38,7 +38,8 @@ _OUT = re.compile(
     rf"|^ (?:says?|said|swears|swore)(?: that)? (?:no\b(?! doubt| problem| one)|{_THEY}(?:'d| would) (?:rather|sooner)"
     rf"|{_THEY} (?:isn't|won't|can't|couldn't|shan't|didn't want))"
     r"|^(?: was going to|(?:'d| would) (?:have |love |like )).{0,20}\bbut\b"
-    r"|^'s (?:out|not|away|at|got|busy|late|behind|ill\b)",
+    r"|^, (?:i'm afraid|alas|sadly|unfortunately)\b"
+    r"|^'s (?:out|not|away|at|got(?! (?:his|her|their)\b)|busy|late|behind|ill\b)",
     re.IGNORECASE,
 )
 _AWAY = re.compile(r"^,?(?: can't| cannot| won't| isn't| is not| couldn't|'s (?:not|away|ill)\b)", re.IGNORECASE)

@@ -36,8 +36,8 @@ _OFFLINE = re.compile(
 )
 """Words by which something is not online, or no longer."""
 _DENIED = re.compile(
-    r"\b(?:not|instead of|rather than|than|isn't|can't meet|moved from|transferred from|from|(?<!front )(?<!back )of)"
-    r"(?: at| in| on| to)?(?: the| my| your)?\s*$",
+    r"\b(?:not|instead of|rather than|than|isn't|can't meet|moved from|transferred from|from|(?<!front )(?<!back )of"
+    r"|too (?:much|many) \w+|not \w+ing|rode past|walked past|passed)(?: at| in| on| to)?(?: the| my| your)?\s*$",
     re.IGNORECASE,
 )
 _POSSESSIVE = re.compile(
@@ -49,7 +49,7 @@ _HOME_WORDS = (
 _WORK = r"(?:shop|store|inn|bar|bench|workshop|school|bakery|table|side|desk|suggestion|request|\w+ing)\b"
 """What makes a name before it no home: `Dev's workshop`."""
 _MINE = re.compile(
-    rf"^(?:\w+,? )?(?:at home|mine)(?=\W|$)|\bcome (?:over |round |up |along )?to me\b|"
+    rf"^(?:\w+, |at |oh |yes |no )?(?:at home|mine)(?=\W|$)|\bhome to me\b|\bcome (?:over |round |up |along )?to me\b|"
     rf"\b(?:(?:at|to|round|round at|from) mine\b|(?:my|our) (?:own )?{_HOME_WORDS}\b|(?:i'll be|"
     r"i'm) (?:at home|in all (?:day|evening|morning|afternoon))|at home with me)",
     re.IGNORECASE,
@@ -164,7 +164,7 @@ def _stands_alone(text: str, match: re.Match[str], word: str) -> bool:
     """Whether a word names the place: not a first word of some other name, and not the head of an event."""
     after, lead = text[match.end() :], lead_to(text, match.start())
     if not word.islower():
-        named = re.search(r"\b(?:at|the|to|from|in)\s+$", lead, re.IGNORECASE) is not None
+        named = re.search(r"\b(?:at|the|to|from)\s+$", lead, re.IGNORECASE) is not None
         return named and not re.match(r"\s+[A-Z]", after)
     begins = re.search(r"(?:^|[.!?,;:]\s*)$", lead) is not None
     fragment = begins and re.match(r"\s*(?:[.,!?;:]|$)|\s+\w+[.,]", after) is not None

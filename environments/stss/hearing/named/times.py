@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from environments.stss.hearing.named.clock_words import HOURS, NOON, ClockTime
+from environments.stss.hearing.named.clock_words import FITS, HOURS, NOON, ClockTime, clock_times
 from environments.stss.hearing.named.halves import (
+    OPENS_WITH_HALF,
     HalfClues,
     Source,
     half_clues,
@@ -32,8 +33,14 @@ _UNTIL = re.compile(
     re.IGNORECASE,
 )
 _BY = re.compile(r"\b(?:by|before)(?: about| around)?(?: a)?\s*$", re.IGNORECASE)
+_AT_WORST = re.compile(
+    r"(?: in the \w+| at night)?,? (?:i'm|i am)\b(?! (?:all )?(?:back|done|finished|free|out|through|yours)\b)",
+    re.IGNORECASE,
+)
+"""What follows a time by which the speaker is no good any more: `by nine I'm asleep`."""
 _LATEST = re.compile(
-    r"(?:,? (?:today|tonight|tomorrow|in the \w+|this \w+))?,? (?:at the (?:very )?latest|would be the latest)\b",
+    r"(?:,? (?:today|tonight|tomorrow|in the \w+|this \w+))?,? "
+    r"(?:at the (?:(?:very )?latest|outside|most)|would be the latest)\b",
     re.IGNORECASE,
 )
 _DEADLINE = re.compile(
@@ -44,6 +51,7 @@ _DEADLINE = re.compile(
 )
 _GOES_ON_TILL = re.compile(r"(?:un)?till? (?:the|it|we|you|i|they)\b[^,]*,? so (?:about |around )?", re.IGNORECASE)
 """What leads to a time in a sentence that tells how long it goes on."""
+_INSTEAD = re.compile(r"(?: today| tonight| tomorrow)?,? instead\b", re.IGNORECASE)
 _BETWEEN = re.compile(
     r"^(?:-?ish)?[ ,]*(?:in the \w+|sharp|tomorrow|today|tonight|this \w+)?[ ,]*(?:-|–|—|to|until|'?till?|and|through)"
     r"(?:,? let's say,?|,? say,?| about| around)?\s*(?:a )?$",
@@ -68,7 +76,8 @@ _BEGINS = re.compile(
     r"\b(?:from|between|start(?:s|ing)?(?: at)?|begin(?:s|ning)?(?: at)?)(?: about| around)?(?: a)?\s*$", re.IGNORECASE
 )
 _OTHERS = re.compile(
-    r"\b(?:(?:he|she|they)(?:'s| is|'re| are| has| have)|(?:ferry|train|bus|post|plumber|guests|visitors|customers)"
+    r"\b(?:(?:he|she|they)(?:'s| is|'re| are| has| have)|(?:ferry|train|bus|post|tide|lorry|plumber|guests|visitors"
+    r"|customers)"
     r"|i've got (?:an? )?\w+|(?:he|she|it|they) (?:eats?|leaves?|goes(?! on)|comes?|gets?|sails?|needs?)"
     r"|i (?:get up|open|close|shut|leave|teach))\b[^.!?;,]*$",
     re.IGNORECASE,
@@ -102,6 +111,8 @@ def when(
     """When it is to be, on a day that was named (None: not); of the `times` that are named, some are `counted`."""
     spans = tuple((time.start, time.end) for time in times)
     counted = _with_linked(text, times, counted)
+    if all(time.minute % NOON in _asked(situation) for time in counted) and OPENS_WITH_HALF.match(text):
+        counted = []  # what it says of the other half is a reason
     clues = half_clues(text, situation, day)
     moved = shift(text)
     if moved is not None and not any(time.start > moved.start for time in counted):
@@ -116,6 +127,10 @@ def when(
     first = _chosen(text, starts)
     source: Source = with_source(first, clues)[1] if first else "itself"
     return When(start, end, spans, len(starts), len(ends), _range(text, used) is not None, source)
+
+
+def _asked(situation: Situation) -> set[int]:
+    return {time.minute % NOON for time in clock_times(situation.question)}
 
 
 def _with_linked(text: str, times: Sequence[ClockTime], counted: Sequence[ClockTime]) -> list[ClockTime]:
@@ -182,8 +197,9 @@ def _after(text: str, start: int | None, situation: Situation) -> int | None:
 def is_denied_time(text: str, time: ClockTime, situation: Situation) -> bool:
     lead = lead_to(text, time.start)
     counts = within("how (?:many|much)", situation.question) and text[time.start : time.end].lower() in NUMBERS
-    owns = text[time.end : time.end + 3] in ("'s ", "'s.")
-    return counts or owns or _DENIED.search(lead) is not None or _OTHERS.search(lead) is not None
+    owns = re.match(rf"'s(?:\.| (?!{FITS}))", text[time.end :], re.IGNORECASE) is not None
+    over = _BY.search(lead) and _AT_WORST.match(text[time.end :])
+    return bool(counts or owns or over or _DENIED.search(lead) or _OTHERS.search(lead))
 
 
 def _roles(text: str, times: Sequence[ClockTime], situation: Situation) -> tuple[list[ClockTime], list[ClockTime]]:
@@ -200,7 +216,8 @@ def _roles(text: str, times: Sequence[ClockTime], situation: Situation) -> tuple
         closes = _UNTIL.search(lead) or _DEADLINE.search(sentence) or _GOES_ON_TILL.fullmatch(sentence)
         until = ranged or amends or closes or _LATEST.match(text[time.end :])
         begins = _BEGINS.search(lead)
-        if not begins and (until or lasting):
+        moved = _INSTEAD.match(text[time.end :])
+        if not begins and (until or (lasting and not moved)):
             ends.append(time)
         else:
             starts.append(time)

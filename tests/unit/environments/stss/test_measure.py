@@ -190,12 +190,12 @@ def talks(half: Half) -> list[TalkedUtterance]:
 @pytest.mark.parametrize(
     ("half", "understood", "asked", "silent"),
     [
-        ("development", 0.85, 0.98, 0.0),
-        ("test", 0.66, 0.89, 0.017),
-        ("fresh", 0.70, 0.90, 0.006),
-        ("held", 0.72, 0.88, 0.006),
-        ("everyday", 0.79, 0.96, 0.0),
-        ("practice", 0.58, 0.88, 0.005),
+        ("development", 0.79, 0.99, 0.0),
+        ("test", 0.62, 0.90, 0.013),
+        ("fresh", 0.65, 0.90, 0.006),
+        ("held", 0.71, 0.91, 0.006),
+        ("everyday", 0.77, 0.96, 0.0),
+        ("practice", 0.56, 0.90, 0.005),
     ],
 )
 def test_the_rules_understand_no_less_than_they_did(half: Half, understood: float, asked: float, silent: float) -> None:
@@ -210,9 +210,9 @@ def test_the_rules_understand_no_less_than_they_did(half: Half, understood: floa
     [
         ("development", 0.99),
         ("test", 0.98),
-        ("fresh", 0.97),
+        ("fresh", 0.96),
         ("held", 0.98),
-        ("everyday", 0.98),
+        ("everyday", 0.99),
         ("practice", 0.97),
     ],
 )

@@ -42,6 +42,14 @@ def at(*before: SpokenLine) -> Situation:
         ("It's back on the shelf tomorrow by a quarter to five, not a minute after that.", None, 1005),
         ("Scales at half past nine in the morning. Forty minutes ought to be enough.", 570, 610),
         ("A walk on the shore tomorrow. Till the tide turns, so half past five.", None, 1050),
+        ("A lesson in knots at the workshop tomorrow, five to seven in the evening.", 1020, 1140),
+        ("A lesson in knots at the workshop tomorrow, ten to five, in the afternoon.", 1010, None),
+        ("We leave for the point at five to seven in the evening.", 1135, None),
+        ("Yoga on the screen tonight, from nine to half past.", 1260, 1290),
+        ("The seals come at eight tonight, so be there at quarter to.", 1185, None),
+        ("Sketching at the green tomorrow from two to quarter to.", 840, 885),
+        ("Shall we say two in the afternoon? No, three's better.", 900, None),
+        ("Chess at the inn tonight at six. By nine I'm asleep.", 1080, None),
     ],
 )
 def test_start_and_end_of_a_text(text: str, start: int | None, end: int | None) -> None:
@@ -52,6 +60,7 @@ def test_a_length_in_an_answer_ends_what_was_spoken_of() -> None:
     asked = at(INVITED, SpokenLine(FINN, "How long will it take?"))
     assert recognise("Two hours on the nose, and then you're free.", asked).clock.end == 22 * 60
     assert recognise("And could it be an hour later?", at(INVITED)).clock.start == 21 * 60
+    assert recognise("Then let us say nine tonight instead.", asked).clock[:2] == (21 * 60, None)
 
 
 @pytest.mark.parametrize(
