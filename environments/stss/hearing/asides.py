@@ -129,8 +129,7 @@ def _around(heard: HeardWords, named: Sequence[NamedSlot], slot: NamedSlot) -> I
     """The words around it, and the clause and the sentence in which it stands."""
     tokens, near = heard.tokens, heard.near
     here = next((at for at, token in enumerate(tokens) if token.end > slot.found.start), len(tokens) - 1)
-    begin = next((at + 1 for at in range(here - 1, -1, -1) if tokens[at].ends), 0)
-    end = next((at for at in range(here, len(tokens)) if tokens[at].ends), len(tokens))
+    begin, end = heard.sentences[here].start, heard.sentences[here].stop
     joins = (
         at + 1 for at in range(here - 1, begin - 1, -1) if tokens[at].text == "," or tokens[at].word in CONJUNCTIONS
     )

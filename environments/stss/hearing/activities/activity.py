@@ -11,7 +11,14 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from environments.stss.hearing.activities.clues import HeardWords, as_heard, clues, clues_of_none
+from environments.stss.hearing.activities.clues import (
+    HeardWords,
+    as_heard,
+    clues_of_none,
+    clues_of_rest,
+    clues_of_sentence,
+    clues_of_start,
+)
 from environments.stss.hearing.activities.groups import (
     WordGroup,
     content_words,
@@ -55,16 +62,20 @@ def activity(text: str, spans: Sequence[SlotSpan], situation: Situation, *, refu
 
     The last ones are kept: the townspeople's talks repeat each other, whoever listens and whenever they take place.
     """
-    heard_at = situation._replace(now=0, listener="", before=tuple(situation.before))
-    return _activity(text, tuple(spans), heard_at, refuses)
+    return _activity(text, tuple(spans), _talk(situation), refuses)
+
+
+def _talk(situation: Situation) -> Situation:
+    """A situation, whoever listens and whenever it is."""
+    return situation._replace(now=0, listener="", before=tuple(situation.before))
 
 
 @lru_cache(maxsize=1024)
 def _activity(text: str, spans: Sequence[SlotSpan], situation: Situation, refuses: bool) -> Phrase | None:
     heard = listen(text, spans, situation, known_words(), refuses=refuses)
     groups = groups_of(text, heard)
-    scores = [_score(clues(heard, group)) for group in groups]
-    chosen = most_likely([words(text, heard, group) for group in groups], scores, _score(clues_of_none(heard)))
+    phrases = [words(text, heard, group) for group in groups]
+    chosen = most_likely(phrases, _scores(heard, groups), _score(clues_of_none(heard)) / 100)
     if chosen is None:
         return None
     group = whole_errand(heard.tokens, groups[chosen[0]], groups)
@@ -78,10 +89,19 @@ def _activity(text: str, spans: Sequence[SlotSpan], situation: Situation, refuse
     return Phrase(named, heard.tokens[group.first].start + bare, chosen[1])
 
 
-def _score(found: Sequence[str]) -> float:
-    """The sum of the weights of some clues."""
+def _scores(heard: HeardWords, groups: Sequence[WordGroup]) -> list[float]:
+    """The score of each group. What groups of a sentence or with the same beginning have in common is summed once."""
+    firsts = {group.first for group in groups}
+    sentences = {heard.sentences[first] for first in firsts}
+    of_sentence = {each: _score(clues_of_sentence(heard, each)) for each in sentences}
+    shared = {first: of_sentence[heard.sentences[first]] + _score(clues_of_start(heard, first)) for first in firsts}
+    return [(shared[group.first] + _score(clues_of_rest(heard, group))) / 100 for group in groups]
+
+
+def _score(found: Sequence[str]) -> int:
+    """The sum of the weights of some clues, in hundredths."""
     weights: Mapping[str, int] = stored(WEIGHTS)
-    return sum([weights.get(clue, 0) for clue in found]) / 100
+    return sum([weights.get(clue, 0) for clue in found])
 
 
 @cache
@@ -99,9 +119,14 @@ def groups_of(text: str, heard: HeardWords) -> list[WordGroup]:
 def listen(
     text: str, spans: Sequence[SlotSpan], situation: Situation, known: frozenset[str], *, refuses: bool
 ) -> HeardWords:
-    """A text as an utterance of which clues can be taken."""
+    """A text as an utterance of which clues can be taken. The last ones are kept: several kinds of clues are taken."""
+    return _heard(text, tuple(spans), _talk(situation), known)._replace(refuses=refuses)
+
+
+@lru_cache(maxsize=16)
+def _heard(text: str, spans: Sequence[SlotSpan], situation: Situation, known: frozenset[str]) -> HeardWords:
     names = {part.lower() for name in situation.places.homes for part in name.split()}
-    return as_heard(tokens(text, spans, names), situation, known, refuses=refuses)
+    return as_heard(tokens(text, spans, names), situation, known, refuses=False)
 
 
 def words(text: str, heard: HeardWords, group: WordGroup) -> str:

@@ -38,6 +38,12 @@ class HeardWords(NamedTuple):
     """Words that may be clues."""
     shown: Sequence[str]
     """Of each token the word if it is known, else its shape."""
+    sentences: Sequence[range]
+    """Of each token the indices of its sentence, without the mark that ends it."""
+    clauses: Sequence[int]
+    """Of each token where its clause begins."""
+    slots: Sequence[int]
+    """The indices of days, times and places."""
 
     def near(self, index: int) -> str:
         """What is shown of a token; a full stop outside of the utterance."""
@@ -56,7 +62,24 @@ def as_heard(tokens: Sequence[Token], situation: Situation, known: Set[str], *, 
         refuses=refuses,
         known=known,
         shown=[token.word if token.kind == "word" and token.word in known else shape(token) for token in tokens],
+        sentences=_sentences(tokens),
+        clauses=_clauses(tokens),
+        slots=[at for at, token in enumerate(tokens) if token.kind in SLOTS],
     )
+
+
+def _sentences(tokens: Sequence[Token]) -> list[range]:
+    found: list[range] = []
+    for end in (*(at for at, token in enumerate(tokens) if token.ends), len(tokens)):
+        found += [range(len(found), end)] * (end + 1 - len(found))
+    return found
+
+
+def _clauses(tokens: Sequence[Token]) -> list[int]:
+    begins = [0]
+    for at, token in enumerate(tokens, 1):
+        begins.append(at if _bounds(token) else begins[-1])
+    return begins
 
 
 def _question(situation: Situation) -> str:
@@ -69,48 +92,75 @@ def _question(situation: Situation) -> str:
 
 def clues(heard: HeardWords, group: WordGroup) -> list[str]:
     """The clues of one group of words."""
-    return [*_words(heard, group), *_sentence(heard, group), *_clause(heard, group), *_talk(heard, group)]
+    shared = [*clues_of_sentence(heard, heard.sentences[group.first]), *clues_of_start(heard, group.first)]
+    return [*shared, *clues_of_rest(heard, group)]
 
 
-def _words(heard: HeardWords, group: WordGroup) -> Iterator[str]:
-    """What the group is made of, and what stands right before and after it."""
+def clues_of_sentence(heard: HeardWords, sentence: range) -> list[str]:
+    """The clues that all groups of a sentence have in common."""
+    before, inside = heard.tokens[: sentence.start], heard.tokens[sentence.start : sentence.stop]
+    end = heard.tokens[sentence.stop].text if sentence.stop < len(heard.tokens) else "open"
+    return [
+        *("always", f"asked {heard.question}", f"asked {heard.question}|{heard.told}"),
+        *(f"sentence {min(sum(token.ends for token in before), 3)}", f"closes {end}"),
+        *(f"with {kind}" for kind in {token.kind for token in inside} & SLOTS),
+    ]
+
+
+def clues_of_start(heard: HeardWords, first: int) -> list[str]:
+    """The clues that all groups have in common that begin with the same token, but for those of its sentence."""
+    return [*_before(heard, first), *_lead(heard, first), *_clause(heard, first), *_talk(heard, first)]
+
+
+def clues_of_rest(heard: HeardWords, group: WordGroup) -> list[str]:
+    """The other clues of a group."""
+    return [*_after(heard, group), *_inside(heard, group)]
+
+
+def _before(heard: HeardWords, first: int) -> Iterator[str]:
+    """How the group begins, and what stands right before it."""
+    one, two, three, begin = (heard.near(first - back) for back in (1, 2, 3, 0))
+    yield from (f"before {one}", f"before {two} {one}", f"before {three} {two} {one}", f"two before {two}")
+    yield from (f"first {begin}", f"at {one}|{begin}", f"at {two} {one}|{begin}")
+
+
+def _after(heard: HeardWords, group: WordGroup) -> Iterator[str]:
+    """How the group ends, what stands right after it, and whether a day, a time or a place is near."""
     first, last, after, crossed = group
-    one, two, three = (heard.near(first - back) for back in (1, 2, 3))
-    begin, second = heard.near(first), heard.near(first + 1) if first + 1 < last else "/"
-    yield from ("always", f"before {one}", f"before {two} {one}", f"before {three} {two} {one}", f"two before {two}")
-    yield from (f"first {begin}", f"first {begin} {second}", f"at {one}|{begin}", f"at {two} {one}|{begin}")
     yield from (f"last {heard.near(last - 1)}", f"after {heard.near(last)}", f"end {heard.near(after)}")
-    inside = [token for token in heard.tokens[first:last] if token.kind == "word"]
-    content = sum(token.word not in heard.known for token in inside)
-    yield from (f"content {min(content, 4)}", f"words {min(last - first, 8)}")
     yield from (f"crosses {each}" for each in {*crossed, *(["any"] if crossed else [])})
-    yield from (f"within {word}" for word in {token.word for token in inside} & PRONOUNS)
-
-
-def _sentence(heard: HeardWords, group: WordGroup) -> Iterator[str]:
-    """The sentence in which the group stands."""
-    tokens, (first, _, after, _) = heard.tokens, group
-    begin = next((at + 1 for at in range(first - 1, -1, -1) if tokens[at].ends), 0)
-    end = next((at for at in range(first, len(tokens)) if tokens[at].ends), len(tokens))
-    lead = tokens[begin:first]
-    yield f"sentence {min(sum(token.ends for token in tokens[:begin]), 3)}"
-    yield f"closes {tokens[end].text if end < len(tokens) else 'open'}"
-    yield from (f"with {kind}" for kind in {token.kind for token in tokens[begin:end]} & SLOTS)
-    if first == begin:
-        yield from ("opens", f"opens {heard.near(first)}", f"opens {'whole' if end == after else 'part'}")
-    yield from (f"after you {any(token.word == 'you' for token in lead)}", f"words on {min(len(lead), 6)}")
-    yield f"time before {any(token.kind == 'time' for token in lead)}"
-    slots = [abs(at - after) for at, token in enumerate(tokens) if token.kind in SLOTS]
+    sentence = heard.sentences[first]
+    if first == sentence.start:
+        yield f"opens {'whole' if sentence.stop == after else 'part'}"
+    slots = [abs(at - after) for at in heard.slots]
     yield f"slot near {min(*slots, 4) if slots else 'none'}"
 
 
-def _clause(heard: HeardWords, group: WordGroup) -> Iterator[str]:
+def _inside(heard: HeardWords, group: WordGroup) -> Iterator[str]:
+    """What the group is made of, and whether it was said before."""
+    first, last, _, _ = group
+    inside = heard.tokens[first:last]
+    new = [token for token in inside if token.word not in heard.known]
+    content, repeats = sum(token.kind == "word" for token in new), any(token.word in heard.said for token in new)
+    yield f"first {heard.near(first)} {heard.near(first + 1) if first + 1 < last else '/'}"
+    yield from (f"content {min(content, 4)}", f"words {min(last - first, 8)}")
+    yield from (f"within {word}" for word in {token.word for token in inside if token.kind == "word"} & PRONOUNS)
+    yield f"refuses {heard.refuses}|repeats {repeats}|{heard.answers and not heard.told}"
+
+
+def _lead(heard: HeardWords, first: int) -> Iterator[str]:
+    """What of its sentence stands before the group."""
+    lead = heard.tokens[heard.sentences[first].start : first]
+    if not lead:
+        yield from ("opens", f"opens {heard.near(first)}")
+    yield from (f"after you {any(token.word == 'you' for token in lead)}", f"words on {min(len(lead), 6)}")
+    yield f"time before {any(token.kind == 'time' for token in lead)}"
+
+
+def _clause(heard: HeardWords, first: int) -> Iterator[str]:
     """The clause that leads to the group: its shell, such as `would you like to`."""
-    tokens, first = heard.tokens, group.first
-    begin = first
-    while begin > 0 and not _bounds(tokens[begin - 1]):
-        begin -= 1
-    lead = [token.word for token in tokens[begin:first]]
+    begin = heard.clauses[first]
+    lead = [token.word for token in heard.tokens[begin:first]]
     kind = _kind(heard, first)
     joined = heard.near(begin - 1)
     opening = f"{heard.near(begin)} {heard.near(begin + 1)}" if lead[1:] else heard.near(begin) if lead else "-"
@@ -120,7 +170,7 @@ def _clause(heard: HeardWords, group: WordGroup) -> Iterator[str]:
     yield from (f"shell {form}", f"shell {form}|{kind}", f"shell {form}|{heard.near(first - 1)}")
     yield from (f"kind {kind}|{heard.near(first - 1)}", f"lead {min(len(lead), 6)}")
     if len(lead) <= 6:
-        yield f"lead {' '.join(heard.near(at) for at in range(begin, first))}|{kind}"
+        yield f"lead {' '.join(heard.shown[begin:first])}|{kind}"
 
 
 def _bounds(token: Token) -> bool:
@@ -135,15 +185,11 @@ def _kind(heard: HeardWords, first: int) -> str:
     return form if form in {"VERB", "ING", "PLURAL"} else "other"
 
 
-def _talk(heard: HeardWords, group: WordGroup) -> Iterator[str]:
+def _talk(heard: HeardWords, first: int) -> Iterator[str]:
     """What was said before, and what the utterance answers to."""
-    before = heard.near(group.first - 1)
-    inside = {token.word for token in heard.tokens[group.first : group.last] if token.word not in heard.known}
-    repeats = bool(inside & heard.said)
+    before = heard.near(first - 1)
     yield from (f"told {heard.told}|{before}", f"refuses {heard.refuses}|{before}")
-    yield f"refuses {heard.refuses}|repeats {repeats}|{heard.answers and not heard.told}"
-    yield from (f"asked {heard.question}", f"asked {heard.question}|{before}", f"asked {heard.question}|{heard.told}")
-    yield f"asked {heard.question}|at {min(group.first, 3)}"
+    yield from (f"asked {heard.question}|{before}", f"asked {heard.question}|at {min(first, 3)}")
 
 
 def clues_of_none(heard: HeardWords) -> list[str]:

@@ -43,6 +43,8 @@ _DOES_IT = re.compile(
     r"|(?:(?:have|take) an? (?:\w+ )?)?look (?:at|after|into|over)) (?:it|them|this|these|those)\b",
     re.IGNORECASE,
 )
+_NOT_LAST = SLOTS | {"mark"}
+"""Kinds of tokens that no group ends with."""
 _WAYS = word_set("to into over up round back from at in on the")
 _THEN = word_set("and then maybe also please perhaps")
 MAX_TOKENS = 20
@@ -63,15 +65,16 @@ class WordGroup(NamedTuple):
 
 def word_groups(tokens: Sequence[Token]) -> list[WordGroup]:
     """The groups, each once."""
+    may_end = [_may_end(tokens, index) for index in range(len(tokens))]
     return [
         group
         for first, token in enumerate(tokens)
         if token.kind in ("word", "name") and token.word not in _NO_BEGINNING
-        for group in _from(tokens, first)
+        for group in _from(tokens, first, may_end)
     ]
 
 
-def _from(tokens: Sequence[Token], first: int) -> Iterator[WordGroup]:
+def _from(tokens: Sequence[Token], first: int, may_end: Sequence[bool]) -> Iterator[WordGroup]:
     """The groups with a beginning: up to the first place at which they may end, or the next ones."""
     crossed: list[str] = []
     found = first
@@ -79,7 +82,7 @@ def _from(tokens: Sequence[Token], first: int) -> Iterator[WordGroup]:
     if shape(tokens[first]) not in ("VERB", "ING"):
         limit = next((at for at in range(first + 1, limit) if tokens[at].word in FINITE), limit)
     for index in range(first + 1, limit + 1):
-        ends = index == limit or _may_end(tokens, index)
+        ends = index == limit or may_end[index]
         last = _trimmed(tokens, first, index) if ends else found
         if last > found:
             yield WordGroup(first, last, index, tuple(crossed))
@@ -107,7 +110,7 @@ def _trimmed(tokens: Sequence[Token], first: int, last: int) -> int:
 
 
 def _trails(token: Token) -> bool:
-    return token.word in TRAIL or token.kind in SLOTS or token.kind == "mark"
+    return token.word in TRAIL or token.kind in _NOT_LAST
 
 
 def _is_over(verb: Token, token: Token) -> bool:
