@@ -1,6 +1,7 @@
 """Whether a text calls something off, or declines what it answers to."""
 
 import re
+from functools import lru_cache
 
 from environments.stss.hearing.activities.groups import content_words
 from environments.stss.hearing.named.clock_words import clock_times
@@ -135,7 +136,12 @@ _INVITES = (
 
 
 def invited(situation: Situation) -> bool:
-    """Whether the listener was the last to invite, so that the text answers to it."""
+    """Whether the listener was the last to invite, so that the text answers to it. The last talks are kept."""
+    return _invited(situation._replace(before=tuple(situation.before)))
+
+
+@lru_cache(maxsize=256)
+def _invited(situation: Situation) -> bool:
     question = situation.question
     if not question or any(line.speaker == situation.speaker for line in situation.before):
         return False
@@ -145,21 +151,25 @@ def invited(situation: Situation) -> bool:
 
 def _of_another(question: str, situation: Situation) -> bool:
     """Whether a question is what somebody of the town does."""
-    verbs = re.search(r"\b(?:will|is|does|can) ", question, re.I)
-    names = situation.places.homes if verbs else ()
-    return any(re.search(rf"\b(?:will|is|does|can) {name.split()[0]}\b", question, re.I) for name in names)
+    names = "|".join(name.split()[0] for name in situation.places.homes)
+    return bool(names) and re.search(rf"\b(?:will|is|does|can) (?:{names})\b", question, re.I) is not None
 
 
 def may_call_off(text: str) -> bool:
     """Whether a text that is heard as no refusal has words that one may have, and none that invite."""
-    told = _TAG.sub(" ", _KIND.sub(" ", text))
-    return within(f"{_NEGATIVE}|{_OVER}", told) and not within(_INVITES, told)
+    told = _TAG.sub(" ", _without_kind_words(text))
+    return (within(_NEGATIVE, told) or within(_OVER, told)) and not within(_INVITES, told)
 
 
 def calls_off(text: str, agreed: str) -> bool:
     """Whether a text takes back, in words beyond doubt, the activity that was agreed."""
-    told = _without_others(_KIND.sub(" ", text), agreed)
-    return within(f"{_CALLED_OFF}|{_WITHDRAWN}", told) or _NO_EVENT.search(told) is not None
+    told = _without_others(_without_kind_words(text), agreed)
+    return within(_CALLED_OFF, told) or within(_WITHDRAWN, told) or _NO_EVENT.search(told) is not None
+
+
+@lru_cache(maxsize=16)
+def _without_kind_words(text: str) -> str:
+    return _KIND.sub(" ", text)
 
 
 def _without_others(text: str, agreed: str) -> str:
@@ -174,12 +184,12 @@ def _without_others(text: str, agreed: str) -> str:
 
 def offers(text: str) -> bool:
     """Whether a text proposes a change."""
-    return within(f"{_OFFER}|would you mind", text)
+    return within(_OFFER, text) or within("would you mind", text)
 
 
 def declines(text: str) -> bool:
     """Whether a text has words that decline, and proposes nothing else."""
-    told = _KIND.sub(" ", text)
+    told = _without_kind_words(text)
     return within(_DECLINES, told) and not within(_OFFER, told)
 
 
@@ -202,5 +212,6 @@ def refuses(text: str, situation: Situation, *, changes: bool) -> bool:
         return False
     if within(_DECLINES, text):
         return True
-    words = _NEGATIVE if changes else f"{_NEGATIVE}|{_OVER}"
-    return not within(_YES, text) and not text.endswith("?") and within(words, text)
+    if within(_YES, text) or text.endswith("?"):
+        return False
+    return within(_NEGATIVE, text) or (not changes and within(_OVER, text))

@@ -1,7 +1,8 @@
 """Words by which a sentence tells of the meeting, or of other things."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 SENTENCE = re.compile(r"[.!?;]\s")
 """Where a sentence ends."""
@@ -22,6 +23,7 @@ _KINDS: Mapping[str, re.Pattern[str]] = {
 }
 
 
-def sentence_kinds(text: str) -> Iterator[str]:
-    """The kinds of which a sentence, or a part of one, has words."""
-    return (kind for kind, words in _KINDS.items() if words.search(text))
+@lru_cache(maxsize=256)
+def sentence_kinds(text: str) -> Sequence[str]:
+    """The kinds of which a sentence, or a part of one, has words. The last ones are kept."""
+    return tuple(kind for kind, words in _KINDS.items() if words.search(text))

@@ -90,6 +90,7 @@ _SPELLINGS = {
 _TYPED = re.compile(
     rf"(?<![\w'-])(?:{'|'.join(_SPELLINGS)})(?![\w'-])(?<!its(?! \d| (?:not|at|on|now|outside|off|cancelled|moved)\b))"
 )
+_WORD = re.compile(r"[\w'-]+")
 _RANGE = re.compile(r"(?<![\d-])(\d{1,2}(?::\d\d)?) ?[-–] ?(\d{1,2}(?::\d\d| ?[ap]\.?m\b))", re.IGNORECASE)
 
 
@@ -110,8 +111,9 @@ def sentences(text: str) -> list[str]:
     return re.split(r"(?<=[.!?;])\s+", text)
 
 
+@lru_cache(maxsize=2048)
 def within(pattern: str, text: str) -> bool:
-    """Whether words of a pattern occur in a text; case does not matter."""
+    """Whether words of a pattern occur in a text; case does not matter. The last ones are kept."""
     return _whole_words(pattern).search(text) is not None
 
 
@@ -122,5 +124,5 @@ def _whole_words(pattern: str) -> re.Pattern[str]:
 
 def is_empty(phrase: str) -> bool:
     """Whether a phrase names nothing that one could do."""
-    words = re.findall(r"[\w'-]+", phrase.lower())
-    return all(word in EMPTY or word.isdigit() or word in NUMBERS for word in words)
+    words = _WORD.finditer(phrase.lower())
+    return all(word[0] in EMPTY or word[0] in NUMBERS or word[0].isdigit() for word in words)

@@ -11,6 +11,7 @@ SLOTS = word_set("day time place")
 ENDS = frozenset(".!?;:")
 """Marks that end a sentence or a clause that stands alone."""
 _TOKEN = re.compile(r"[A-Za-z0-9À-ÿ][\w-]*?(?=n't\b)|n't\b|'(?:s|d|ll|ve|re|m)\b|[\w-]*\w|[^\w\s]", re.IGNORECASE)
+_LETTER = re.compile(r"\w")
 
 
 class SlotSpan(NamedTuple):
@@ -51,7 +52,7 @@ def tokens(text: str, spans: Sequence[SlotSpan], names: Collection[str]) -> list
 
 
 def _kind(text: str, names: Collection[str]) -> Kind:
-    if not re.search(r"\w", text):
+    if not _LETTER.search(text):
         return "mark"
     return "name" if text[0].isupper() and text.lower() in names else "word"
 

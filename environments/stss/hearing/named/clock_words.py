@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from environments.stss.hearing.words import HOUR, NUMBERS
@@ -108,8 +109,9 @@ class DayPart(NamedTuple):
     half: str
 
 
-def clock_times(text: str) -> list[ClockTime]:
-    """The times named in a text, in order."""
+@lru_cache(maxsize=512)
+def clock_times(text: str) -> tuple[ClockTime, ...]:
+    """The times named in a text, in order. The last texts are kept."""
     found: list[ClockTime] = []
     told = bool(day_parts(text))
     for match in _TIME.finditer(text):
@@ -117,7 +119,7 @@ def clock_times(text: str) -> list[ClockTime]:
         if minute is not None:
             plain = bool(match["h24"]) and not told and (":" in match[0] or minute >= 7 * HOURS)
             found.append(ClockTime(*match.span(), minute % DAY, exact or plain))
-    return found
+    return tuple(found)
 
 
 def _minute(match: re.Match[str], earlier: Sequence[ClockTime]) -> tuple[int | None, bool]:
@@ -158,8 +160,9 @@ def _hour(text: str) -> int:
     return number % 12 * HOURS
 
 
-def day_parts(text: str) -> list[DayPart]:
-    """The parts of the day named in a text, in order, without greetings."""
+@lru_cache(maxsize=512)
+def day_parts(text: str) -> tuple[DayPart, ...]:
+    """The parts of the day named in a text, in order, without greetings. The last texts are kept."""
     greetings = [match.span() for match in _GREETING.finditer(text)]
     found = [
         DayPart(*match.span(), half)
@@ -167,7 +170,7 @@ def day_parts(text: str) -> list[DayPart]:
         for match in pattern.finditer(text)
         if not any(start <= match.start() < end for start, end in greetings)
     ]
-    return sorted(found)
+    return tuple(sorted(found))
 
 
 def in_part(minute: int, half: str) -> int | None:

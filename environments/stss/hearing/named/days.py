@@ -1,6 +1,7 @@
 """Days named in a text."""
 
 import re
+from functools import lru_cache
 
 from environments.stss.hearing.named.clock_words import NOON
 from environments.stss.hearing.sentence_kinds import SENTENCE, sentence_kinds
@@ -35,14 +36,13 @@ _DENIED = re.compile(
     r"(?: on| for)?\s*$",
     re.IGNORECASE,
 )
-_TODAY = r"today|tonight|this (?:very )?(?:afternoon|evening|noon)"
-_MORNING = r"this (?:very )?morning"
-_TOMORROW = r"(?<!day after )tomm?orr?ow"
-
-
+_PATTERNS = tuple((re.compile(rf"\b(?:{words})\b", re.IGNORECASE), day) for words, day in _DATES)
+_TODAY = re.compile(r"\b(?:today|tonight|this (?:very )?(?:afternoon|evening|noon))\b", re.IGNORECASE)
+_THIS_MORNING = re.compile(r"\bthis (?:very )?morning\b", re.IGNORECASE)
+_WITH_MORNING = re.compile(f"{_TODAY.pattern}|{_THIS_MORNING.pattern}", re.IGNORECASE)
+_TOMORROW = re.compile(r"\b(?<!day after )tomm?orr?ow\b", re.IGNORECASE)
 _FOR = re.compile(r"(?:'s| is) (?:for (?!you|us|me)|when\b)", re.IGNORECASE)
 """What follows a day that is taken."""
-_WAS = re.compile(_MORNING, re.IGNORECASE)
 
 
 def _is_past(lead: str) -> bool:
@@ -56,20 +56,21 @@ def days(text: str, now: int) -> list[NumberSpan]:
     return [day for day in named_days(text, now) if not is_denied_day(text, day)]
 
 
-def named_days(text: str, now: int) -> list[NumberSpan]:
-    """All days named in a text at minute `now`, in order, without a past morning."""
+@lru_cache(maxsize=512)
+def named_days(text: str, now: int) -> tuple[NumberSpan, ...]:
+    """All days named in a text at minute `now`, in order, without a past morning. The last texts are kept."""
     today, found = now // DAY, dict[int, NumberSpan]()
-    named = rf"{_TODAY}|{_MORNING}" if now % DAY < NOON else _TODAY
-    for pattern, day in (*_DATES, (_TOMORROW, 1 if today == 0 else OUT_OF_REACH), (named, today)):
-        for match in re.finditer(rf"\b(?:{pattern})\b", text, re.IGNORECASE):
+    named = _WITH_MORNING if now % DAY < NOON else _TODAY
+    for pattern, day in (*_PATTERNS, (_TOMORROW, 1 if today == 0 else OUT_OF_REACH), (named, today)):
+        for match in pattern.finditer(text):
             if not any(span.start <= match.start() < span.end for span in found.values()):
                 found[match.start()] = NumberSpan(*match.span(), day)
-    return [found[start] for start in sorted(found)]
+    return tuple(found[start] for start in sorted(found))
 
 
 def is_denied_day(text: str, day: NumberSpan) -> bool:
     """Whether the words before a day deny it, or bound it by a day after the two."""
     lead = lead_to(text, day.start)
-    if _FOR.match(text[day.end :]) or (_WAS.match(text[day.start : day.end]) and _is_past(lead)):
+    if _FOR.match(text[day.end :]) or (_THIS_MORNING.match(text, day.start) and _is_past(lead)):
         return True
     return bool(_DENIED.search(lead) or (day.value == OUT_OF_REACH and re.search(r"\b(?:until|till|since) $", lead)))

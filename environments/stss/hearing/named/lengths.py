@@ -31,6 +31,8 @@ _LASTS = re.compile(
     re.IGNORECASE,
 )
 _ANY = re.compile(rf"\b{_LENGTH}", re.IGNORECASE)
+_UNIT = re.compile("hour|min", re.IGNORECASE)
+"""What every length has, and few texts."""
 
 
 SHORT = 20
@@ -47,7 +49,8 @@ class Shift(NamedTuple):
 
 def shift(text: str) -> Shift | None:
     """By how much a text says that something is later or earlier, as in `an hour later`."""
-    match = next((match for match in _SHIFT.finditer(text) if not match["not"]), None)
+    found = _SHIFT.finditer(text) if _UNIT.search(text) else ()
+    match = next((match for match in found if not match["not"]), None)
     return None if match is None else Shift(match.start(), _minutes(match) * (1 if match["later"] else -1))
 
 
@@ -57,6 +60,8 @@ def length(text: str, *, asked: bool) -> int | None:
     `asked`: whether it answers to the question how long it will last. Then every length counts, and the longest holds,
     since shorter ones are its parts; else a text that names several tells none.
     """
+    if not _UNIT.search(text):
+        return None
     found = [_minutes(match) for match in (_ANY if asked else _LASTS).finditer(_SHIFT.sub(" ", text))]
     lasts = max(found) if found and (asked or len(set(found)) == 1) else None
     return lasts if lasts and (asked or lasts >= SHORT) else None
@@ -64,7 +69,7 @@ def length(text: str, *, asked: bool) -> int | None:
 
 def names_length(text: str) -> bool:
     """Whether a text names any length of time."""
-    return _ANY.search(text) is not None
+    return _UNIT.search(text) is not None and _ANY.search(text) is not None
 
 
 def _minutes(match: re.Match[str]) -> int:

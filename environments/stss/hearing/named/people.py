@@ -1,12 +1,13 @@
 """People named in a text who take part."""
 
 import re
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from environments.stss.hearing.slots import Situation
 from environments.stss.hearing.words import lead_to, within
+from environments.stss.town.places import Places
 
 WHO = (
     r"who|whom|who's|who'd|who else|a party|your (?:four|team|crew)|how many (?:of us|people|will|are)|anyone i know"
@@ -64,7 +65,12 @@ class NamedPerson(NamedTuple):
 
 
 def people(text: str, situation: Situation) -> frozenset[str]:
-    """Those who are said to take part, without speaker and listener."""
+    """Those who are said to take part, without speaker and listener. The last ones are kept."""
+    return _people(text, situation._replace(before=tuple(situation.before)))
+
+
+@lru_cache(maxsize=256)
+def _people(text: str, situation: Situation) -> frozenset[str]:
     return frozenset(_taking_part(text, situation)) - {situation.speaker, situation.listener}
 
 
@@ -84,10 +90,15 @@ def people_named(text: str, situation: Situation) -> frozenset[str]:
 
 def persons(text: str, situation: Situation) -> list[NamedPerson]:
     """All persons that a text names, but the two who talk, in order. A text without capitals names them without."""
+    talking = (situation.speaker, situation.listener)
+    return [person for person in _all_persons(text, situation.places) if person.name not in talking]
+
+
+@lru_cache(maxsize=512)
+def _all_persons(text: str, places: Places) -> Sequence[NamedPerson]:
     return sorted(
         NamedPerson(match.start(), match.end(), name)
-        for name in situation.places.homes
-        if name not in (situation.speaker, situation.listener)
+        for name in places.homes
         for match in _naming(name, lower=text.islower()).finditer(text)
     )
 

@@ -134,7 +134,12 @@ def is_denied_place(text: str, spot: Mention) -> bool:
 
 
 def mentions(text: str, situation: Situation) -> list[Mention]:
-    """All places named, in order and without overlaps."""
+    """All places named, in order and without overlaps. The last ones are kept."""
+    return list(_mentions(text, situation._replace(before=tuple(situation.before))))
+
+
+@lru_cache(maxsize=256)
+def _mentions(text: str, situation: Situation) -> Sequence[Mention]:
     taken: list[Mention] = []
     found = [*_by_kind(text, situation.places), *_by_name(text, situation.places), *_homes(text, situation)]
     for spot in sorted(found, key=lambda spot: spot.start - spot.end):
