@@ -16,4 +16,4 @@ def stored(file: Path) -> Any:
 
 def likelihood(weights: Mapping[str, int], found: Set[str]) -> float:
     """The probability that the clues `found` speak for, by their weights in hundredths."""
-    return 1 / (1 + math.exp(-sum([weights.get(clue, 0) for clue in found]) / 100))
+    return 1 / (1 + math.exp(-sum([weights[clue] for clue in found if clue in weights]) / 100))

@@ -101,7 +101,7 @@ def _scores(heard: HeardWords, groups: Sequence[WordGroup]) -> list[float]:
 def _score(found: Sequence[str]) -> int:
     """The sum of the weights of some clues, in hundredths."""
     weights: Mapping[str, int] = stored(WEIGHTS)
-    return sum([weights.get(clue, 0) for clue in found])
+    return sum([weights[clue] for clue in found if clue in weights])
 
 
 @cache

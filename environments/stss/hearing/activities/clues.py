@@ -4,7 +4,7 @@ Only words of the closed list (`HeardWords.known`) are clues as such; of all oth
 """
 
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 from typing import NamedTuple
 
 from environments.stss.hearing.activities.clauses import CONJUNCTIONS, DETERMINERS, NEGATIVE, shell
@@ -31,7 +31,7 @@ class HeardWords(NamedTuple):
     told: bool
     """Whether its speaker spoke before."""
     answers: bool
-    said: Set[str]
+    said: frozenset[str]
     """All words said before."""
     refuses: bool
     known: Set[str]
@@ -117,60 +117,66 @@ def clues_of_rest(heard: HeardWords, group: WordGroup) -> list[str]:
     return [*_after(heard, group), *_inside(heard, group)]
 
 
-def _before(heard: HeardWords, first: int) -> Iterator[str]:
+def _before(heard: HeardWords, first: int) -> list[str]:
     """How the group begins, and what stands right before it."""
-    one, two, three, begin = (heard.near(first - back) for back in (1, 2, 3, 0))
-    yield from (f"before {one}", f"before {two} {one}", f"before {three} {two} {one}", f"two before {two}")
-    yield from (f"first {begin}", f"at {one}|{begin}", f"at {two} {one}|{begin}")
+    one, two, three, begin = heard.near(first - 1), heard.near(first - 2), heard.near(first - 3), heard.near(first)
+    return [
+        *(f"before {one}", f"before {two} {one}", f"before {three} {two} {one}", f"two before {two}"),
+        *(f"first {begin}", f"at {one}|{begin}", f"at {two} {one}|{begin}"),
+    ]
 
 
-def _after(heard: HeardWords, group: WordGroup) -> Iterator[str]:
+def _after(heard: HeardWords, group: WordGroup) -> list[str]:
     """How the group ends, what stands right after it, and whether a day, a time or a place is near."""
     first, last, after, crossed = group
-    yield from (f"last {heard.near(last - 1)}", f"after {heard.near(last)}", f"end {heard.near(after)}")
-    yield from (f"crosses {each}" for each in {*crossed, *(["any"] if crossed else [])})
-    sentence = heard.sentences[first]
+    sentence, slots = heard.sentences[first], [abs(at - after) for at in heard.slots]
+    found = [f"last {heard.near(last - 1)}", f"after {heard.near(last)}", f"end {heard.near(after)}"]
+    found.append(f"slot near {min(*slots, 4) if slots else 'none'}")
+    if crossed:
+        found += [f"crosses {each}" for each in {*crossed, "any"}]
     if first == sentence.start:
-        yield f"opens {'whole' if sentence.stop == after else 'part'}"
-    slots = [abs(at - after) for at in heard.slots]
-    yield f"slot near {min(*slots, 4) if slots else 'none'}"
+        found.append(f"opens {'whole' if sentence.stop == after else 'part'}")
+    return found
 
 
-def _inside(heard: HeardWords, group: WordGroup) -> Iterator[str]:
+def _inside(heard: HeardWords, group: WordGroup) -> list[str]:
     """What the group is made of, and whether it was said before."""
     first, last, _, _ = group
     inside = heard.tokens[first:last]
     new = [token for token in inside if token.word not in heard.known]
-    content, repeats = sum(token.kind == "word" for token in new), any(token.word in heard.said for token in new)
-    yield f"first {heard.near(first)} {heard.near(first + 1) if first + 1 < last else '/'}"
-    yield from (f"content {min(content, 4)}", f"words {min(last - first, 8)}")
-    yield from (f"within {word}" for word in {token.word for token in inside if token.kind == "word"} & PRONOUNS)
-    yield f"refuses {heard.refuses}|repeats {repeats}|{heard.answers and not heard.told}"
+    content = len([token for token in new if token.kind == "word"])
+    repeats = not heard.said.isdisjoint([token.word for token in new])
+    return [
+        f"first {heard.near(first)} {heard.near(first + 1) if first + 1 < last else '/'}",
+        *(f"content {min(content, 4)}", f"words {min(last - first, 8)}"),
+        *[f"within {word}" for word in PRONOUNS.intersection([token.word for token in inside if token.kind == "word"])],
+        f"refuses {heard.refuses}|repeats {repeats}|{heard.answers and not heard.told}",
+    ]
 
 
-def _lead(heard: HeardWords, first: int) -> Iterator[str]:
+def _lead(heard: HeardWords, first: int) -> list[str]:
     """What of its sentence stands before the group."""
     lead = heard.tokens[heard.sentences[first].start : first]
-    if not lead:
-        yield from ("opens", f"opens {heard.near(first)}")
-    yield from (f"after you {any(token.word == 'you' for token in lead)}", f"words on {min(len(lead), 6)}")
-    yield f"time before {any(token.kind == 'time' for token in lead)}"
+    you, time = "you" in [token.word for token in lead], "time" in [token.kind for token in lead]
+    opens = [] if lead else ["opens", f"opens {heard.near(first)}"]
+    return [*opens, f"after you {you}", f"words on {min(len(lead), 6)}", f"time before {time}"]
 
 
-def _clause(heard: HeardWords, first: int) -> Iterator[str]:
+def _clause(heard: HeardWords, first: int) -> list[str]:
     """The clause that leads to the group: its shell, such as `would you like to`."""
     begin = heard.clauses[first]
     lead = [token.word for token in heard.tokens[begin:first]]
-    kind = _kind(heard, first)
+    kind, before = _kind(heard, first), heard.near(first - 1)
     joined = heard.near(begin - 1)
     opening = f"{heard.near(begin)} {heard.near(begin + 1)}" if lead[1:] else heard.near(begin) if lead else "-"
     form, denied = shell(lead), not _NEGATIVE.isdisjoint(lead)
-    yield from (f"denied {denied}|{heard.refuses}", f"denied {denied}|{kind}")
-    yield from (f"joined {joined}", f"joined {joined}|{kind}", f"opening {opening}", f"opening {opening}|{kind}")
-    yield from (f"shell {form}", f"shell {form}|{kind}", f"shell {form}|{heard.near(first - 1)}")
-    yield from (f"kind {kind}|{heard.near(first - 1)}", f"lead {min(len(lead), 6)}")
-    if len(lead) <= 6:
-        yield f"lead {' '.join(heard.shown[begin:first])}|{kind}"
+    return [
+        *(f"denied {denied}|{heard.refuses}", f"denied {denied}|{kind}"),
+        *(f"joined {joined}", f"joined {joined}|{kind}", f"opening {opening}", f"opening {opening}|{kind}"),
+        *(f"shell {form}", f"shell {form}|{kind}", f"shell {form}|{before}"),
+        *(f"kind {kind}|{before}", f"lead {min(len(lead), 6)}"),
+        *([f"lead {' '.join(heard.shown[begin:first])}|{kind}"] if len(lead) <= 6 else []),
+    ]
 
 
 def _bounds(token: Token) -> bool:
@@ -185,11 +191,13 @@ def _kind(heard: HeardWords, first: int) -> str:
     return form if form in {"VERB", "ING", "PLURAL"} else "other"
 
 
-def _talk(heard: HeardWords, first: int) -> Iterator[str]:
+def _talk(heard: HeardWords, first: int) -> list[str]:
     """What was said before, and what the utterance answers to."""
-    before = heard.near(first - 1)
-    yield from (f"told {heard.told}|{before}", f"refuses {heard.refuses}|{before}")
-    yield from (f"asked {heard.question}|{before}", f"asked {heard.question}|at {min(first, 3)}")
+    before, question = heard.near(first - 1), heard.question
+    return [
+        *(f"told {heard.told}|{before}", f"refuses {heard.refuses}|{before}"),
+        *(f"asked {question}|{before}", f"asked {question}|at {min(first, 3)}"),
+    ]
 
 
 def clues_of_none(heard: HeardWords) -> list[str]:

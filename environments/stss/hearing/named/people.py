@@ -96,9 +96,11 @@ def persons(text: str, situation: Situation) -> list[NamedPerson]:
 
 @lru_cache(maxsize=512)
 def _all_persons(text: str, places: Places) -> Sequence[NamedPerson]:
+    lower = text.lower()
     return sorted(
         NamedPerson(match.start(), match.end(), name)
         for name in places.homes
+        if any(part in lower for part in name.lower().split())
         for match in _naming(name, lower=text.islower()).finditer(text)
     )
 

@@ -159,8 +159,9 @@ def _by_name(text: str, places: Places) -> Iterator[Mention]:
 
 def _by_kind(text: str, places: Places) -> Iterator[Mention]:
     sectors = tuple(dict.fromkeys(spot.partition(":")[0] for spot in places.sectors))
+    lower = text.lower()
     for word, pattern, sector in _common_words(sectors):
-        for match in pattern.finditer(text):
+        for match in pattern.finditer(text) if word.lower() in lower else ():
             if _stands_alone(text, match, word):
                 yield Mention(*match.span(), sector)
 
