@@ -26,16 +26,20 @@ class HeardWords(NamedTuple):
     """An utterance in its talk, as the clues need it."""
 
     tokens: Sequence[Token]
+    words: Sequence[str]
+    """Of each token its word."""
     question: str
     """What kind of question it answers."""
     told: bool
     """Whether its speaker spoke before."""
     answers: bool
-    said: frozenset[str]
-    """All words said before."""
+    new_said: frozenset[str]
+    """All words said before that may be no clues."""
     refuses: bool
     known: Set[str]
     """Words that may be clues."""
+    new: Sequence[bool]
+    """Of each token whether it is a word that may be no clue."""
     shown: Sequence[str]
     """Of each token the word if it is known, else its shape."""
     sentences: Sequence[range]
@@ -44,6 +48,8 @@ class HeardWords(NamedTuple):
     """Of each token where its clause begins."""
     slots: Sequence[int]
     """The indices of days, times and places."""
+    pronouns: Sequence[int]
+    """The indices of pronouns."""
 
     def near(self, index: int) -> str:
         """What is shown of a token; a full stop outside of the utterance."""
@@ -53,18 +59,22 @@ class HeardWords(NamedTuple):
 def as_heard(tokens: Sequence[Token], situation: Situation, known: Set[str], *, refuses: bool) -> HeardWords:
     """An utterance in its talk. `refuses`: whether it calls off or declines."""
     before = situation.before
+    said = (word for line in before for word in re.findall(r"[\w'-]+", line.text.lower()))
     return HeardWords(
         tokens=tokens,
+        words=[token.word for token in tokens],
         question=_question(situation),
         told=any(line.speaker == situation.speaker for line in before),
         answers=bool(before),
-        said=frozenset(word for line in before for word in re.findall(r"[\w'-]+", line.text.lower())),
+        new_said=frozenset(said) - known,
         refuses=refuses,
         known=known,
+        new=[token.kind == "word" and token.word not in known for token in tokens],
         shown=[token.word if token.kind == "word" and token.word in known else shape(token) for token in tokens],
         sentences=_sentences(tokens),
         clauses=_clauses(tokens),
         slots=[at for at, token in enumerate(tokens) if token.kind in SLOTS],
+        pronouns=[at for at, token in enumerate(tokens) if token.kind == "word" and token.word in PRONOUNS],
     )
 
 
@@ -142,30 +152,28 @@ def _after(heard: HeardWords, group: WordGroup) -> list[str]:
 def _inside(heard: HeardWords, group: WordGroup) -> list[str]:
     """What the group is made of, and whether it was said before."""
     first, last, _, _ = group
-    inside = heard.tokens[first:last]
-    new = [token for token in inside if token.word not in heard.known]
-    content = len([token for token in new if token.kind == "word"])
-    repeats = not heard.said.isdisjoint([token.word for token in new])
+    repeats = not heard.new_said.isdisjoint(heard.words[first:last])
     return [
         f"first {heard.near(first)} {heard.near(first + 1) if first + 1 < last else '/'}",
-        *(f"content {min(content, 4)}", f"words {min(last - first, 8)}"),
-        *[f"within {word}" for word in PRONOUNS.intersection([token.word for token in inside if token.kind == "word"])],
+        *(f"content {min(sum(heard.new[first:last]), 4)}", f"words {min(last - first, 8)}"),
+        *(f"within {word}" for word in {heard.words[at] for at in heard.pronouns if first <= at < last}),
         f"refuses {heard.refuses}|repeats {repeats}|{heard.answers and not heard.told}",
     ]
 
 
 def _lead(heard: HeardWords, first: int) -> list[str]:
     """What of its sentence stands before the group."""
-    lead = heard.tokens[heard.sentences[first].start : first]
-    you, time = "you" in [token.word for token in lead], "time" in [token.kind for token in lead]
+    begin = heard.sentences[first].start
+    lead = heard.words[begin:first]
+    time = any(heard.tokens[at].kind == "time" for at in heard.slots if begin <= at < first)
     opens = [] if lead else ["opens", f"opens {heard.near(first)}"]
-    return [*opens, f"after you {you}", f"words on {min(len(lead), 6)}", f"time before {time}"]
+    return [*opens, f"after you {'you' in lead}", f"words on {min(len(lead), 6)}", f"time before {time}"]
 
 
 def _clause(heard: HeardWords, first: int) -> list[str]:
     """The clause that leads to the group: its shell, such as `would you like to`."""
     begin = heard.clauses[first]
-    lead = [token.word for token in heard.tokens[begin:first]]
+    lead = heard.words[begin:first]
     kind, before = _kind(heard, first), heard.near(first - 1)
     joined = heard.near(begin - 1)
     opening = f"{heard.near(begin)} {heard.near(begin + 1)}" if lead[1:] else heard.near(begin) if lead else "-"
