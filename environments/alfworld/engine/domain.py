@@ -46,6 +46,8 @@ class Domain:
 
     predicates: Signatures
     operators: Mapping[str, Operator]
+    changing: frozenset[str]
+    """The predicates of the facts that operators add or delete, without `not_`."""
 
 
 @functools.lru_cache(maxsize=8)
@@ -62,7 +64,10 @@ def parse(text: str) -> Domain:
         for predicate, *arguments in (as_list(each, NAME) for each in section[1:])
     }
     operators = [_operator(section, predicates) for section in sections if section[0] == ":action"]
-    return Domain(predicates, {operator.name: operator for operator in operators})
+    effects = [effect for operator in operators for effect in operator.effects]
+    atoms = [atom for effect in effects for atom in (*effect.adds, *effect.deletes)]
+    changing = frozenset(atom.predicate.removeprefix("not_") for atom in atoms)
+    return Domain(predicates, {operator.name: operator for operator in operators}, changing)
 
 
 def _operator(section: list[Tree], predicates: Signatures) -> Operator:

@@ -37,7 +37,7 @@ class ReadyGame:
         self._queries: dict[tuple[int, Sequence[str]], Query] = {}
         """By the identity of the formula or pattern, which the domain or the grammar holds: to hash one takes long."""
         self._commands: dict[tuple[str, Arguments], str] = {}
-        """The commands that do not depend on facts, by operator and values."""
+        """The commands that depend on no fact that changes, by operator and the values of `_used`."""
         self.goal = self._compiler.query(self.problem.goal, {})
         self.operators = [
             (operator, self._compiler.query(operator.precondition, operator.parameters))
@@ -45,6 +45,7 @@ class ReadyGame:
             if name in self.grammar.commands
         ]
         """The operators that have a command, each with the query for the admissible values of its parameters."""
+        self._used = {operator.name: self._parameters_of_command(operator) for operator, _ in self.operators}
         self._check_rules()
 
     def applies(self, effect: Effect, operator: Operator, facts: Facts, given: Sequence[str]) -> bool:
@@ -54,16 +55,31 @@ class ReadyGame:
         query = self._query(effect.condition, operator.parameters, tuple(operator.parameters))
         return any(True for _ in query.ask(facts, given))
 
-    def command(self, operator: Operator, values: Arguments, binding: Binding, facts: Facts) -> str:
+    def command(self, operator: Operator, binding: Binding, facts: Facts) -> str:
         """The command by which an operator is carried out with these values of its parameters."""
-        known = self._commands.get((operator.name, values))
-        if known is not None:
-            return known
+        template, used = self.grammar.commands[operator.name].template, self._used[operator.name]
+        if used is None:
+            return self.render(template, binding, facts).strip()
+        key = operator.name, tuple([binding[name] for name in used])
+        if key not in self._commands:
+            self._commands[key] = self.render(template, binding, facts).strip()
+        return self._commands[key]
+
+    def _parameters_of_command(self, operator: Operator) -> list[str] | None:
+        """The parameters that an operator's command depends on; None where it depends on facts that change too."""
         template = self.grammar.commands[operator.name].template
-        command = self.render(template, binding, facts).strip()
-        if not any(isinstance(part, (Symbol, ListPattern)) for part in template):
-            self._commands[operator.name, values] = command
-        return command
+        lists = [part for part in template if isinstance(part, ListPattern)]
+        parts = [*template, *(part for each in lists for part in each.item)]
+        if any(isinstance(part, Symbol) for part in parts) or not all(map(self._never_changes, lists)):
+            return None
+        names = {part.variable for part in parts if isinstance(part, PropertyPattern)}
+        names |= {name for each in lists for name, _ in each.pattern.types}
+        return [name for name in operator.parameters if name in names]
+
+    def _never_changes(self, listed: ListPattern) -> bool:
+        """Whether a list is of facts that no operator changes."""
+        predicates = {atom.predicate.removeprefix("not_") for atom in listed.pattern.atoms}
+        return predicates.isdisjoint(self.domain.changing) and self.grammar.has_plain_lists
 
     def render(self, text: Text, binding: Binding, facts: Facts, depth: int = 0) -> str:
         """A text with all its patterns filled in, from the values of a command and the current facts."""

@@ -15,6 +15,8 @@ Format = Literal["put", "move"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 NAME = "grammar"
+LIST_SYMBOLS = ("list_empty", "list_separator", "list_last_separator")
+"""The symbols of the texts in a list of nothing, and between the items of others."""
 _FIELD = re.compile(r'\s*(\w+)\s*::\s*(?:"""(.*?)"""|"(.*?)")\s*;', re.DOTALL)
 _ACTION = re.compile(r"\s*action\s+(\w+)\s*\{")
 _END = re.compile(r"\s*\}")
@@ -44,6 +46,12 @@ class Grammar:
     commands: Mapping[str, Command]
     rules: Mapping[str, tuple[Rule, ...]]
     format: Format
+
+    @property
+    def has_plain_lists(self) -> bool:
+        """Whether what stands between the items of lists, and for a list of nothing, is always the same text."""
+        rules = [rule for symbol in LIST_SYMBOLS for rule in self.rules[symbol]]
+        return all(rule.condition is None and all(isinstance(part, str) for part in rule.text) for rule in rules)
 
 
 def parse(text: str) -> Grammar:
@@ -110,7 +118,7 @@ def _rule(alternative: Mapping[str, str]) -> Rule:
 def _check_symbols(grammar: Grammar) -> None:
     texts = [text for command in grammar.commands.values() for text in (command.template, command.feedback)]
     texts += [rule.text for rules in grammar.rules.values() for rule in rules]
-    for name in ("intro", "list_empty", "list_separator", "list_last_separator", *_symbols(texts)):
+    for name in ("intro", *LIST_SYMBOLS, *_symbols(texts)):
         if name not in grammar.rules:
             raise GameError(f"{NAME}: the symbol #{name}# has no rule")
 

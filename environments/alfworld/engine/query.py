@@ -209,16 +209,19 @@ def _matching(predicate: str, terms: Sequence[tuple[int | None, str, bool]]) -> 
     known = [(at, slot, name) for at, (slot, name, unbound) in enumerate(terms) if not unbound]
     if not free:
         return _checking(predicate, [(slot, name) for _, slot, name in known])
+    slots = [slot for _, slot in free]
+    repeated = [(at, slot) for at, slot in free if slots.count(slot) > 1]
 
     def run(facts: Facts, values: Values) -> Iterator[None]:
         given = [(at, name if slot is None else values[slot]) for at, slot, name in known]
         found: Collection[Arguments] = facts.having(predicate, *given[0]) if given else facts.of(predicate)
+        others = given[1:]
         for arguments in found:
             for at, slot in free:
                 values[slot] = arguments[at]
-            if all(arguments[at] == value for at, value in given) and all(
-                arguments[at] == values[slot] for at, slot in free
-            ):
+            if others and any(arguments[at] != value for at, value in others):
+                continue
+            if not repeated or all(arguments[at] == values[slot] for at, slot in repeated):
                 yield
 
     return run

@@ -43,9 +43,8 @@ class GameWorld:
                 for values in sorted(set(query.ask(self._facts))):
                     binding = dict(zip(operator.parameters, values, strict=True))
                     if self._changes_something(operator, binding):
-                        self._offers.setdefault(
-                            self._game.command(operator, values, binding, self._facts), (operator, binding)
-                        )
+                        command = self._game.command(operator, binding, self._facts)
+                        self._offers.setdefault(command, (operator, binding))
         return self._offers
 
     def _changes_something(self, operator: Operator, binding: Binding) -> bool:
@@ -70,4 +69,4 @@ class GameWorld:
 
 
 def _values(arguments: Arguments, binding: Binding) -> Arguments:
-    return tuple(binding.get(argument, argument) for argument in arguments)
+    return tuple([binding.get(argument, argument) for argument in arguments])

@@ -126,3 +126,18 @@ def test_a_rule_without_a_condition_that_can_be_met_says_nothing() -> None:
 def test_of_alternatives_in_an_expression_the_first_is_taken() -> None:
     grammar = swap("{r.indefinite} {r.name}", "{r.indefinite + ' big ' + r.name or r.id} ({r.id})")
     assert "you see a big desk 1 (desk_bar_1)." in GameWorld(game(grammar=grammar)).intro
+
+
+@pytest.mark.parametrize("more", ["[{l.id | atlocation(a:agent, l:location)}]", "#look.feedback#"])
+def test_a_command_that_tells_of_what_changes_is_written_anew(more: str) -> None:
+    moving = GameWorld(game(grammar=swap('"inventory"', f'"inventory {more}"')))
+    before = moving.admissible()
+    moving.step("go to desk 1")
+    assert len({each for each in [*before, *moving.admissible()] if each.startswith("inventory")}) == 2
+
+
+def test_a_command_whose_lists_are_separated_by_what_changes_is_written_anew() -> None:
+    changing = '"list_separator": [{"condition": "atlocation(a:agent, desk:location)", "rhs": " "}, {"rhs": ", "}]'
+    grammar = game(grammar=swap('"list_separator": [{"rhs": ", "}]', changing)).grammar
+    assert not grammar.has_plain_lists
+    assert game().grammar.has_plain_lists
