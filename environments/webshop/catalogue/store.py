@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, LifoQueue
+from typing import Any
 from urllib.parse import quote
 
 from pydantic import Field, ValidationError
@@ -28,7 +29,9 @@ create table goals (position integer primary key, goal text not null);
 create table meta (meta text not null);
 """
 _INSERT = f"insert into products values (?, ?{', ?' * len(_COLUMNS)})"
+_SELECT = f"select position, {', '.join(_COLUMNS)} from products where"
 _encode = json.JSONEncoder(ensure_ascii=False).encode
+_decode = json.JSONDecoder().decode
 
 
 class Meta(Value):
@@ -74,13 +77,14 @@ def finish(connection: sqlite3.Connection, goals: Iterable[Goal], meta: Meta) ->
 
 def find(connection: sqlite3.Connection, column: str, value: object) -> tuple[int, Product] | None:
     """Position and product of the row with a value in a column (`asin` or `position`); None if there is none."""
-    names = ", ".join(_COLUMNS)
-    row = connection.execute(f"select position, {names} from products where {column} = ?", (value,)).fetchone()
-    if row is None:
-        return None
+    row = connection.execute(f"{_SELECT} {column} = ?", (value,)).fetchone()
+    return None if row is None else (row[0], _product(row))
+
+
+def _product(row: Sequence[Any]) -> Product:
+    """The product of a row of `_SELECT`."""
     cells = zip(_COLUMNS, row[1:], strict=True)
-    fields = {name: json.loads(cell) if name in _LISTS else cell for name, cell in cells}
-    return row[0], Product.model_validate(fields)
+    return Product.model_validate({name: _decode(cell) if name in _LISTS else cell for name, cell in cells})
 
 
 class CatalogueStore:
@@ -106,11 +110,17 @@ class CatalogueStore:
 
     def product(self, position: int) -> Product:
         """The product at a position. Raises LookupError if there is none."""
+        return self.products([position])[0]
+
+    def products(self, positions: Sequence[int]) -> list[Product]:
+        """The products at positions, in their order. Raises LookupError if there is none at one of them."""
+        marks = ", ".join("?" * len(positions))
         with self._connection() as connection:
-            found = find(connection, "position", position)
-        if found is None:
-            raise LookupError(f"no product {position} in {self._path}")
-        return found[1]
+            rows = {row[0]: row for row in connection.execute(f"{_SELECT} position in ({marks})", positions)}
+        for position in positions:
+            if position not in rows:
+                raise LookupError(f"no product {position} in {self._path}")
+        return [_product(rows[position]) for position in positions]
 
     def position(self, asin: str) -> int:
         """The position of the product with an asin. Raises LookupError if there is none."""

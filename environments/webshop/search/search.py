@@ -52,13 +52,13 @@ class Search:
 
     def find(self, keywords: str) -> Found:
         """The products for keywords; none if no document contains any of them."""
-        times = {token: many for token, many in Counter(tokens(keywords)).items() if self._index.containing(token)}
+        asked = Counter(tokens(keywords))
+        containing = {token: self._index.containing(token) for token in asked}
+        times = {token: many for token, many in asked.items() if containing[token]}
         if not times:
             return Found()
-        weights = {
-            token: many * bm25.idf(self._index.documents, self._index.containing(token))
-            for token, many in times.items()
-        }
+        documents = self._index.documents
+        weights = {token: many * bm25.idf(documents, containing[token]) for token, many in times.items()}
         return self._best(self._index.candidates(times, self._limit), weights)
 
     def _best(self, candidates: Sequence[Candidate], weights: Mapping[str, float]) -> Found:

@@ -46,15 +46,23 @@ class Place(Value):
 
 
 class Visit:
-    """The rules of a shop for one instruction, without state. Calls read from disk and may take milliseconds."""
+    """The rules of a shop for one instruction. Calls read from disk and may take milliseconds."""
 
     def __init__(self, shop: Shop, instruction: str, profile: Profile) -> None:
         self._shop = shop
         self._instruction = instruction
         self._strict = profile == "strict"
+        self._latest: tuple[object, Page] | None = None
+        """What the latest page shows, and the page: it is asked for once more when the visitor leaves it."""
 
     def page(self, place: Place) -> Page:
         """The page at a place. Raises LookupError if its product is not in the catalogue."""
+        shown, latest = (place.product, place.sub_page, place.keywords, place.number, place.hits), self._latest
+        if latest is None or latest[0] != shown:
+            latest = self._latest = shown, self._page(place)
+        return latest[1]
+
+    def _page(self, place: Place) -> Page:
         if place.product is not None:
             product = self._shop.store.product(place.product)
             if place.sub_page is not None:
@@ -63,7 +71,7 @@ class Visit:
         if place.keywords is None:
             return pages.search_page(self._instruction)
         end = place.number * PER_PAGE
-        products = [self._shop.store.product(hit) for hit in place.hits[end - PER_PAGE : end]]
+        products = self._shop.store.products(place.hits[end - PER_PAGE : end])
         more = not self._strict or end < len(place.hits)
         return pages.result_page(self._instruction, place.number, len(place.hits), products, more=more)
 
