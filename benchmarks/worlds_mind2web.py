@@ -86,11 +86,12 @@ def write_pack(folder: Path, steps: int) -> None:
     """The shipped tasks under ever new ids, unpacked, until there are so many steps or a few more."""
     tasks = [task for path in sorted(SAMPLES.glob("own_*.json.xz")) for task in json.loads(opened(path).read())]
     lines = [json.loads(line) for line in opened(OWN_SCORES)]
+    text = json.dumps([task | {"annotation_id": f"COPY-{task['annotation_id']}"} for task in tasks])
+    scored = "".join(json.dumps(line | {"key": f"COPY-{line['key']}"}) + "\n" for line in lines)
     with (folder / "own_scores.jsonl").open("w") as scores:
         for copy in range(-(-steps // len(lines))):
-            renamed = [task | {"annotation_id": f"{copy}-{task['annotation_id']}"} for task in tasks]
-            (folder / f"own_{copy}.json").write_text(json.dumps(renamed))
-            scores.writelines(json.dumps(line | {"key": f"{copy}-{line['key']}"}) + "\n" for line in lines)
+            (folder / f"own_{copy}.json").write_text(text.replace("COPY", str(copy)))
+            scores.write(scored.replace("COPY", str(copy)))
 
 
 class Loaded(NamedTuple):

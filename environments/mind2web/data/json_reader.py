@@ -7,7 +7,10 @@ from mmap import mmap
 
 _QUOTED = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _STRING = re.compile(_QUOTED, re.DOTALL)
-_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|' + _QUOTED + rb")*+([{}\[\]])", re.DOTALL)
+_PLAIN = rb'(?:[^"{}\[\]]++|' + _QUOTED + rb")*+"
+_BRACKET = re.compile(_PLAIN + rb"([{}\[\]])", re.DOTALL)
+_FLAT = re.compile(rb"(?:" + _PLAIN + rb"(?:\{" + _PLAIN + rb"\}|\[" + _PLAIN + rb"\]))*+", re.DOTALL)
+"""Objects and lists without others in them, and what stands before each."""
 _SCALAR = re.compile(rb"[^\s,\]}]++")
 _SPACE = re.compile(rb"[ \t\r\n]*+")
 
@@ -73,6 +76,7 @@ class JsonReader:
             depth += 1 if bracket in b"{[" else -1
             if not depth:
                 return
+            self._match(_FLAT)
 
     def _more(self, close: bytes) -> bool:
         self._space()
