@@ -7,9 +7,10 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from click.testing import CliRunner
@@ -25,7 +26,6 @@ from environments.mind2web.pages import page
 from environments.mind2web.pages.cleaning import clean
 from environments.mind2web.pages.markup import ANGLE, ROUND, ElementChoice, render
 from environments.mind2web.pages.pruning import prune
-from environments.mind2web.policies import Chooser
 from environments.mind2web.ranking.tournament import Prediction, Profile, Tournament
 from environments.mind2web.reply import read, write
 from environments.mind2web.scoring import action_f1
@@ -226,11 +226,8 @@ async def test_03_a_letter_beyond_those_shown_is_a_group_lost() -> None:
 
 def full_sample(environment: Mind2Web) -> str:
     """The first sample with ten candidates and a positive among them."""
-    return next(
-        sample
-        for sample in environment.samples()
-        if environment.contest(sample).positives and len(environment.contest(sample).line()) == 10
-    )
+    contests = ((sample, environment.contest(sample)) for sample in environment.samples())
+    return next(sample for sample, contest in contests if contest.positives and len(contest.line()) == 10)
 
 
 def shown(agent: Scripted) -> list[str]:
@@ -293,8 +290,9 @@ class Echo(Agent):
 
 async def test_05_fifty_samples_at_once_are_never_mixed_up() -> None:
     environment = Mind2Web(prompt="plain")
-    asked = [sample for sample in environment.samples() if environment.contest(sample).positives]
-    samples = [sample for sample in asked if len(environment.contest(sample).line()) > 1][::3][:50]
+    contests = ((sample, environment.contest(sample)) for sample in environment.samples())
+    asked = [sample for sample, contest in contests if contest.positives and len(contest.line()) > 1]
+    samples = asked[::3][:50]
     agents = [Echo() for _ in samples]
     finishes = await asyncio.gather(*map(play_to_finish, [environment] * 50, samples, agents))
     assert len(samples) == 50
@@ -316,11 +314,6 @@ async def played(environment: Mind2Web, policy_of: Callable[[str], Policy]) -> l
     ]
 
 
-async def played_knowing(environment: Mind2Web, chooser: Chooser) -> list[Finish]:
-    """Every sample of a pack, by a policy that knows the data."""
-    return await played(environment, lambda sample: environment.rehearsed(sample, chooser))
-
-
 def gold_element(contest: Contest, choices: Sequence[ElementChoice]) -> str:
     """Clicks the first positive shown; A if none is shown."""
     letter = policies.letter_of(choices, contest.positives)
@@ -337,63 +330,105 @@ def percent(part: int, whole: int) -> float:
     return float(Fraction(100 * part, whole))
 
 
-async def test_06_gold_reaches_the_recall_of_the_best_ten() -> None:
-    strict, compat = Mind2Web(profile="strict"), Mind2Web()
-    contests = [compat.contest(sample) for sample in compat.samples()]
-    reachable = [contest for contest in contests if contest.positives]
-    metrics = strict.summarize(await played_knowing(strict, policies.gold)).metrics
-    recall = percent(len(reachable), len(contests))
+class Known(NamedTuple):
+    """What is known of a step before anybody plays it."""
+
+    op: str
+    positives: tuple[str, ...]
+    line: list[str]
+
+
+class Pack(NamedTuple):
+    """The shipped pack in one profile, played by several policies."""
+
+    environment: Mind2Web
+    steps: list[Known]
+    finishes: dict[str, list[Finish]]
+    """By policy, in the order of the steps."""
+
+    def metrics(self, policy: str) -> Mapping[str, float]:
+        return self.environment.summarize(self.finishes[policy]).metrics
+
+
+CHOOSERS = {"gold": policies.gold, "gold element": gold_element, "top rank": top_rank}
+POLICIES = {"all none": all_none, "garbage": garbage, "first click": first_click}
+PLAYED: dict[Profile, tuple[str, ...]] = {
+    "compat": ("gold", "all none", "garbage", "first click"),
+    "strict": ("gold", "gold element", "top rank", "all none", "garbage"),
+}
+
+
+@pytest.fixture(scope="module")
+def packs() -> dict[Profile, Pack]:
+    """The shipped pack by profile. A step is read and parsed once for all who play it, as for those of one server."""
+    return {profile: asyncio.run(played_by_all(profile)) for profile in PLAYED}
+
+
+async def played_by_all(profile: Profile) -> Pack:
+    pack = Pack(Mind2Web(profile=profile), [], {name: [] for name in PLAYED[profile]})
+    for sample in pack.environment.samples():
+        contest = pack.environment.contest(sample)
+        pack.steps.append(Known(contest.step.op, contest.positives, contest.line()))
+        for name, finishes in pack.finishes.items():
+            policy = POLICIES.get(name) or pack.environment.rehearsed(sample, CHOOSERS[name])
+            finishes.append(await play_to_finish(pack.environment, sample, PolicyAgent(policy)))
+    return pack
+
+
+def test_06_gold_reaches_the_recall_of_the_best_ten(packs: Mapping[Profile, Pack]) -> None:
+    steps = packs["compat"].steps
+    reachable = [step for step in steps if step.positives]
+    metrics = packs["strict"].metrics("gold")
+    recall = percent(len(reachable), len(steps))
     assert [metrics[name] for name in ("element_acc", "action_f1", "step_sr", "recall@10")] == pytest.approx(
         [recall] * 4
     )
     assert 75 <= recall <= 85
 
-    alone = [contest for contest in reachable if len(contest.line()) == 1]
-    never_shown = [c for c in reachable if len(c.line()) == 6 and set(c.positives) == {c.line()[5]}]
+    alone = [step for step in reachable if len(step.line) == 1]
+    never_shown = [step for step in reachable if len(step.line) == 6 and set(step.positives) == {step.line[5]}]
     assert len(alone) == 2
-    finishes = await played_knowing(compat, policies.gold)
-    expected = percent(len(reachable) - len(alone) - len(never_shown), len(contests))
-    metrics = compat.summarize(finishes).metrics
+    finishes = packs["compat"].finishes["gold"]
+    expected = percent(len(reachable) - len(alone) - len(never_shown), len(steps))
+    metrics = packs["compat"].metrics("gold")
     assert [metrics[name] for name in ("element_acc", "action_f1", "step_sr")] == pytest.approx([expected] * 3)
     assert metrics["not_asked"] == 2
     assert {finish.reason for finish in finishes} == {FinishReason.COMPLETED}
-    assert Counter(finish.detail["upstream_status"] for finish in finishes)["unknown"] == len(contests) - len(reachable)
+    assert Counter(finish.detail["upstream_status"] for finish in finishes)["unknown"] == len(steps) - len(reachable)
 
 
-async def test_06_gold_element_is_right_on_steps_of_click() -> None:
-    environment = Mind2Web(profile="strict")
-    contests = [environment.contest(sample) for sample in environment.samples()]
-    reachable = [contest for contest in contests if contest.positives]
-    metrics = environment.summarize(await played_knowing(environment, gold_element)).metrics
-    clicks = sum(contest.step.op == "CLICK" for contest in reachable)
-    assert metrics["element_acc"] == pytest.approx(percent(len(reachable), len(contests)))
+def test_06_gold_element_is_right_on_steps_of_click(packs: Mapping[Profile, Pack]) -> None:
+    steps, metrics = packs["strict"].steps, packs["strict"].metrics("gold element")
+    reachable = [step for step in steps if step.positives]
+    clicks = sum(step.op == "CLICK" for step in reachable)
+    assert metrics["element_acc"] == pytest.approx(percent(len(reachable), len(steps)))
     assert metrics["conditional_step_sr"] == pytest.approx(percent(clicks, len(reachable)))
 
 
-async def test_06_top_rank_reaches_the_recall_of_the_best() -> None:
-    environment = Mind2Web(profile="strict")
-    metrics = environment.summarize(await played_knowing(environment, top_rank)).metrics
+def test_06_top_rank_reaches_the_recall_of_the_best(packs: Mapping[Profile, Pack]) -> None:
+    metrics = packs["strict"].metrics("top rank")
     assert metrics["element_acc"] == pytest.approx(metrics["recall@1"])
     assert metrics["element_acc"] > 10
 
 
 @pytest.mark.parametrize(
     ("policy", "reason"),
-    [(all_none, FinishReason.INVALID_ACTION), (garbage, FinishReason.INVALID_FORMAT)],
+    [("all none", FinishReason.INVALID_ACTION), ("garbage", FinishReason.INVALID_FORMAT)],
 )
-async def test_06_all_none_and_garbage_reach_nothing(policy: Policy, reason: FinishReason) -> None:
-    for profile, unasked in (("compat", 61), ("strict", 59)):
-        environment = Mind2Web.model_validate({"profile": profile})
-        finishes = await played(environment, lambda _: policy)
+def test_06_all_none_and_garbage_reach_nothing(
+    packs: Mapping[Profile, Pack], policy: str, reason: FinishReason
+) -> None:
+    unasked: dict[Profile, int] = {"compat": 61, "strict": 59}
+    for profile, expected in unasked.items():
+        finishes = packs[profile].finishes[policy]
         assert {finish.score for finish in finishes} == {0.0}
         asked = [finish for finish in finishes if finish.metrics["calls"]]
         assert {finish.reason for finish in asked} == {reason}
-        assert len(finishes) - len(asked) == unasked
+        assert len(finishes) - len(asked) == expected
 
 
-async def test_06_first_click_is_pinned() -> None:
-    environment = Mind2Web()
-    metrics = environment.summarize(await played(environment, lambda _: first_click)).metrics
+def test_06_first_click_is_pinned(packs: Mapping[Profile, Pack]) -> None:
+    metrics = packs["compat"].metrics("first click")
     assert (metrics["element_acc"], metrics["step_sr"]) == pytest.approx((percent(16, 302), percent(7, 302)))
     assert metrics["element_acc"] < 40
 
