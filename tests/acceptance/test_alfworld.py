@@ -369,7 +369,10 @@ async def test_10_the_shipped_pack_has_six_games_of_each_type_and_all_are_won_by
 
 @pytest.fixture
 def textworld_translating_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each text once: TextWorld translates a game anew at each reset, and a rule's words at each use."""
+    """Each text once: TextWorld translates a game anew at each reset, and a rule's words at each use.
+
+    What stands in a text is not copied either, since it never changes: TextWorld does so for every part of each text.
+    """
     for owner, name in (
         (import_module("fast_downward"), "pddl2sas"),
         (import_module("textworld.envs.pddl.logic")._PARSER, "parse"),
@@ -377,6 +380,13 @@ def textworld_translating_once(monkeypatch: pytest.MonkeyPatch) -> None:
         (import_module("textworld.logic")._PARSER, "parse"),
     ):
         monkeypatch.setattr(owner, name, cache(getattr(owner, name)))
+    for module, name in (
+        ("textworld.generator.game", "EntityInfo"),
+        ("textworld.logic", "Placeholder"),
+        ("textworld.logic", "Variable"),
+    ):
+        unchanging = getattr(import_module(module), name)
+        monkeypatch.setattr(unchanging, "__deepcopy__", lambda self, memo: self, raising=False)
 
 
 @pytest.mark.shared
