@@ -58,8 +58,8 @@ class RecordedJudge(PuzzleJudge):
     A merge's reply is its pieces, joined by blanks: so its prompt is found by its reply.
     """
 
-    def __init__(self, puzzle: Puzzle, recorded: JudgeReplies, cache: Path) -> None:
-        super().__init__(ChatConfig(base_url="http://judge/v1", model="judge"), httpx.AsyncClient(), Replies(cache))
+    def __init__(self, puzzle: Puzzle, recorded: JudgeReplies, client: httpx.AsyncClient, cache: Path) -> None:
+        super().__init__(ChatConfig(base_url="http://judge/v1", model="judge"), client, Replies(cache))
         self._opening = model_prompt.answer_prompt(puzzle, (), "", "compat")[:-1]
         self._answers = {
             model_prompt.answer_prompt(puzzle, (), question, "compat")[-1]: reply
@@ -105,21 +105,21 @@ def as_published(told: str) -> str:
 
 @pytest.mark.shared
 async def test_compat_counts_as_the_published_task_did_in_all_100_games(tmp_path: Path) -> None:
-    puzzles = load(LTP / "en" / "dev.xlsx")
-    games = published_games()
-    for game in games:
-        puzzle = puzzles[game.puzzle]
-        judge = RecordedJudge(puzzle, game.judge, tmp_path)
-        agent = Asking(game.asked)
-        _, tally = await play(
-            puzzle, ModelGame(puzzle, "compat", judge), agent, game_protocol(puzzle, "compat", "text"), "compat"
-        )
-        place = (game.puzzle, game.kind)
-        assert [as_published(told) for told in agent.told[1:]] == game.told, place
-        metrics = tally.metrics()
-        figures = {name: metrics[ours] for name, ours in FIGURES.items()}
-        assert figures == pytest.approx(game.published), place
-        assert judge.calls == game.judge_calls, place
+    puzzles, games = load(LTP / "en" / "dev.xlsx"), published_games()
+    async with httpx.AsyncClient() as client:
+        for game in games:
+            puzzle = puzzles[game.puzzle]
+            judge = RecordedJudge(puzzle, game.judge, client, tmp_path)
+            agent = Asking(game.asked)
+            _, tally = await play(
+                puzzle, ModelGame(puzzle, "compat", judge), agent, game_protocol(puzzle, "compat", "text"), "compat"
+            )
+            place = (game.puzzle, game.kind)
+            assert [as_published(told) for told in agent.told[1:]] == game.told, place
+            metrics = tally.metrics()
+            figures = {name: metrics[ours] for name, ours in FIGURES.items()}
+            assert figures == pytest.approx(game.published), place
+            assert judge.calls == game.judge_calls, place
     assert Counter(game.kind for game in games).total() == 100
 
 
