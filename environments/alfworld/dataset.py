@@ -46,7 +46,8 @@ class GameEntry(Value):
     @property
     def folder(self) -> str:
         """The name of the task's folder, which begins with the task type."""
-        return Path(self.path).parts[-3] if len(Path(self.path).parts) >= 3 else self.path
+        parts = Path(self.path).parts
+        return parts[-3] if len(parts) >= 3 else self.path
 
 
 class Split(Value):
@@ -62,12 +63,12 @@ def load(data: Path | None, split: Path | None, per_type: int | None) -> Split:
 
     Raises ValueError naming file, field and fix. An unreadable game is listed, and fails when it is played.
     """
-    listed: list[tuple[str, Path | None]]
     if data is None:
-        name, listed = OWN, [(game.path, None) for game in own_games()]
-    elif not data.is_dir():
+        return Split(entries=tuple(_first(own_entries(), per_type)), skipped=0)
+    listed: list[tuple[str, Path]]
+    if not data.is_dir():
         raise ValueError(f"{data}: is not a folder; set `data` to the folder that the game paths are relative to")
-    elif split is None:
+    if split is None:
         name = data.resolve().name
         listed = [(str(path.relative_to(data)), path) for path in sorted(data.rglob(GAME_FILE))]
     else:
@@ -116,6 +117,16 @@ def own_game(path: str) -> OwnGame:
     return next(game for game in own_games() if game.path == path)
 
 
+@cache
+def own_entries() -> Sequence[GameEntry]:
+    """The games that ship with Proctor, as those of the split `own`."""
+    contents = ((game.path, game.texts().model_dump_json().encode()) for game in own_games())
+    return [
+        GameEntry(sample=f"{OWN}-{index:05}", path=path, file=None, digest=_digest(content))
+        for index, (path, content) in enumerate(contents)
+    ]
+
+
 def _read_split(path: Path) -> list[str]:
     types = _json(path, _SPLIT, "write an object from task types to lists of game paths")
     return [game for games in types.values() for game in games]
@@ -130,16 +141,20 @@ def _json(path: Path, adapter: TypeAdapter[T], form: str) -> T:
         raise ValueError(f"{path}: {first_problem(error)}; {form}") from error
 
 
-def _entry(sample: str, path: str, file: Path | None) -> GameEntry | None:
+def _entry(sample: str, path: str, file: Path) -> GameEntry | None:
     if any(word in path for word in _UNSUPPORTED):
         return None
     try:
-        content = own_game(path).texts().model_dump_json().encode() if file is None else file.read_bytes()
+        content = file.read_bytes()
     except OSError:
         content = b""
-    if file is not None and content and not _solvable(content):
+    if content and not _solvable(content):
         return None
-    return GameEntry(sample=sample, path=path, file=file, digest=hashlib.blake2b(content, digest_size=8).hexdigest())
+    return GameEntry(sample=sample, path=path, file=file, digest=_digest(content))
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
 def _solvable(content: bytes) -> bool:
@@ -154,9 +169,13 @@ def _solvable(content: bytes) -> bool:
 
 
 def _first(entries: Sequence[GameEntry], per_type: int | None) -> Iterator[GameEntry]:
+    """Of each task type the first `per_type`; all where that is None."""
+    if per_type is None:
+        yield from entries
+        return
     seen: Counter[str] = Counter()
     for entry in entries:
         kind = next((each for each in TASK_TYPES if entry.folder.startswith(each)), entry.folder)
         seen[kind] += 1
-        if per_type is None or seen[kind] <= per_type:
+        if seen[kind] <= per_type:
             yield entry

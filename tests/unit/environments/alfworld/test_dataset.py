@@ -176,13 +176,16 @@ def test_the_digest_follows_each_text_that_our_own_games_are_made_of(
         file.write("\n")
     monkeypatch.setattr(texts, "SAMPLES", tmp_path / "samples")
     try:
-        texts.own_domain.cache_clear()
-        texts.own_grammar.cache_clear()
+        forget_own_games()
         assert ALFWorld().digest() != first
     finally:
         monkeypatch.undo()
-        texts.own_domain.cache_clear()
-        texts.own_grammar.cache_clear()
+        forget_own_games()
+
+
+def forget_own_games() -> None:
+    for kept in (texts.own_domain, texts.own_grammar, dataset.own_entries):
+        kept.cache_clear()
 
 
 async def test_a_game_that_fails_in_mid_session_is_named(tmp_path: Path) -> None:
