@@ -1,6 +1,7 @@
 """Lets a policy that was written for protocol `text` play protocol `tools`."""
 
 import contextlib
+import functools
 import json
 from collections.abc import Callable, Sequence
 
@@ -17,8 +18,12 @@ def in_tools(policy: Policy, parse: Callable[[str], A], spell: Callable[[A], str
     the transcript that can't be read stays as it is.
     """
 
+    @functools.cache  # a policy is asked again about all that it has seen before
+    def as_text(message: Message) -> Message:
+        return _as_text(message, spell, toolset)
+
     def act(conversation: str, transcript: Sequence[Message]) -> Action:
-        reply = policy(conversation, [_as_text(message, spell, toolset) for message in transcript])
+        reply = policy(conversation, list(map(as_text, transcript)))
         action = parse(reply.content)
         for function in toolset.functions:
             arguments = function.write(action)
