@@ -1,5 +1,6 @@
 """Replies that mean nothing, and calls that are wrong in one way each."""
 
+import functools
 import json
 from collections.abc import Sequence
 
@@ -25,11 +26,14 @@ def garbage(tools: Sequence[Tool]) -> tuple[Action, ...]:
 
     Their ids are the same in every turn: an environment has to answer a call by an id that another call had.
     """
-    return GARBAGE + (_bad_calls(tools[0]) if tools else ())
+    first = tools[0] if tools else None
+    return GARBAGE + (_bad_calls(first.name, json.dumps(dict(first.parameters))) if first else ())
 
 
-def _bad_calls(tool: Tool) -> tuple[Action, ...]:
-    example = _example(dict(tool.parameters))
+@functools.lru_cache(maxsize=16)
+def _bad_calls(function: str, parameters: str) -> tuple[Action, ...]:
+    """Bad calls of a function with these parameters (JSON Schema), made once for all turns of a check."""
+    example = _example(json.loads(parameters))
     names = list(example) if isinstance(example, dict) else []
     sound = json.dumps(example)
     arguments = (
@@ -43,10 +47,10 @@ def _bad_calls(tool: Tool) -> tuple[Action, ...]:
         json.dumps({**dict.fromkeys(names, "x"), "no_such_field": "x"}),
         json.dumps({name: {"a": [1]} for name in names}),
     )
-    broken = [_reply(ToolCall(id="1", name=tool.name, arguments=text)) for text in arguments]
+    broken = [_reply(ToolCall(id="1", name=function, arguments=text)) for text in arguments]
     named = [_reply(ToolCall(id="1", name=name, arguments=sound)) for name in ("", "no_such_function")]
     ids = (["1"], ["1", "2"], [""], ["", ""], ["1", "1"], [str(number) for number in range(MANY)])
-    sounds = [_reply(*(ToolCall(id=id_, name=tool.name, arguments=sound) for id_ in each)) for each in ids]
+    sounds = [_reply(*(ToolCall(id=id_, name=function, arguments=sound) for id_ in each)) for each in ids]
     return (*broken, *named, *sounds)
 
 
