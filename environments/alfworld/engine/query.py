@@ -48,6 +48,8 @@ class Compiler:
         self.signatures = signatures
         self.objects = objects
         self._facts = facts
+        self._spreads: dict[Atom, tuple[int, list[str]]] = {}
+        """What `_spread` has found."""
 
     def query(self, formula: Formula, types: Mapping[str, str], bound: Sequence[str] = ()) -> Query:
         """The formula as a query. Raises GameError where a variable has no type, or the wrong one."""
@@ -55,11 +57,17 @@ class Compiler:
 
     def guess(self, atom: Atom, bound: Set[str]) -> float:
         """An estimate of how many facts match a pattern once the variables in `bound` have values."""
+        count, unknown = self._spreads.get(atom) or self._spread(atom)
+        free = sum([each not in bound for each in unknown])
+        return math.pow(count, free / max(1, len(unknown)))
+
+    def _spread(self, atom: Atom) -> tuple[int, list[str]]:
+        """How many facts match a pattern by its constants, at most, and its variables, with repeats."""
         constants = [(at, each) for at, each in enumerate(atom.arguments) if not each.startswith("?")]
         counts = [len(self._facts.having(atom.predicate, at, each)) for at, each in constants]
         count = min(counts) if counts else len(self._facts.of(atom.predicate))
-        free = sum(each.startswith("?") and each not in bound for each in atom.arguments)
-        return math.pow(count, free / max(1, len(atom.arguments) - len(constants)))
+        self._spreads[atom] = count, [each for each in atom.arguments if each.startswith("?")]
+        return self._spreads[atom]
 
 
 class _Compilation:
