@@ -85,7 +85,7 @@ class _Recorder:
 
     def _step(self, task: str, move: WidgetMove, state: dict[str, str], few: int | None) -> JsonValue:
         """Record of a move and the page before it. `few`: its number of candidates, one of them right; None for all."""
-        nodes = list(self._numbering.number(self._story.page(state)).walk())
+        nodes = self._numbering.number(self._story.page(state)).walk()
         positives, negatives = self._candidates(nodes, move.target, few)
         raw, uid = raw_page(nodes[0]), self._name()
         cleaned = clean(parse(raw), frozenset(node.id for node in (*positives, *negatives)))

@@ -1,7 +1,6 @@
 """Elements of an invented page, and the raw page as XML in Mind2Web's form."""
 
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr
 
@@ -41,12 +40,13 @@ class Node:
         self.children: list[Node | tuple[str, str]] = []
         """Elements, and texts as (id, text)."""
 
-    def walk(self) -> Iterator["Node"]:
-        """Yields this node and its descendants in document order."""
-        yield self
+    def walk(self) -> list["Node"]:
+        """This node and its descendants in document order."""
+        found = [self]
         for child in self.children:
             if isinstance(child, Node):
-                yield from child.walk()
+                found += child.walk()
+        return found
 
 
 class Numbering:
@@ -77,21 +77,24 @@ class Numbering:
 
 def raw_page(root: Node) -> str:
     """The page as XML before cleaning, with invented bounding boxes."""
-    return "\n".join(_lines(root, 0))
+    lines = list[str]()
+    _write(root, 0, lines)
+    return "\n".join(lines)
 
 
-def _lines(node: Node, depth: int) -> Iterator[str]:
+def _write(node: Node, depth: int, lines: list[str]) -> None:
+    """Appends the lines of an element and its descendants."""
     element, indent = node.element, "  " * depth
-    attributes = {"backend_node_id": node.id, "bounding_box_rect": f"{8 * depth},{node.id},{640 - 8 * depth},24"}
-    attributes |= {"is_clickable": "true"} if element.interactive else {}
-    written = "".join(f" {name}={quoteattr(value)}" for name, value in (attributes | element.attributes).items())
+    written = f' backend_node_id="{node.id}" bounding_box_rect="{8 * depth},{node.id},{640 - 8 * depth},24"'
+    written += ' is_clickable="true"' if element.interactive else ""
+    written += "".join([f" {name}={quoteattr(value)}" for name, value in element.attributes.items()])
     if not node.children:
-        yield f"{indent}<{element.tag}{written}/>"
+        lines.append(f"{indent}<{element.tag}{written}/>")
         return
-    yield f"{indent}<{element.tag}{written}>"
+    lines.append(f"{indent}<{element.tag}{written}>")
     for child in node.children:
         if isinstance(child, Node):
-            yield from _lines(child, depth + 1)
+            _write(child, depth + 1, lines)
         else:
-            yield f'{indent}  <text backend_node_id="{child[0]}">{escape(child[1])}</text>'
-    yield f"{indent}</{element.tag}>"
+            lines.append(f'{indent}  <text backend_node_id="{child[0]}">{escape(child[1])}</text>')
+    lines.append(f"{indent}</{element.tag}>")
