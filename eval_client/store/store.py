@@ -172,9 +172,7 @@ class Store(Results):
             free = trial_table.update().where(t.run == self.run, t.score.is_(None), t.holder == FREE)
             connection.execute(free.values(holder=SETTLED))
             while batch := list(islice(ids, ROWS_AT_ONCE)):
-                # The numbers stand in the statement: as values of it they would cost its driver more than the database.
-                written = sa.bindparam("ids", batch, type_=t.id.type, expanding=True, literal_execute=True)
-                chosen = sa.and_(t.run == self.run, t.id.in_(written))
+                chosen = _numbered(self.run, batch)
                 self._move_results_to_attempts(connection, chosen)
                 connection.execute(trial_table.update().where(chosen, t.holder == SETTLED).values(holder=FREE))
 
@@ -241,13 +239,24 @@ class Store(Results):
             connection.execute(summary_table.insert(), {**row, "summary": summary.model_dump_json()})
 
 
+def _numbered(run: str, ids: Sequence[int]) -> sa.ColumnElement[bool]:
+    """The trials of a run with these numbers, which ascend.
+
+    By the numbers alone PostgreSQL finds nothing in its index, and reads the whole run. They stand in the statement:
+    as values of it they would cost its driver more than the database.
+    """
+    t = trial_table.c
+    written: sa.ColumnElement[object] = sa.literal_column(f"({', '.join(map(str, ids))})")
+    return sa.and_(t.run == run, t.id.between(ids[0], ids[-1]), t.id.bool_op("IN")(written))
+
+
 def _insert(connection: sa.Connection, run: str, trials: Sequence[Trial]) -> None:
     """Insert trials; in PostgreSQL from one JSON text, since its driver would send and execute every row by itself."""
     if connection.dialect.name == "postgresql":
         text = f"[{','.join(trial.model_dump_json() for trial in trials)}]"
         connection.execute(_from_json(run), {"trials": text})
     else:
-        connection.execute(trial_table.insert(), [{"run": run, **trial.model_dump()} for trial in trials])
+        connection.execute(trial_table.insert(), [{"run": run, **vars(trial)} for trial in trials])
 
 
 def _from_json(run: str) -> sa.Executable:
