@@ -294,8 +294,7 @@ async def test_one_bad_write_does_not_take_its_group_down(store: Store, journal:
 async def test_counts_of_any_size_are_stored_and_added_up(store: Store, journal: Journal) -> None:
     trial, other, *_ = unscored(store)
     await journal.begin(trial, 1, 0, "0" * 32)
-    for number in range(1, 1026):
-        await journal.turn(trial, 0, turn(number, 2**53))
+    await asyncio.gather(*(journal.turn(trial, 0, turn(number, 2**53)) for number in range(1, 1026)))
     await journal.begin(other, 1, 0, "1" * 32)
     await journal.turn(other, 0, turn(1, 3 * 10**9))
     assert store.spent(store.pair_totals()) == {
