@@ -10,11 +10,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.e2e.forks.forker import STARTED
 from tests.e2e.proctor import COMMAND, Server, begin, environment, proctor, rows, scored, server
 from tests.pace import slowly, until
+from tests.support import working_in
 
 TASK = "{name: db-own, environment: db, parameters: {engine: sqlite}}"
 AGENTS = f"""\
@@ -150,6 +152,12 @@ def until_scored(client: "subprocess.Popen[str]", folder: Path, trials: int) -> 
     assert client.poll() is None, client.communicate()
 
 
+def writing_to(folder: Path, log: str) -> list[psutil.Process]:
+    """The processes that work in a folder and have such a log as their standard error."""
+    found = working_in(folder)
+    return [process for process in found if Path(f"/proc/{process.pid}/fd/2").readlink().match(log)]
+
+
 @pytest.mark.parametrize(
     ("workers", "servers"), [(1, ("agents", "worker")), (2, ("agents", "controller", "worker"))], ids=str
 )
@@ -158,12 +166,10 @@ def test_a_killed_server_of_the_run_is_started_again(tmp_path: Path, workers: in
         f"name: own\nagents: [{{name: naive, builtin: naive}}]\ntasks: [{TASK}]\nepochs: 8\n"
         f"local: {{workers: {workers}}}\n"
     )
-    client = begin("run", "plan.yaml", "--name", "r", "--set", "agents.naive.concurrency=4", cwd=tmp_path, **STARTED)
+    client = begin("run", "plan.yaml", "--name", "r", "--set", "agents.naive.concurrency=4", cwd=tmp_path)
     for kills, server_of_the_run in enumerate(servers, 1):
         until_scored(client, tmp_path, 20 * kills)
-        named = f"\0{server_of_the_run}\0"
-        killed = [pid for pid in children(client.pid) if named in (Path("/proc") / str(pid) / "cmdline").read_text()]
-        os.kill(killed[0], signal.SIGKILL)
+        writing_to(tmp_path, f"{server_of_the_run}*.log")[0].kill()
     _, errors = client.communicate(timeout=slowly(200))
     assert client.returncode == 0, errors
 
