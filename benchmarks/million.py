@@ -33,7 +33,8 @@ from proctor.types import Action, Finish, FinishReason, Message, Observation
 from task_server.wire.messages import Act
 from tests.database_servers import postgresql, program
 
-AGENTS, TASKS, SAMPLES, QUICK_SAMPLES = 10, 100, 1_000, 2
+AGENTS, TASKS, SAMPLES = 10, 100, 1_000
+QUICK_TASKS, QUICK_SAMPLES = 10, 2
 TURNS = 2
 MOST_S, MOST_MB = 10.0, 300.0
 RUN = "million"
@@ -65,18 +66,18 @@ def main() -> None:
     parser.add_argument("--samples", type=int, help="of each task")
     parser.add_argument("--store", metavar="URL", help="an empty database")
     options = parser.parse_args()
-    samples = options.samples or (QUICK_SAMPLES if options.quick else SAMPLES)
-    print_figures(measure(samples, options.store), options.json)
+    tasks, samples = (QUICK_TASKS, QUICK_SAMPLES) if options.quick else (TASKS, SAMPLES)
+    print_figures(measure(tasks, options.samples or samples, options.store), options.json)
 
 
-def measure(samples: int, store: str | None) -> Iterator[Figure]:
-    """One set of servers for all databases."""
-    tasks = {f"echo-{number:03}": {"turns": TURNS} for number in range(TASKS)}
+def measure(count: int, samples: int, store: str | None) -> Iterator[Figure]:
+    """So many tasks; one set of servers for all databases."""
+    tasks = {f"echo-{number:03}": {"turns": TURNS} for number in range(count)}
     with world(samples, tasks) as servers, socket.create_server(("127.0.0.1", 0)) as endpoint:
         measured = Measured(
             servers, endpoint, _plan(servers, endpoint, list(tasks), samples), _cpu_of_pydantic(servers)
         )
-        trials = f"{AGENTS * TASKS * samples:,} trials"
+        trials = f"{AGENTS * count * samples:,} trials"
         yield figure("import pydantic", measured.unit_s * 1000, "ms CPU")
         dry = _ended(servers, [*CLI, "run", "--dry-run", "--output", str(servers.folder), str(measured.plan)])
         yield from _figures(f"{trials}: plan", dry, measured.unit_s)

@@ -46,7 +46,7 @@ def measure(quick: bool) -> Iterator[Figure]:
     if program("postgres") is None:
         print("no postgres here; left out", file=sys.stderr)
         return
-    counts = (1, 2) if quick else (1, 2, 4)
+    counts = (2,) if quick else (1, 2, 4)
     size, samples = (QUICK, QUICK_SAMPLES) if quick else (FULL, SAMPLES)
     with world(samples) as servers, postgresql() as database:
         for shards in counts:
