@@ -1,6 +1,8 @@
 """Real database servers for tests: private, on a Unix socket, in a temporary folder."""
 
+import atexit
 import contextlib
+import functools
 import os
 import pwd
 import shutil
@@ -12,6 +14,8 @@ from pathlib import Path
 from tests.pace import slowly, until
 
 START_S = 60.0
+_at_end = contextlib.ExitStack()
+atexit.register(_at_end.close)
 
 
 def program(name: str) -> str | None:
@@ -71,10 +75,8 @@ def postgresql() -> Iterator[DatabaseServer]:
     """PostgreSQL with the database `proctor`."""
     account = _account("postgres")
     with _folder("pg", account) as folder:
-        data = folder / "data"
-        initdb, postgres, ready = (str(program(name)) for name in ("initdb", "postgres", "pg_isready"))
-        quiet = ["--auth=trust", "--username=proctor", "--encoding=UTF8", "--no-sync", "-D", str(data)]
-        subprocess.run([initdb, *quiet], check=True, capture_output=True, user=account, cwd=folder)
+        data = _copied(_made_by_initdb(), folder)
+        postgres, ready = (str(program(name)) for name in ("postgres", "pg_isready"))
         command = [postgres, "-D", str(data), "-k", str(folder), "-c", "listen_addresses="]
         url = f"postgresql+psycopg://proctor@/postgres?host={folder}"
         server = DatabaseServer(folder, account, command, url, [ready, "-q", "-h", str(folder)])
@@ -87,11 +89,9 @@ def mariadb() -> Iterator[DatabaseServer]:
     """MariaDB with the database `proctor`, durable as by default."""
     account = _account("mysql")
     with _folder("my", account) as folder:
-        data, socket = folder / "data", folder / "socket"
-        install, mariadbd, admin = (str(program(name)) for name in ("mariadb-install-db", "mariadbd", "mariadb-admin"))
+        data, socket = _copied(_made_by_mariadb(), folder), folder / "socket"
+        mariadbd, admin = (str(program(name)) for name in ("mariadbd", "mariadb-admin"))
         flags = ["--no-defaults", f"--datadir={data}"]
-        normal = ["--auth-root-authentication-method=normal", "--skip-test-db"]
-        subprocess.run([install, *flags, *normal], check=True, capture_output=True, user=account, cwd=folder)
         command = [mariadbd, *flags, f"--socket={socket}", "--skip-networking", "--innodb-buffer-pool-size=32M"]
         url = f"mysql+pymysql://root@localhost/proctor?unix_socket={socket}"
         ask = [admin, "--no-defaults", f"--socket={socket}", "--user=root"]
@@ -99,6 +99,34 @@ def mariadb() -> Iterator[DatabaseServer]:
         with _running(server):
             subprocess.run([*ask, "create", "proctor"], check=True, capture_output=True)
             yield server
+
+
+@functools.cache
+def _made_by_initdb() -> Path:
+    """PostgreSQL's data before its first start: made once by this process, copied for each server."""
+    account = _account("postgres")
+    folder = _at_end.enter_context(_folder("pg", account))
+    quiet = ["--auth=trust", "--username=proctor", "--encoding=UTF8", "--no-sync", "-D", str(folder / "data")]
+    command = [str(program("initdb")), *quiet]
+    subprocess.run(command, check=True, capture_output=True, user=account, cwd=folder)
+    return folder / "data"
+
+
+@functools.cache
+def _made_by_mariadb() -> Path:
+    """MariaDB's data before its first start, likewise."""
+    account = _account("mysql")
+    folder = _at_end.enter_context(_folder("my", account))
+    normal = ["--auth-root-authentication-method=normal", "--skip-test-db"]
+    command = [str(program("mariadb-install-db")), "--no-defaults", f"--datadir={folder / 'data'}", *normal]
+    subprocess.run(command, check=True, capture_output=True, user=account, cwd=folder)
+    return folder / "data"
+
+
+def _copied(data: Path, folder: Path) -> Path:
+    """A copy in a folder, of the same account."""
+    subprocess.run(["cp", "-a", data, folder], check=True)
+    return folder / data.name
 
 
 @contextlib.contextmanager
