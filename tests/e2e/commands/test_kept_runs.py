@@ -1,6 +1,7 @@
 """Runs that are kept: listed, copied between stores, and removed."""
 
 import json
+import shutil
 import signal
 import sqlite3
 from pathlib import Path
@@ -20,10 +21,22 @@ tasks: [{name: db-own, environment: db, parameters: {engine: sqlite}}]
 """
 
 
-def play(folder: Path, *options: str, name: str, **extra: str) -> None:
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the runs `a` of Ann, with a tag of its own, `b` of Bob, and `c`."""
+    folder = tmp_path_factory.mktemp("played")
     (folder / "plan.yaml").write_text(PLAN)
-    played = proctor("run", "plan.yaml", "--name", name, "--limit", "2", "-q", *options, cwd=folder, **extra)
-    assert played.returncode == 0, played.stderr
+    for name, owner, *options in (("a", "ann", "--tag", "small"), ("b", "bob"), ("c", "")):
+        command = ("run", "plan.yaml", "--name", name, "--limit", "2", "-q", *options)
+        run = proctor(*command, cwd=folder, PROCTOR_OWNER=owner)
+        assert run.returncode == 0, run.stderr
+    return folder
+
+
+def take(played: Path, folder: Path, *runs: str) -> None:
+    """Copy some of the runs that were played."""
+    for name in runs:
+        shutil.copytree(played / "runs" / name, folder / "runs" / name)
 
 
 def names(folder: Path, *options: str, **extra: str) -> list[str]:
@@ -39,9 +52,8 @@ def date_back(run: Path, created_at: str) -> None:
     store.close()
 
 
-def test_runs_are_found_by_tag_owner_and_date(tmp_path: Path) -> None:
-    play(tmp_path, "--tag", "small", name="a", PROCTOR_OWNER="ann")
-    play(tmp_path, name="b", PROCTOR_OWNER="bob")
+def test_runs_are_found_by_tag_owner_and_date(tmp_path: Path, played: Path) -> None:
+    take(played, tmp_path, "a", "b")
     date_back(tmp_path / "runs" / "a", "2026-01-31T23:30:00+00:00")
     assert names(tmp_path) == ["a", "b"]
     assert names(tmp_path, "--tag", "nightly") == ["a", "b"]
@@ -80,9 +92,8 @@ def test_wrong_dates_and_tags_are_refused(tmp_path: Path) -> None:
         assert "secret" not in refused.stderr
 
 
-def test_rm_removes_what_it_is_told_to_alone(tmp_path: Path) -> None:
-    for name in ("a", "b", "c"):
-        play(tmp_path, name=name)
+def test_rm_removes_what_it_is_told_to_alone(tmp_path: Path, played: Path) -> None:
+    take(played, tmp_path, "a", "b", "c")
     asked = proctor("rm", "a", cwd=tmp_path)
     assert asked.returncode == 2
     assert "a: finished, 2/2 trials scored" in asked.stderr
@@ -94,8 +105,8 @@ def test_rm_removes_what_it_is_told_to_alone(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["c"]
 
 
-def test_rm_asks_on_a_terminal(tmp_path: Path) -> None:
-    play(tmp_path, name="a")
+def test_rm_asks_on_a_terminal(tmp_path: Path, played: Path) -> None:
+    take(played, tmp_path, "a")
     for answer, left in ((b"n\n", ["a"]), (b"y\n", [])):
         with on_a_terminal("rm", "a", cwd=tmp_path) as (process, terminal):
             terminal.until("Remove this run for good? [y/N]")
@@ -104,17 +115,16 @@ def test_rm_asks_on_a_terminal(tmp_path: Path) -> None:
         assert names(tmp_path) == left
 
 
-def test_prune_takes_old_runs_alone(tmp_path: Path) -> None:
-    for name in ("old", "resumed", "new"):
-        play(tmp_path, name=name)
-    for name in ("old", "resumed"):
+def test_prune_takes_old_runs_alone(tmp_path: Path, played: Path) -> None:
+    take(played, tmp_path, "a", "b", "c")
+    for name in ("a", "b"):
         date_back(tmp_path / "runs" / name, "2026-01-31T00:00:00+00:00")
-    assert proctor("resume", "resumed", "-q", cwd=tmp_path).returncode == 0
-    assert proctor("prune", "--older-than", "30d", "--dry-run", cwd=tmp_path).stdout.startswith("old: finished")
+    assert proctor("resume", "b", "-q", cwd=tmp_path).returncode == 0
+    assert proctor("prune", "--older-than", "30d", "--dry-run", cwd=tmp_path).stdout.startswith("a: finished")
     assert proctor("prune", "--older-than", "30d", cwd=tmp_path).returncode == 2
-    assert names(tmp_path) == ["old", "resumed", "new"]
-    assert proctor("prune", "--older-than", "30d", "--yes", cwd=tmp_path).stdout == "removed old\n"
-    assert names(tmp_path) == ["resumed", "new"]
+    assert names(tmp_path) == ["a", "b", "c"]
+    assert proctor("prune", "--older-than", "30d", "--yes", cwd=tmp_path).stdout == "removed a\n"
+    assert names(tmp_path) == ["b", "c"]
     assert "no run is that old" in proctor("prune", "--older-than", "30d", "--yes", cwd=tmp_path).stderr
 
 
@@ -136,25 +146,24 @@ def test_a_run_that_is_played_is_neither_removed_nor_copied(tmp_path: Path) -> N
 
 
 def there_and_back(folder: Path, url: str) -> None:
-    """Copy a run to a database and back; every table is the same."""
-    play(folder, "--tag", "moved", name="r")
-    before = dump(folder / "runs" / "r")
-    there = proctor("copy", "r", "--to", url, cwd=folder)
+    """Copy the run `a` to a database and back; every table is the same."""
+    before = dump(folder / "runs" / "a")
+    there = proctor("copy", "a", "--to", url, cwd=folder)
     assert there.returncode == 0, there.stderr
     assert "2 trials, 2 attempts" in there.stdout
-    assert names(folder, "--tag", "moved", PROCTOR_STORE=url) == ["r"]
-    assert rows("r", folder, PROCTOR_STORE=url) == rows("r", folder)
-    again = proctor("copy", "r", "--to", url, cwd=folder)
+    assert names(folder, "--tag", "small", PROCTOR_STORE=url) == ["a"]
+    assert rows("a", folder, PROCTOR_STORE=url) == rows("a", folder)
+    again = proctor("copy", "a", "--to", url, cwd=folder)
     assert again.returncode == 2
     assert "exists in the other store already" in again.stderr
-    back = proctor("copy", "r", "--store", url, "--to", "back", cwd=folder)
+    back = proctor("copy", "a", "--store", url, "--to", "back", cwd=folder)
     assert back.returncode == 0, back.stderr
-    assert dump(folder / "back" / "r") == before
-    assert proctor("copy", "r", "--store", url, "--to", "back", cwd=folder).returncode == 2
-    assert proctor("resume", "r", "-q", cwd=folder, PROCTOR_STORE=url).returncode == 0
-    assert proctor("rm", "r", "--yes", cwd=folder, PROCTOR_STORE=url).returncode == 0
+    assert dump(folder / "back" / "a") == before
+    assert proctor("copy", "a", "--store", url, "--to", "back", cwd=folder).returncode == 2
+    assert proctor("resume", "a", "-q", cwd=folder, PROCTOR_STORE=url).returncode == 0
+    assert proctor("rm", "a", "--yes", cwd=folder, PROCTOR_STORE=url).returncode == 0
     assert names(folder, PROCTOR_STORE=url) == []
-    assert names(folder) == ["r"]
+    assert names(folder) == ["a"]
 
 
 def dump(run: Path) -> list[str]:
@@ -166,13 +175,15 @@ def dump(run: Path) -> list[str]:
 
 
 @pytest.mark.postgresql
-def test_a_run_goes_to_postgresql_and_back_with_every_row(tmp_path: Path) -> None:
+def test_a_run_goes_to_postgresql_and_back_with_every_row(tmp_path: Path, played: Path) -> None:
+    take(played, tmp_path, "a")
     with postgresql() as database:
         there_and_back(tmp_path, database.url)
 
 
 @pytest.mark.mariadb
-def test_a_run_goes_to_mariadb_and_back_with_every_row(tmp_path: Path) -> None:
+def test_a_run_goes_to_mariadb_and_back_with_every_row(tmp_path: Path, played: Path) -> None:
+    take(played, tmp_path, "a")
     with mariadb() as database:
         there_and_back(tmp_path, database.url)
 
