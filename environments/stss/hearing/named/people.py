@@ -126,8 +126,8 @@ def _taking_part(text: str, situation: Situation) -> Iterator[str]:
     for start, end, name in spans:
         lead, after = lead_to(text, start), text[end:]
         possessive = POSSESSIVE.match(after) is not None
-        listed = member != "" and re.fullmatch(r",? ?(?:and|,|and also|n|&)? ?", text[last:start]) is not None
-        pair = re.match(rf"(?:(?:,| and| n| &)* (?:{others}))*(?:,| and| n| &)+ (?:and )?{_US}\b", after) is not None
+        listed = member != "" and re.fullmatch(r",? ?(?:and|,|and also|&)? ?", text[last:start]) is not None
+        pair = re.match(rf"(?:(?:,| and| &)* (?:{others}))*(?:,| and| &)+ (?:and )?{_US}\b", after) is not None
         joins = (
             asked
             or listed
@@ -144,5 +144,5 @@ def _taking_part(text: str, situation: Situation) -> Iterator[str]:
 def _both(after: str, situation: Situation) -> bool:
     """Whether a second name follows, and then that they come."""
     names = "|".join(re.escape(name.split()[0]) for name in situation.places.homes)
-    match = re.match(rf" (?:and|n|&) (?:{names})\b", after) if names else None
+    match = re.match(rf" (?:and|&) (?:{names})\b", after, re.IGNORECASE) if names else None
     return match is not None and re.match(_COMES, after[match.end() :], re.IGNORECASE) is not None

@@ -2,6 +2,7 @@
 
 import pytest
 
+from environments.stss.hearing.named.people import people
 from environments.stss.hearing.read import read
 from environments.stss.hearing.recognise import recognise
 from environments.stss.hearing.refusals import invited, refuses
@@ -21,7 +22,7 @@ def test_a_text_message_is_spelt_out() -> None:
     )
     assert plain("its 4 now, so r we off b4 its lid is on") == "it's 4 now, so are we off before its lid is on"
     assert plain("U-boats and Im Hof, don't") == "U-boats and Im Hof, don't"
-    assert recognise("chess tmrw at the inn, elif n jonas come too", after()).people == {"Elif Kaya", "Jonas Weber"}
+    assert people(plain("chess tmrw, elif n jonas are coming"), after()) == {"Elif Kaya", "Jonas Weber"}
 
 
 @pytest.mark.parametrize(
