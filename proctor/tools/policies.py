@@ -18,7 +18,7 @@ def in_tools(policy: Policy, parse: Callable[[str], A], spell: Callable[[A], str
     the transcript that can't be read stays as it is.
     """
 
-    @functools.cache  # a policy is asked again about all that it has seen before
+    @functools.lru_cache(maxsize=256)  # a policy is asked again about all that it has seen before
     def as_text(message: Message) -> Message:
         return _as_text(message, spell, toolset)
 
