@@ -1,6 +1,5 @@
 """Real database servers for tests: private, on a Unix socket, in a temporary folder."""
 
-import atexit
 import contextlib
 import functools
 import os
@@ -8,14 +7,13 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.pace import slowly, until
 
 START_S = 60.0
-_at_end = contextlib.ExitStack()
-atexit.register(_at_end.close)
 
 
 def program(name: str) -> str | None:
@@ -105,7 +103,7 @@ def mariadb() -> Iterator[DatabaseServer]:
 def _made_by_initdb() -> Path:
     """PostgreSQL's data before its first start: made once by this process, copied for each server."""
     account = _account("postgres")
-    folder = _at_end.enter_context(_folder("pg", account))
+    folder = _kept_folder("pg", account)
     quiet = ["--auth=trust", "--username=proctor", "--encoding=UTF8", "--no-sync", "-D", str(folder / "data")]
     command = [str(program("initdb")), *quiet]
     subprocess.run(command, check=True, capture_output=True, user=account, cwd=folder)
@@ -116,7 +114,7 @@ def _made_by_initdb() -> Path:
 def _made_by_mariadb() -> Path:
     """MariaDB's data before its first start, likewise."""
     account = _account("mysql")
-    folder = _at_end.enter_context(_folder("my", account))
+    folder = _kept_folder("my", account)
     normal = ["--auth-root-authentication-method=normal", "--skip-test-db"]
     command = [str(program("mariadb-install-db")), "--no-defaults", f"--datadir={folder / 'data'}", *normal]
     subprocess.run(command, check=True, capture_output=True, user=account, cwd=folder)
@@ -140,10 +138,22 @@ def _running(server: DatabaseServer) -> Iterator[DatabaseServer]:
 
 @contextlib.contextmanager
 def _folder(name: str, account: str | None) -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix=f"proctor-{name}-", dir="/tmp"))
-    if account is not None:
-        shutil.chown(folder, account)
+    folder = _new_folder(name, account)
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _kept_folder(name: str, account: str | None) -> Path:
+    """A folder that lasts as long as this process, not as those that are forked from it."""
+    folder = _new_folder(name, account)
+    weakref.finalize(_kept_folder, shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _new_folder(name: str, account: str | None) -> Path:
+    folder = Path(tempfile.mkdtemp(prefix=f"proctor-{name}-", dir="/tmp"))
+    if account is not None:
+        shutil.chown(folder, account)
+    return folder
