@@ -1,5 +1,6 @@
 """What is recognised in an utterance before its activity is looked for: day, time, place, people, and a refusal."""
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -7,14 +8,17 @@ from typing import NamedTuple
 from environments.stss.hearing.activities.tokens import Kind, SlotSpan
 from environments.stss.hearing.asides import Weighed, parts, spans, weighed
 from environments.stss.hearing.named.clock_words import NOON, ClockTime, clock_times
+from environments.stss.hearing.named.days import named_days
 from environments.stss.hearing.named.people import NamedPerson, people
 from environments.stss.hearing.named.spots import Where, where
 from environments.stss.hearing.named.times import When, when
 from environments.stss.hearing.refusals import refuses
 from environments.stss.hearing.slots import MAX_CHARS, NumberSpan, Situation
-from environments.stss.hearing.words import plain
+from environments.stss.hearing.words import plain, within
 from environments.stss.town.places import Mention
 
+_OPENING = 5
+"""So many characters may stand before the day that opens an answer."""
 FAR = 0.5
 """A place or time that is so much less likely than the likeliest one counts no longer, where one must be chosen."""
 
@@ -59,7 +63,7 @@ def _recognise(text: str, situation: Situation) -> Recognised:
     text = plain(text[:MAX_CHARS])
     named = weighed(text, situation)
     days = parts(named, NumberSpan, belonging=True)
-    day = days[-1].value if days else None
+    day = _day(text, days, situation)
     place = where(text, parts(named, Mention), parts(_surest(named, "place"), Mention, belonging=True))
     times = parts(named, ClockTime)
     clock = when(text, situation, day, times, parts(named, ClockTime, belonging=True))
@@ -71,6 +75,15 @@ def _recognise(text: str, situation: Situation) -> Recognised:
     changed = bool(day is not None or moved or another or place.place)
     rule = refuses(text, situation, changes=changed)
     return Recognised(text, named, day, clock, place, _taking_part(text, situation, named), rule)
+
+
+def _day(text: str, days: Sequence[NumberSpan], situation: Situation) -> int | None:
+    """The last of some days, or the first where an answer to a question for the day opens with it."""
+    if not days:
+        return None
+    asked = named_days(situation.question, situation.now) or within("which|what day|when", situation.question)
+    opens = days[0].start <= _OPENING and re.match(r"[.,!;]", text[days[0].end :])
+    return days[0 if asked and opens else -1].value
 
 
 def _surest(named: Sequence[Weighed], kind: Kind) -> list[Weighed]:

@@ -7,11 +7,11 @@ from environments.stss.hearing.activities.groups import content_words
 from environments.stss.hearing.named.clock_words import clock_times
 from environments.stss.hearing.named.days import days
 from environments.stss.hearing.slots import Situation
-from environments.stss.hearing.words import BEGINS, HOUR, is_empty, within
+from environments.stss.hearing.words import BEGINS, HOUR, is_empty, sentences, within
 
 _NOT = r"(?:not|never|no longer|\w+n't|cannot)"
 _GO = (
-    r"(?:come|go(?! anywhere| out| far| to\b| all)|bother|hang|carry|wait for me"
+    r"(?:come|go(?! anywhere| far)|bother|hang|carry|wait for me"
     r"|\w+ \w+ (?:[\w' ]+ )?(?:after all|any ?more|any longer))"
 )
 _CALLED_OFF = "|".join(
@@ -27,10 +27,11 @@ _CALLED_OFF = "|".join(
         rf"(?:do not|don't|don't have to|needn't|no need to|nobody|shouldn't) (?:please )?{_GO}",
         r"no need to (?!bring|be|ask|say|worry|hurry)\w+",
         r"needn't (?:carry|fetch|bring|collect|do)(?! anything| a thing| much)",
-        r"(?:don't|needn't|won't|doesn't|can't make) (?:\S+ ){0,6}?(?:after all|any ?more|any longer)",
+        r"(?:(?<!they )don't|needn't|won't|doesn't|can't make) (?:\S+ ){0,6}?(?:after all|any ?more|any longer)",
         r"(?:i|we) (?:won't|shan't|will not) be (?:\w+ing|able)|no longer (?:need\w*|necessary|wanted)",
         r"there(?: won't be| will be no|'ll be no) (?!a single|any|reason|hurry|rush|need|charge|room)\w+",
-        r"there's no (?!\w+ in (?:it|this|that)\b|reason|hurry|rush|need|charge|fee|room|one|point|time|harm|music"
+        r"there's no (?!\w+ in (?:it|this one|that one)\b|reason|hurry|rush|need|charge|fee|room|one|point|time"
+        r"|harm|music"
         r"|talking|denying|telling)\w+(?!.*\b[wc]ould you\b)",
         r"(?:must|have to|had to) (?:drop|skip)|been (?:dropped|struck)|(?:come|came) to grief|gone off (?:it|the)",
         r"that's that",
@@ -47,34 +48,36 @@ _CALLED_OFF = "|".join(
 )
 """Words by which what was planned will not be."""
 _NO_EVENT = re.compile(
-    rf"{BEGINS}(?:\w+ )?no (?!one|need|doubt|wonder|idea|hurry|rush|problem|trouble|wait)[\w-]+(?: [\w-]+)?"
-    r"(?: (?:at|in|on) (?:the \w+|mine|yours))?(?: today| tonight| tomorrow| this|,| after all)|^scrap |^leave the ",
+    rf"{BEGINS}(?:\w+ )?no (?!one|need|doubt|wonder|idea|hurry|rush|problem|trouble|wait|charge|fee)[\w-]+(?: [\w-]+)?"
+    r"(?: (?:at|in|on) (?:the \w+|mine|yours)(?= to| this))?(?: today| tonight| tomorrow| this|,| after all)"
+    r"|^scrap |^leave the ",
     re.IGNORECASE,
 )
-_OF_GEAR = r"(?:do|shall|should|must|can) (?:i|we) (?:need|bring|have|take|wear)"
-"""Words of a question that `no camera` answers."""
+_OF_GEAR = r"(?:do|shall|should|must|can) (?:i|we|you|they|people) (?:need|bring|have|take|wear)"
+"""Words that ask whether something is to be brought: `no camera` answers them, and calls nothing off."""
 _DECLINES = (
-    r"(?:i|we|me)(?:'m| am)? (?:\w+ )?(?:can't|cannot|can not|couldn't|won't|shan't|not can|will not|must decline"
+    r"^no\.|(?:i|we|me)(?:'m| am)? (?:\w+ )?(?:can't|cannot|can not|couldn't|won't|shan't|not can|will not|must decline"
     r"|not able|(?:going to )?have to (?:decline|say no|pass))|not (?:this time|for me|my thing|today|tonight|tomorrow)"
     r"|(?:some other|another|next) time|some other (?:night|day|evening)|without me"
     r"|(?:count|leave) me out|i wish i could|would if i could"
     r"|(?:i'll|i think i'll|i must) pass|be joking|(?:wrong|bad) (?:day|evening|night|time)|past my bedtime"
     r"|(?:have to |must )?find (?:yourself )?(?:an?|another|some) (?:younger|other|better|\w+ else)|doctor's note"
     r"|i(?:'d| would) have (?:liked|loved) to|i would,? (?:\w+,? )?(?:only|if|but)|(?:you'll|please) forgive me"
-    r"|(?:isn't|aren't) for me|i'd (?:better|rather) not|no,? thank|(?:absolutely|certainly) not|thank you kindly"
-    r"|unfortunately|out of the question"
+    r"|(?:isn't|aren't) for me|i'd (?:better|rather) not|no,? thank|thank you kindly|unfortunately|out of the question"
 )
 """Words that decline whatever else is said."""
 _YES = (
-    r"yes|yeah|yep|aye|of course|sure|gladly|certainly|with pleasure|count me in|i'll be there|i'm there|i come|deal"
-    r"|i'll (?:come|bring|do|keep)|i'm (?:coming|in)|i accept|see you|agreed|perfect|wonderful|absolutely|okay|ok"
-    r"|(?:consider it )?done(?= *[.!])"
+    r"yes|yeah|yep|aye|of course|sure|gladly|certainly(?! not)|with pleasure|count me in|i'll be there|i'm there|i come"
+    r"|deal|i'll (?:come|bring|do|keep)|i'm (?:coming|in)|i accept|see you|agreed|perfect|wonderful"
+    r"|absolutely(?! not)|okay"
+    r"|ok|(?:consider it )?done(?= *[.!])"
     r"|(?<!no )(?:works|fine|good|suits) (?:for|by|with)? ?me|fine\W|why not|happily|count on"
     r"|do (?:bring|come)|looking forward|wouldn't miss|couldn't keep|can't wait"
     r"|very well|rely on|i'm yours|stop me|consider (?:it|them|him)|never said no|wouldn't want to be anywhere"
     r"|pleasure|any ?time|nothing i'd rather|never ask|all yours|see why not|do my best|let's(?=!)|don't be late"
-    r"|say no to (?:that|this|such)|find me there|find the door open"
-    r"|i'd (?:be (?:glad|happy|delighted|honoured)|love to(?!.* but))|(?:i|we) can(?! not)|it is,? then|you bet"
+    r"|(?:could|can|would) (?:one|you|i|we|any(?:one|body)) say no to|(?<!won't )(?<!not )find me there"
+    r"|find the door open|i'd (?:be (?:glad|happy|delighted|honoured)|love to(?!.* but))|(?:i|we) can(?! not)"
+    r"|it is,? then|you bet"
 )
 _WITHDRAWN = (
     r"(?:withdraw|ignore|disregard|forget|cancel) (?:\w+ ){0,2}invitation|take (?:\w+ ){1,2}back"
@@ -109,7 +112,8 @@ _OFFER = (
     r"|better (?:at|in)"
 )
 _MOVED = (
-    r"instead|take (?:it|that) back|change of (?:plans?|address)|moved"
+    rf"it's (?:at )?(?:{HOUR}|\d[\d:.]*|half \w+|today|tonight|tomorrow|\w+day) now"
+    r"|instead|take (?:it|that) back|change of (?:plans?|address)|moved"
     r"|until (?!further|next|my|the|we|i\b)[\w ]+|after all,? but"
 )
 _NEGATIVE = (
@@ -127,9 +131,12 @@ _OVER = (
 """Words that tell why something may not be."""
 _DOUBTS = (
     r"didn't you|did you say|which (?:day|evening)|isn't that|i thought|is it (?:still|noon|today|tomorrow)|"
-    r"is that|when was it|was it|how are you|did (?:it|he|she|they|your|his|her|the)|shall i bring|"
-    r"who(?:'s| is) \w+ing|is it just"
+    r"is that|when was it|how are you"
 )
+_ASKS = (
+    r"was it|did (?:it|he|she|they|your|his|her|the)|shall i bring|who(?:'s| is) (?!coming|joining)\w+ing|is it just"
+)
+"""Words of a sentence that asks, and invites to nothing."""
 _INVITES = (
     r"shall (?:we|i)|care to|want to|would you|could you|will you|can you|you'll|come|join|fancy|with me|for me|up for"
 )
@@ -145,8 +152,17 @@ def _invited(situation: Situation) -> bool:
     question = situation.question
     if not question or any(line.speaker == situation.speaker for line in situation.before):
         return False
-    ahead = clock_times(question) or days(question, 0) or within(_INVITES, question)
-    return bool(ahead) and not within(_DOUBTS, question) and not _of_another(question, situation)
+    return (
+        any(map(_looks_ahead, sentences(question)))
+        and not within(_DOUBTS, question)
+        and not _of_another(question, situation)
+    )
+
+
+def _looks_ahead(sentence: str) -> bool:
+    """Whether a sentence names a day or a time, or asks for company, and is no question about something else."""
+    ahead = clock_times(sentence) or days(sentence, 0) or within(_INVITES, sentence)
+    return bool(ahead) and not within(_ASKS, sentence)
 
 
 def _of_another(question: str, situation: Situation) -> bool:
@@ -203,7 +219,8 @@ def refuses(text: str, situation: Situation, *, changes: bool) -> bool:
     rest = _without_others(text, "")
     if rest != text and within(_INVITES, rest) and (clock_times(rest) or days(rest, 0)):
         return False
-    no_event = _NO_EVENT.search(text) and not within(_OF_GEAR, situation.question)
+    no_gear = within(_OF_GEAR, situation.question) and not days(text, 0)
+    no_event = _NO_EVENT.search(text) and not no_gear
     if within(_CALLED_OFF, text) or no_event:
         return True
     if within(_WITHDRAWN, text) and not within(_OFFER, text):

@@ -61,7 +61,7 @@ EMPTY = word_set(
     thanks that the their them then there these they thing things think this those thought time to together
     today told tomorrow tonight too town true try turn two up us use very wait want was watch way we welcome
     well what whatever when where which while who whole why will wish with without wonder wonderful word work
-    worry wrong mistake misunderstand misunderstood online live internet web home visit company
+    worry wrong mistake misunderstand misunderstood online live internet web visit company
     would yes yet you your yours yourself
     """
 )
@@ -77,8 +77,8 @@ _SPELLINGS = {
     typed: spelt
     for spelt, all_typed in {
         "and": "n", "you": "u", "your": "ur", "are": "r", "please": "pls plz", "before": "b4", "through": "thru",
-        "because": "bc cuz", "tonight": "2nite tonite",
-        "tomorrow": "tmrw tmr tmoz 2moro", "I'm": "im", "I've": "ive", "can't": "cant", "don't": "dont",
+        "because": "bc", "tonight": "2nite tonite", "tomorrow": "tmrw tmr tmoz 2moro",
+        "I'm": "im", "I've": "ive", "can't": "cant", "don't": "dont",
         "won't": "wont", "didn't": "didnt", "isn't": "isnt", "aren't": "arent", "wasn't": "wasnt",
         "doesn't": "doesnt", "haven't": "havent", "hasn't": "hasnt", "couldn't": "couldnt", "wouldn't": "wouldnt",
         "shouldn't": "shouldnt", "that's": "thats", "what's": "whats", "there's": "theres", "you're": "youre",
@@ -87,18 +87,21 @@ _SPELLINGS = {
     for typed in all_typed.split()
 }  # fmt: skip
 """Words as they are typed in text messages, and as they are spelt."""
-_TYPED = re.compile(
-    rf"(?<![\w'-])(?:{'|'.join(_SPELLINGS)})(?![\w'-])(?<!its(?! \d| (?:not|at|on|now|outside|off|cancelled|moved)\b))"
-)
+_ITS = r" \d| (?:not|at|on the|now|outside|cancelled|moved)\b"
+_BC = r" (?:of|i|it|the|my|we|he|she|they|you|u|its)\b"
+_TYPED = re.compile(rf"(?<![\w'-])(?:{'|'.join(_SPELLINGS)})(?![\w'-])(?<!letter n)(?<!its(?!{_ITS}))(?<!bc(?!{_BC}))")
+"""One of them; `its` and `bc` only before words that leave no doubt."""
 _WORD = re.compile(r"[\w'-]+")
 _RANGE = re.compile(r"(?<![\d-])(\d{1,2}(?::\d\d)?) ?[-–] ?(\d{1,2}(?::\d\d| ?[ap]\.?m\b))", re.IGNORECASE)
+_BETWEEN = re.compile(rf"\bbetween ({HOUR}(?::\d\d)?(?: ?[ap]\.?m\.?)?) and (?={HOUR}\b)", re.IGNORECASE)
 
 
 def plain(text: str) -> str:
-    """A text on one line, with straight quotes, words for the signs of text messages, and no fillers such as `um`."""
+    """A text on one line, with straight quotes, the words of text messages spelt out, and no fillers such as `um`."""
     straight = " ".join(text.replace("’", "'").replace("‘", "'").split())
     spelt = _TYPED.sub(lambda match: _SPELLINGS[match[0]], straight)
-    return " ".join(_RANGE.sub(r"\1 to \2", _FILLERS.sub(" ", spelt)).split())
+    ranged = _BETWEEN.sub(r"from \1 to ", _RANGE.sub(r"\1 to \2", _FILLERS.sub(" ", spelt)))
+    return " ".join(ranged.split())
 
 
 def lead_to(text: str, at: int) -> str:

@@ -25,7 +25,7 @@ FINITE = word_set(
 TRAIL = word_set(
     """
     at on in from around about by to the a an please and then for with it 's is are this that of or up over be
-    will my your our so say if as 'm i you we just also really maybe perhaps me us together before until till
+    will my your our so say if as 'm i you we just also really maybe perhaps me us together before until
     """
 )
 """Words that no group ends with."""
@@ -33,7 +33,7 @@ _SMALL = re.compile(
     r"\b(?:an?|the|my|our|your|his|her|its|their|some|for|of|to|in|on|at|about|and|with|it|me|us|you)\b"
 )
 _IS = word_set("'s is are")
-_OVER = word_set("off over cancelled out")
+_OVER = word_set("off over cancelled")
 _NO_BEGINNING = word_set("'d 'll 'm 're 's 've n't not about with me us him them you it")
 """Words that no group begins with."""
 _LOOKS = word_set("at after into over")

@@ -20,12 +20,12 @@ _AFTER = (
     r"sharp|so|or"
     r"|if|because|cos|cause|with|for|it|is|would|then|when|instead|but|before|after|works?|suits?|now|not|as|by|o'clock|"
     r"be|while"
-    r"|since|all|should|will|same|maybe|perhaps|please|from|tuesday|monday|you|we|i|the|my|where|which)\b))"
+    r"|since|all|should|will|same|maybe|perhaps|please|from|tuesday|monday|you|we|i|the|my|where|which|whatever)\b))"
 )
 """What may follow an hour after a preposition."""
 _CLOSES = (
     r"(?=\s*(?:$|[.,;:!?)–—-])|\s+(?:in the|at night|on|tomm?orr?ow|today|tonight|this|until|till|to"
-    r"|sharp|would|is|it is|works?|then|now|instead|o'clock|at the (?:outside|latest|most))\b)"
+    r"|sharp|would|is|it is|works?|then|now|instead|o'clock|at the (?:outside|latest))\b)"
 )
 """What may follow an hour without one."""
 _LEADS = (
@@ -47,10 +47,13 @@ _RANGED = (
     rf"(?: (?:{HOUR}|noon|midday|midnight)\b(?! (?:past|minutes|of)\b)(?!:\d)|(?<=past)\b))"
 )
 """What follows the first hour of a range."""
-FITS = r"(?:better|best|fine|good|perfect|great|safer|easier)\b"
+FITS = r"(?:better|fine|good|perfect|safer|easier)\b"
 """What may be said of an hour: `five's better`."""
-_SHORT_RANGE = r"(?<=, )(?=(?:five|5) to (?:six|seven|eight|[678])\b|(?:ten|10) to (?:eleven|twelve|11|12)\b)"
-"""What is no time before an hour, as `at five to seven` is, where it begins a part of a sentence."""
+_SHORT_RANGE = (
+    r"(?<=, )(?<!no, )(?<!oh, )(?=(?:five|5) to (?:six|seven|[67]) in the (?:evening|afternoon|morning)\b"
+    r"|(?:ten|10) to (?:eleven|twelve|11|12) in the (?:evening|morning)\b)"
+)
+"""Before a range: `, five to seven in the evening` is from five to seven; elsewhere `five to seven` is 6:55."""
 _TIME = re.compile(
     r"(?<![\w:.-])(?:"
     r"(?P<noon>noon|midday|midnight)"
@@ -60,7 +63,7 @@ _TIME = re.compile(
     rf"after|to|before) (?P<of>{HOUR}|(?<!ten to )(?<!five to )noon){_ENDS}"
     rf"|half (?P<half>{HOUR}){_ENDS}"
     r"|(?:a )?(?P<alone>half|quarter|twenty-five|twenty|ten|five) (?P<side>past|(?<=quarter )to)"
-    rf"(?! (?:{HOUR}|noon|midnight|the|a|an|\d+|your|my)\b)(?![\w'-])"
+    rf"(?! (?:{HOUR}|noon|midnight|the|an?|\d+|your|my|his|their|every|each|me|him|her|us|them|you|it)\b)(?![\w'-])"
     r"|(?P<h12>1[0-2]|0?[1-9])(?:[:.](?P<m12>[0-5]\d))?\s*(?P<ap>a\.?m\b\.?|p\.?m\b\.?)"
     rf"|(?P<w12>{'|'.join(NUMBERS)})\s+(?P<wap>a\.?m\b\.?|p\.?m\b\.?)"
     r"|(?P<h24>[01]?\d|2[0-3])[:.](?P<m24>[0-5]\d)\b(?!\.\d)(?! ?%)"
@@ -71,7 +74,7 @@ _TIME = re.compile(
     rf"|{_WEAK}(?P<bare3>{HOUR}){_CLOSES}"
     rf"|(?P<bare2>{HOUR}){_BY_A_DAY}"
     rf"|(?P<ish>{HOUR})(?=-?ish\b)"
-    rf"|(?<!\bof )(?<!\bthe )(?P<fits>{HOUR})(?='s {FITS})"
+    rf"|(?<!\bof )(?<!\bthe )(?P<fits>(?!one\b){HOUR})(?='s {FITS})"
     rf")(?!'s?\b\s(?!in the|at night|{FITS}))(?!:\d)",
     re.IGNORECASE,
 )
@@ -128,7 +131,9 @@ def _minute(match: re.Match[str], earlier: Sequence[ClockTime]) -> tuple[int | N
     if match["parts"]:
         minutes = _MINUTES[match["parts"].lower()]
         hour, sign = match["of"].lower(), 1 if match["sign"].lower() in ("past", "after") else -1
-        return (NOON if hour == "noon" else _hour(hour)) + sign * minutes, hour == "noon"
+        if hour == "noon":
+            return NOON + sign * minutes, True
+        return (_hour(hour) + sign * minutes) % NOON, False
     if match["half"]:
         return _hour(match["half"]) + 30, False
     if match["alone"]:

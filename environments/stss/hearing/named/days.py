@@ -4,7 +4,6 @@ import re
 from functools import lru_cache
 
 from environments.stss.hearing.named.clock_words import NOON
-from environments.stss.hearing.sentence_kinds import SENTENCE, sentence_kinds
 from environments.stss.hearing.slots import NumberSpan
 from environments.stss.hearing.words import lead_to
 from environments.stss.town.clock import DAY
@@ -32,7 +31,7 @@ _DATES = (
     (r"(?:the )?day after tomorrow|20\d\d-\d\d-\d\d|(?:february|feb\.?|march|january) \d{1,2}(?:st|nd|rd|th)?", 9),
 )
 _DENIED = re.compile(
-    r"\b(?:not|instead of|rather than|than|isn't|did say|you say|thought it was|my|your|his|her|every|last)"
+    r"\b(?:not|instead of|rather than|than|isn't|did say|you say|thought it was|every|(?<!at )last)"
     r"(?: on| for)?\s*$",
     re.IGNORECASE,
 )
@@ -41,14 +40,14 @@ _TODAY = re.compile(r"\b(?:today|tonight|this (?:very )?(?:afternoon|evening|noo
 _THIS_MORNING = re.compile(r"\bthis (?:very )?morning\b", re.IGNORECASE)
 _WITH_MORNING = re.compile(f"{_TODAY.pattern}|{_THIS_MORNING.pattern}", re.IGNORECASE)
 _TOMORROW = re.compile(r"\b(?<!day after )tomm?orr?ow\b", re.IGNORECASE)
-_FOR = re.compile(r"(?:'s| is) (?:for (?!you|us|me)|when\b)", re.IGNORECASE)
-"""What follows a day that is taken."""
-
-
-def _is_past(lead: str) -> bool:
-    """Whether a sentence up to a day tells of what was."""
-    kinds = set(sentence_kinds(SENTENCE.split(lead)[-1]))
-    return "past" in kinds and "ahead" not in kinds
+_STAYS = re.compile(r"(?:(?:'s| is) (?:when|full|taken)| (?:may |can )?stays?)\b", re.IGNORECASE)
+"""What follows a day for which nothing is planned."""
+_WAS = re.compile(
+    r"(?<!'ve )\b(?!want|need|wonder|promis|mov)(?:\w+ed|saw|was|were|went|came|got|sold|found|heard|met|lost)\b"
+    r"(?! (?:moved|thinking|hoping|wondering)\b)(?: [\w']+){0,4} $",
+    re.IGNORECASE,
+)
+"""What leads to a morning in a clause that tells of what was."""
 
 
 def days(text: str, now: int) -> list[NumberSpan]:
@@ -69,8 +68,8 @@ def named_days(text: str, now: int) -> tuple[NumberSpan, ...]:
 
 
 def is_denied_day(text: str, day: NumberSpan) -> bool:
-    """Whether the words before a day deny it, or bound it by a day after the two."""
+    """Whether the words around a day tell that it is none of a plan."""
     lead = lead_to(text, day.start)
-    if _FOR.match(text[day.end :]) or (_THIS_MORNING.match(text, day.start) and _is_past(lead)):
+    if _STAYS.match(text, day.end) or (_THIS_MORNING.match(text, day.start) and _WAS.search(lead)):
         return True
     return bool(_DENIED.search(lead) or (day.value == OUT_OF_REACH and re.search(r"\b(?:until|till|since) $", lead)))

@@ -14,8 +14,8 @@ _BY_A_TIME = re.compile(r"[ ,]*(?:(?:in the|at|this|today|tomorrow|on \w+)\W+)?"
 _LEADS_TO_A_TIME = re.compile(r"[ ,]*(?:(?:at|by|from|about|around)\W+){0,2}", re.IGNORECASE)
 """What stands between a part of the day and a time that belongs to it, as in `tomorrow morning at six`."""
 _MORNING = re.compile(r"\W*(?:in the )?morning\b", re.IGNORECASE)
-OPENS_WITH_HALF = re.compile(r"(?:in the )?(?:morning|afternoon|evening)\W", re.IGNORECASE)
-"""How an answer begins that tells the half of the day alone."""
+OPENS_WITH_HALF = re.compile(r"(?:in the )?(?:morning|afternoon|evening)[.,!]", re.IGNORECASE)
+"""How an answer begins that first tells the half of the day, without a time."""
 _TO = re.compile(r"\s*(?:to|until|till|-|–)\s*", re.IGNORECASE)
 _OPENING = 12
 """Characters within which an answer names the half of the day."""

@@ -30,7 +30,8 @@ _WITH = re.compile(
     re.IGNORECASE,
 )
 _NOT_WITH = re.compile(
-    r"\b(?:not|not with|left \w+ \w+ with|left|talk(?:ed)? with|spoke with|without|promised|ask|asked|bring|tell|told|"
+    r"\b(?:(?<!why )(?<!only )not|not with|left \w+ \w+ with|left|talk(?:ed)? with|spoke with|without|promised"
+    r"|ask|asked|bring|tell|told|"
     r"for|from|about|near|of|see)\s*$",
     re.IGNORECASE,
 )
@@ -39,8 +40,8 @@ _OUT = re.compile(
     rf"|^ (?:says?|said|swears|swore)(?: that)? (?:no\b(?! doubt| problem| one)|{_THEY}(?:'d| would) (?:rather|sooner)"
     rf"|{_THEY} (?:isn't|won't|can't|couldn't|shan't|didn't want))"
     r"|^(?: was going to|(?:'d| would) (?:have |love |like )).{0,20}\bbut\b"
-    r"|^, (?:i'm afraid|alas|sadly|unfortunately)\b"
-    r"|^'s (?:out|not|away|at|got(?! (?:his|her|their)\b)|busy|late|behind|ill\b)",
+    r"|^, (?:i'm afraid|alas|sadly|unfortunately),? (?:\w+n't|cannot|is (?:away|ill|out|not)|has (?:to|an?))\b"
+    r"|^'s (?:out|not|away|at|got(?! (?:his|her|their) (?:\w+ ){1,2}(?:in|ready|with)\b)|busy|late|behind|ill\b)",
     re.IGNORECASE,
 )
 _AWAY = re.compile(r"^,?(?: can't| cannot| won't| isn't| is not| couldn't|'s (?:not|away|ill)\b)", re.IGNORECASE)
@@ -89,7 +90,7 @@ def people_named(text: str, situation: Situation) -> frozenset[str]:
 
 
 def persons(text: str, situation: Situation) -> list[NamedPerson]:
-    """All persons that a text names, but the two who talk, in order. A text without capitals names them without."""
+    """All persons that a text names, but the two who talk, in order; in lower case too if it has no capital but `I`."""
     talking = (situation.speaker, situation.listener)
     return [person for person in _all_persons(text, situation.places) if person.name not in talking]
 
@@ -97,11 +98,12 @@ def persons(text: str, situation: Situation) -> list[NamedPerson]:
 @lru_cache(maxsize=512)
 def _all_persons(text: str, places: Places) -> Sequence[NamedPerson]:
     lower = text.lower()
+    no_capitals = re.sub(r"\bI\b", "i", text).islower()
     return sorted(
         NamedPerson(match.start(), match.end(), name)
         for name in places.homes
         if any(part in lower for part in name.lower().split())
-        for match in _naming(name, lower=text.islower()).finditer(text)
+        for match in _naming(name, lower=no_capitals).finditer(text)
     )
 
 

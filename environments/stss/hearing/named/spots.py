@@ -37,7 +37,7 @@ _OFFLINE = re.compile(
 """Words by which something is not online, or no longer."""
 _DENIED = re.compile(
     r"\b(?:not|instead of|rather than|than|isn't|can't meet|moved from|transferred from|from|(?<!front )(?<!back )of"
-    r"|too (?:much|many) \w+|not \w+ing|rode past|walked past|passed)(?: at| in| on| to)?(?: the| my| your)?\s*$",
+    r"|too much (?:mud|noise|wind|water|dust)|rode past|walked past)(?: at| in| on| to)?(?: the| my| your)?\s*$",
     re.IGNORECASE,
 )
 _POSSESSIVE = re.compile(
@@ -48,8 +48,10 @@ _HOME_WORDS = (
 )
 _WORK = r"(?:shop|store|inn|bar|bench|workshop|school|bakery|table|side|desk|suggestion|request|\w+ing)\b"
 """What makes a name before it no home: `Dev's workshop`."""
+_BEFORE_MINE = "at|oh|yes|no|ok|okay|perhaps|maybe|probably|definitely|just|so|then|sure|back|here|always"
 _MINE = re.compile(
-    rf"^(?:\w+, |at |oh |yes |no )?(?:at home|mine)(?=\W|$)|\bhome to me\b|\bcome (?:over |round |up |along )?to me\b|"
+    rf"^(?:(?!not\b)\w+, |(?:{_BEFORE_MINE}) )?(?:at home|mine)(?=\W|$)|\bhome to me\b|\bcome (?:over |round |up "
+    rf"|along )?to me\b|"
     rf"\b(?:(?:at|to|round|round at|from) mine\b|(?:my|our) (?:own )?{_HOME_WORDS}\b|(?:i'll be|"
     r"i'm) (?:at home|in all (?:day|evening|morning|afternoon))|at home with me)",
     re.IGNORECASE,

@@ -24,7 +24,7 @@ from environments.stss.town.clock import DAY
 _DENIED = re.compile(
     r"\b(?:not|instead of|rather than|not at|did say|didn't say|don't say|not until|(?<!no )later than|earlier than|"
     r"than at|after|since|past)"
-    r"(?: at| before| quite)?\s*$",
+    r"(?: at| by| before| till| quite)?\s*$",
     re.IGNORECASE,
 )
 _UNTIL = re.compile(
@@ -33,14 +33,18 @@ _UNTIL = re.compile(
     re.IGNORECASE,
 )
 _BY = re.compile(r"\b(?:by|before)(?: about| around)?(?: a)?\s*$", re.IGNORECASE)
-_AT_WORST = re.compile(
+_BY_THEN = re.compile(
+    r"(?:^|[.!?;,]\s*|\b(?:and|but|because|as|since) )(?:by|before)(?: about| around)?(?: a)?\s*$", re.IGNORECASE
+)
+"""What begins a clause with a time by which something else is so."""
+_AWAY = re.compile(
     r"(?: in the \w+| at night)?,? (?:i'm|i am)\b(?! (?:all )?(?:back|done|finished|free|out|through|yours)\b)",
     re.IGNORECASE,
 )
-"""What follows a time by which the speaker is no good any more: `by nine I'm asleep`."""
+"""What follows a time from which on the speaker is not there: `by nine I'm asleep`."""
 _LATEST = re.compile(
     r"(?:,? (?:today|tonight|tomorrow|in the \w+|this \w+))?,? "
-    r"(?:at the (?:(?:very )?latest|outside|most)|would be the latest)\b",
+    r"(?:at the (?:(?:very )?latest|outside)|would be the latest)\b",
     re.IGNORECASE,
 )
 _DEADLINE = re.compile(
@@ -51,7 +55,7 @@ _DEADLINE = re.compile(
 )
 _GOES_ON_TILL = re.compile(r"(?:un)?till? (?:the|it|we|you|i|they)\b[^,]*,? so (?:about |around )?", re.IGNORECASE)
 """What leads to a time in a sentence that tells how long it goes on."""
-_INSTEAD = re.compile(r"(?: today| tonight| tomorrow)?,? instead\b", re.IGNORECASE)
+_INSTEAD = re.compile(r"(?: today| tonight| tomorrow)?,? instead\b(?! of)", re.IGNORECASE)
 _BETWEEN = re.compile(
     r"^(?:-?ish)?[ ,]*(?:in the \w+|sharp|tomorrow|today|tonight|this \w+)?[ ,]*(?:-|–|—|to|until|'?till?|and|through)"
     r"(?:,? let's say,?|,? say,?| about| around)?\s*(?:a )?$",
@@ -76,9 +80,10 @@ _BEGINS = re.compile(
     r"\b(?:from|between|start(?:s|ing)?(?: at)?|begin(?:s|ning)?(?: at)?)(?: about| around)?(?: a)?\s*$", re.IGNORECASE
 )
 _OTHERS = re.compile(
-    r"\b(?:(?:he|she|they)(?:'s| is|'re| are| has| have)|(?:ferry|train|bus|post|tide|lorry|plumber|guests|visitors"
+    r"\b(?:(?:he|she|they)(?:'s| is|'re| are| has| have)|(?:ferry|train|bus|post|plumber|guests|visitors"
     r"|customers)"
-    r"|i've got (?:an? )?\w+|(?:he|she|it|they) (?:eats?|leaves?|goes(?! on)|comes?|gets?|sails?|needs?)"
+    r"|(?:tide|lorry)(?:'s| is| comes| turns| leaves| goes)|i've got (?:an? )?\w+|(?:he|she|it|they) (?:eats?"
+    r"|leaves?|goes(?! on)|comes?|gets?|sails?|needs?)"
     r"|i (?:get up|open|close|shut|leave|teach))\b[^.!?;,]*$",
     re.IGNORECASE,
 )
@@ -111,8 +116,9 @@ def when(
     """When it is to be, on a day that was named (None: not); of the `times` that are named, some are `counted`."""
     spans = tuple((time.start, time.end) for time in times)
     counted = _with_linked(text, times, counted)
-    if all(time.minute % NOON in _asked(situation) for time in counted) and OPENS_WITH_HALF.match(text):
-        counted = []  # what it says of the other half is a reason
+    asked_again = all(time.minute % NOON in _asked(situation) for time in counted)
+    if asked_again and OPENS_WITH_HALF.match(text) and part_only(text, situation) is not None:
+        counted = []  # "Evening. At eight in the morning I'm asleep": its times are reasons
     clues = half_clues(text, situation, day)
     moved = shift(text)
     if moved is not None and not any(time.start > moved.start for time in counted):
@@ -123,10 +129,21 @@ def when(
     used = _of_range(text, counted)
     starts, ends = _roles(text, used, situation)
     start, end = _named(text, starts, ends, clues)
+    if start is None and end is not None:
+        end = _after_begin(end, _chosen(text, ends), situation)
     end = _after(text, start, situation) if end is None else end
     first = _chosen(text, starts)
     source: Source = with_source(first, clues)[1] if first else "itself"
     return When(start, end, spans, len(starts), len(ends), _range(text, used) is not None, source)
+
+
+def _after_begin(end: int, last: ClockTime | None, situation: Situation) -> int:
+    """An end in an answer to how long it goes on: after the begin that the speaker named before."""
+    own = [line for line in situation.before if line.speaker == situation.speaker]
+    begun = times_before(situation._replace(before=own)) if within(HOW_LONG, situation.question) else []
+    if not begun or last is None or last.exact or end > begun[0]:
+        return end
+    return next((each for each in (last.minute, last.minute + NOON) if each > begun[0]), end)
 
 
 def _asked(situation: Situation) -> set[int]:
@@ -198,7 +215,7 @@ def is_denied_time(text: str, time: ClockTime, situation: Situation) -> bool:
     lead = lead_to(text, time.start)
     counts = within("how (?:many|much)", situation.question) and text[time.start : time.end].lower() in NUMBERS
     owns = re.match(rf"'s(?:\.| (?!{FITS}))", text[time.end :], re.IGNORECASE) is not None
-    over = _BY.search(lead) and _AT_WORST.match(text[time.end :])
+    over = _BY_THEN.search(lead) and _AWAY.match(text[time.end :])
     return bool(counts or owns or over or _DENIED.search(lead) or _OTHERS.search(lead))
 
 

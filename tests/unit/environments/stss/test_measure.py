@@ -191,11 +191,11 @@ def talks(half: Half) -> list[TalkedUtterance]:
     ("half", "understood", "asked", "silent"),
     [
         ("development", 0.79, 0.99, 0.0),
-        ("test", 0.62, 0.90, 0.013),
-        ("fresh", 0.65, 0.90, 0.006),
-        ("held", 0.71, 0.91, 0.006),
-        ("everyday", 0.77, 0.96, 0.0),
-        ("practice", 0.56, 0.90, 0.005),
+        ("test", 0.64, 0.90, 0.017),
+        ("fresh", 0.63, 0.90, 0.006),
+        ("held", 0.72, 0.91, 0.006),
+        ("everyday", 0.77, 0.97, 0.0),
+        ("practice", 0.56, 0.91, 0.005),
     ],
 )
 def test_the_rules_understand_no_less_than_they_did(half: Half, understood: float, asked: float, silent: float) -> None:
@@ -213,7 +213,7 @@ def test_the_rules_understand_no_less_than_they_did(half: Half, understood: floa
         ("fresh", 0.96),
         ("held", 0.98),
         ("everyday", 0.99),
-        ("practice", 0.97),
+        ("practice", 0.98),
     ],
 )
 def test_talks_with_a_polite_partner_come_out_right(half: Half, right: float) -> None:

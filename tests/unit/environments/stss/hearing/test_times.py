@@ -50,6 +50,16 @@ def at(*before: SpokenLine) -> Situation:
         ("Sketching at the green tomorrow from two to quarter to.", 840, 885),
         ("Shall we say two in the afternoon? No, three's better.", 900, None),
         ("Chess at the inn tonight at six. By nine I'm asleep.", 1080, None),
+        ("Bring the cake by four in the afternoon, I'm hungry.", None, 960),
+        ("Meet me at six in the evening, no, five to six.", 1075, None),
+        ("That one's good! Come and see it at four.", 960, None),
+        ("Help me unload the lorry at ten tomorrow.", 600, None),
+        ("Come at nine. He walked half past me.", 540, None),
+        ("Unveiling at the school tomorrow, five to twelve.", 715, None),
+        ("He comes by here at noon. By a quarter to twelve would be grand.", None, 705),
+        ("Half seven in the morning it starts, not by nine.", 450, None),
+        ("Come between five and seven in the evening.", 1020, 1140),
+        ("Nails at the shop tonight from six, and I'll stop at eight whatever's left.", 1080, 1200),
     ],
 )
 def test_start_and_end_of_a_text(text: str, start: int | None, end: int | None) -> None:
@@ -60,6 +70,8 @@ def test_a_length_in_an_answer_ends_what_was_spoken_of() -> None:
     asked = at(INVITED, SpokenLine(FINN, "How long will it take?"))
     assert recognise("Two hours on the nose, and then you're free.", asked).clock.end == 22 * 60
     assert recognise("And could it be an hour later?", at(INVITED)).clock.start == 21 * 60
+    asked = at(INVITED, SpokenLine(FINN, "I'm up at six. How long does it go on?"))
+    assert recognise("It stops at half ten, cross my heart.", asked).clock.end == 22 * 60 + 30
     assert recognise("Then let us say nine tonight instead.", asked).clock[:2] == (21 * 60, None)
 
 
