@@ -56,7 +56,7 @@ _NO_EVENT = re.compile(
 _OF_GEAR = r"(?:do|shall|should|must|can) (?:i|we|you|they|people) (?:need|bring|have|take|wear)"
 """Words that ask whether something is to be brought: `no camera` answers them, and calls nothing off."""
 _DECLINES = (
-    r"^no\.|(?:i|we|me)(?:'m| am)? (?:\w+ )?(?:can't|cannot|can not|couldn't|won't|shan't|not can|will not|must decline"
+    r"(?:i|we|me)(?:'m| am)? (?:\w+ )?(?:can't|cannot|can not|couldn't|won't|shan't|not can|will not|must decline"
     r"|not able|(?:going to )?have to (?:decline|say no|pass))|not (?:this time|for me|my thing|today|tonight|tomorrow)"
     r"|(?:some other|another|next) time|some other (?:night|day|evening)|without me"
     r"|(?:count|leave) me out|i wish i could|would if i could"
@@ -66,6 +66,7 @@ _DECLINES = (
     r"|(?:isn't|aren't) for me|i'd (?:better|rather) not|no,? thank|thank you kindly|unfortunately|out of the question"
 )
 """Words that decline whatever else is said."""
+_PLAIN_NO = re.compile(r"no\.\s", re.IGNORECASE)
 _YES = (
     r"yes|yeah|yep|aye|of course|sure|gladly|certainly(?! not)|with pleasure|count me in|i'll be there|i'm there|i come"
     r"|deal|i'll (?:come|bring|do|keep)|i'm (?:coming|in)|i accept|see you|agreed|perfect|wonderful"
@@ -227,7 +228,7 @@ def refuses(text: str, situation: Situation, *, changes: bool) -> bool:
         return True
     if not invited(situation) or (changes and within(_OFFER, text)):
         return False
-    if within(_DECLINES, text):
+    if within(_DECLINES, text) or _PLAIN_NO.match(text):
         return True
     if within(_YES, text) or text.endswith("?"):
         return False
