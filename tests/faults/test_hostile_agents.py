@@ -81,10 +81,12 @@ def attacker(first: Mapping[str, str], second: str) -> Iterator[Attacker]:
 
 
 @contextlib.contextmanager
-def field(folder: Path, task: str, endpoint: Attacker | None, *, attempts: int = 1) -> Iterator[tuple[Server, Server]]:
+def field(
+    folder: Path, task: str, endpoint: Attacker | None, *, attempts: int = 1, latency_s: float = 0.2
+) -> Iterator[tuple[Server, Server]]:
     """A lone worker and an agent server with the task, and the plan in which the attackers meet the reference."""
     (folder / "tasks.yaml").write_text(f"tasks: [{task}]\n")
-    agent = "{name: reference, kind: reference, latency_s: 0.2}"
+    agent = f"{{name: reference, kind: reference, latency_s: {latency_s}}}"
     (folder / "agents.yaml").write_text(f"token_env: PROCTOR_TOKEN\ntasks: [{task}]\nagents: [{agent}]\n")
     with (
         marked(),
@@ -127,13 +129,17 @@ def test_memory_forks_disk_and_output_without_end_harm_only_their_own_session(tm
 
 @pytest.mark.docker
 def test_killed_containers_cost_an_attempt_and_no_score(tmp_path: Path) -> None:
-    with contextlib.ExitStack() as stack, field(tmp_path, OS, None, attempts=3) as (worker, agents):
+    with (
+        contextlib.ExitStack() as stack,
+        field(tmp_path, OS, None, attempts=3, latency_s=slowly(0.2)) as (worker, agents),
+    ):
         client = begin("run", "plan.yaml", "--name", "r", "-q", cwd=tmp_path, **KEY)
         stack.callback(put_away, client)
         until(lambda: agents.metric("proctor_agent_requests_total") >= 4)
-        for container in containers(worker):
-            with contextlib.closing(docker.from_env()) as engine, contextlib.suppress(docker.errors.APIError):
-                engine.api.kill(container)
+        with contextlib.closing(docker.from_env()) as engine:
+            for container in containers(worker):
+                with contextlib.suppress(docker.errors.APIError):
+                    engine.api.kill(container)
         output, errors = client.communicate(timeout=slowly(120))
         assert client.returncode == 0, output + errors
         assert {row["score"] for row in rows("r", tmp_path)} == {1.0}
