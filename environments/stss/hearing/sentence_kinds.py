@@ -25,5 +25,5 @@ _KINDS: Mapping[str, re.Pattern[str]] = {
 
 @lru_cache(maxsize=256)
 def sentence_kinds(text: str) -> Sequence[str]:
-    """The kinds of which a sentence, or a part of one, has words. The last ones are kept."""
+    """The kinds of which a sentence, or a part of one, has words. What was found in the last texts is kept."""
     return tuple(kind for kind, words in _KINDS.items() if words.search(text))

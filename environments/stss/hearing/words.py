@@ -116,7 +116,7 @@ def sentences(text: str) -> list[str]:
 
 @lru_cache(maxsize=2048)
 def within(pattern: str, text: str) -> bool:
-    """Whether words of a pattern occur in a text; case does not matter. The last ones are kept."""
+    """Whether words of a pattern occur in a text; case does not matter. What was found in the last texts is kept."""
     return _whole_words(pattern).search(text) is not None
 
 

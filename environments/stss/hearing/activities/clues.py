@@ -34,7 +34,7 @@ class HeardWords(NamedTuple):
     """Whether its speaker spoke before."""
     answers: bool
     new_said: frozenset[str]
-    """All words said before that may be no clues."""
+    """The words said before that are not in the closed list."""
     refuses: bool
     known: Set[str]
     """Words that may be clues."""

@@ -114,7 +114,7 @@ class DayPart(NamedTuple):
 
 @lru_cache(maxsize=512)
 def clock_times(text: str) -> tuple[ClockTime, ...]:
-    """The times named in a text, in order. The last texts are kept."""
+    """The times named in a text, in order. What the last texts name is kept."""
     found: list[ClockTime] = []
     told = bool(day_parts(text))
     for match in _TIME.finditer(text):
@@ -167,7 +167,7 @@ def _hour(text: str) -> int:
 
 @lru_cache(maxsize=512)
 def day_parts(text: str) -> tuple[DayPart, ...]:
-    """The parts of the day named in a text, in order, without greetings. The last texts are kept."""
+    """The parts of the day named in a text, in order, without greetings. What the last texts name is kept."""
     greetings = [match.span() for match in _GREETING.finditer(text)]
     found = [
         DayPart(*match.span(), half)

@@ -51,13 +51,13 @@ _WAS = re.compile(
 
 
 def days(text: str, now: int) -> list[NumberSpan]:
-    """The days named in a text at minute `now`, in order, without those denied ("not tomorrow") and a past morning."""
+    """The days named in a text at minute `now`, in order, without those that are none of a plan ("not tomorrow")."""
     return [day for day in named_days(text, now) if not is_denied_day(text, day)]
 
 
 @lru_cache(maxsize=512)
 def named_days(text: str, now: int) -> tuple[NumberSpan, ...]:
-    """All days named in a text at minute `now`, in order, without a past morning. The last texts are kept."""
+    """All days named in a text at minute `now`, in order; no `this morning` after noon. Kept for the last texts."""
     today, found = now // DAY, dict[int, NumberSpan]()
     named = _WITH_MORNING if now % DAY < NOON else _TODAY
     for pattern, day in (*_PATTERNS, (_TOMORROW, 1 if today == 0 else OUT_OF_REACH), (named, today)):

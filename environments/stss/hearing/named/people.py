@@ -66,7 +66,7 @@ class NamedPerson(NamedTuple):
 
 
 def people(text: str, situation: Situation) -> frozenset[str]:
-    """Those who are said to take part, without speaker and listener. The last ones are kept."""
+    """Those who are said to take part, without speaker and listener. What was found in the last texts is kept."""
     return _people(text, situation._replace(before=tuple(situation.before)))
 
 

@@ -136,7 +136,7 @@ def is_denied_place(text: str, spot: Mention) -> bool:
 
 
 def mentions(text: str, situation: Situation) -> list[Mention]:
-    """All places named, in order and without overlaps. The last ones are kept."""
+    """All places named, in order and without overlaps. What was found in the last texts is kept."""
     return list(_mentions(text, situation._replace(before=tuple(situation.before))))
 
 
