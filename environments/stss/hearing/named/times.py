@@ -116,8 +116,7 @@ def when(
     """When it is to be, on a day that was named (None: not); of the `times` that are named, some are `counted`."""
     spans = tuple((time.start, time.end) for time in times)
     counted = _with_linked(text, times, counted)
-    asked_again = all(time.minute % NOON in _asked(situation) for time in counted)
-    if asked_again and OPENS_WITH_HALF.match(text) and part_only(text, situation) is not None:
+    if OPENS_WITH_HALF.match(text) and part_only(text, situation) is not None and _only_asked(counted, situation):
         counted = []  # "Evening. At eight in the morning I'm asleep": its times are reasons
     clues = half_clues(text, situation, day)
     moved = shift(text)
@@ -146,8 +145,10 @@ def _after_begin(end: int, last: ClockTime | None, situation: Situation) -> int:
     return next((each for each in (last.minute, last.minute + NOON) if each > begun[0]), end)
 
 
-def _asked(situation: Situation) -> set[int]:
-    return {time.minute % NOON for time in clock_times(situation.question)}
+def _only_asked(times: Sequence[ClockTime], situation: Situation) -> bool:
+    """Whether all times are those of the question."""
+    asked = {time.minute % NOON for time in clock_times(situation.question)}
+    return all(time.minute % NOON in asked for time in times)
 
 
 def _with_linked(text: str, times: Sequence[ClockTime], counted: Sequence[ClockTime]) -> list[ClockTime]:
