@@ -3,6 +3,7 @@
 Tantivy's BM25 has other parameters than ours, so its scores only select the documents that `search` scores.
 """
 
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,15 +59,9 @@ class Index:
     """An index, open for reading by any thread. Methods raise ValueError if its files are damaged."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises ValueError if there is no index, or a damaged one.
-
-        The index is opened through links in a temporary folder, since tantivy writes a lock and `folder` may be
-        read-only.
-        """
+        """Raises ValueError if there is no index, or a damaged one."""
         self._folder = folder
-        with TemporaryDirectory(prefix="proctor-webshop-") as links, self._damage_as_value_error():
-            for file in folder.glob("*"):
-                (Path(links) / file.name).symlink_to(file.resolve())
+        with _links(folder) as links, self._damage_as_value_error():
             self._index = tantivy.Index.open(links)
             self._index.config_reader(reload_policy="manual")
             self._schema = self._index.schema
@@ -107,3 +102,13 @@ class Index:
             if not isinstance(error, ValueError) and type(error).__name__ != "PanicException":
                 raise
             raise ValueError(f"{self._folder}: no search index, or a damaged one: {error}; {REMAKE}") from error
+
+
+@contextmanager
+def _links(folder: Path) -> Iterator[str]:
+    """A temporary folder with links to the files of another: tantivy writes a lock, and `folder` may be read-only."""
+    with TemporaryDirectory(prefix="proctor-webshop-", ignore_cleanup_errors=True) as links:
+        for file in folder.glob("*"):
+            (Path(links) / file.name).symlink_to(file.resolve())
+        yield links
+    shutil.rmtree(links, ignore_errors=True)  # a thread of tantivy's may have written the lock again meanwhile, once

@@ -1,8 +1,11 @@
 """How the shop's search analyses texts and scores documents."""
 
 import json
+import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -147,6 +150,22 @@ def test_the_bound_changes_no_result(folder: Path, store: CatalogueStore, query:
     assert len(exact.hits) == 50
     assert Search(store, index, candidates=400).find(query) == exact
     assert list(exact.hits) == sorted(exact.hits, key=lambda hit: (-hit.score, hit.position))
+
+
+def test_a_lock_that_comes_while_the_temporary_links_are_removed_is_removed_too(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove, late = os.rmdir, [".tantivy-meta.lock"]
+
+    def remove_late(*arguments: Any, **options: Any) -> None:
+        while late:  # as a thread of tantivy's may do once
+            next(tmp_path.glob("proctor-webshop-*")).joinpath(late.pop()).touch()
+        remove(*arguments, **options)
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(os, "rmdir", remove_late)
+    assert Index(folder / INDEX).documents > 0
+    assert (late, list(tmp_path.iterdir())) == ([], [])
 
 
 def test_a_product_that_the_database_lacks_is_skipped_and_counted(folder: Path, store: CatalogueStore) -> None:
