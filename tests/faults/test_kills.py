@@ -240,7 +240,8 @@ def test_of_two_clients_at_once_one_plays_and_the_other_is_refused(parts: Farm) 
     parts.slow(0.5)
     first = parts.begin()
     parts.until_calls(8)
-    parts.slow(3.0)  # nobody is through before all have begun
+    gate = Fault("gate", "POST")  # nobody is through before all have begun
+    parts.link("agents").faults.insert(0, gate)
     first.kill()
     first.communicate()
     clients = [parts.begin("resume") for _ in range(3)]
