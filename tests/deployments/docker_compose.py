@@ -11,6 +11,7 @@ import docker
 
 from tests.deployments.compose_projects import project
 from tests.deployments.docker_images import image
+from tests.pace import slowly
 from tests.support import ROOT
 
 SOCKET = Path(os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").removeprefix("unix://"))
@@ -55,7 +56,7 @@ class Stack:
 
     def kill(self, container: str) -> None:
         """SIGKILL to a container's first process, as a crash would end it: the engine then starts it anew."""
-        with contextlib.closing(docker.from_env(timeout=60)) as engine:
+        with contextlib.closing(docker.from_env(timeout=int(slowly(60)))) as engine:
             os.kill(engine.containers.get(container).attrs["State"]["Pid"], signal.SIGKILL)
 
 

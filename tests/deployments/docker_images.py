@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import docker
 
 from tests.e2e.proctor import environment
+from tests.pace import slowly
 from tests.support import BASE_IMAGE, ROOT
 
 BASE_PYTHON = "3.11"
@@ -27,7 +28,7 @@ def image(target: str) -> str:
 @functools.cache
 def build(target: str, name: str, *, afresh: bool = False, extras: str = "") -> None:
     """Build a target under a name; `afresh` without anything kept of earlier builds, with further `extras` of ours."""
-    with _alone(), contextlib.closing(docker.from_env(timeout=900)) as client:
+    with _alone(), contextlib.closing(docker.from_env(timeout=int(slowly(900)))) as client:
         _fetch_wheels()
         client.images.build(
             path=str(ROOT),

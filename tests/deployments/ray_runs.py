@@ -119,7 +119,7 @@ def moved_off_the_head(cluster: RayCluster) -> str:
 
 def ask(method: str, url: str, body: str | None = None, token: str = RUN_TOKEN) -> httpx.Response:
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    return httpx.request(method, url, content=body, headers=headers, timeout=30)
+    return httpx.request(method, url, content=body, headers=headers, timeout=slowly(30))
 
 
 def url_of(controller: str, worker: str) -> str | None:

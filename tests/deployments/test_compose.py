@@ -84,7 +84,7 @@ print(sum(float(line.split()[-1]) for line in lines if line.startswith("proctor_
 
 def _orphans(worker: str) -> list[str]:
     """Sandboxes that an earlier life of a worker's container left behind."""
-    with contextlib.closing(docker.from_env(timeout=60)) as engine:
+    with contextlib.closing(docker.from_env(timeout=int(slowly(60)))) as engine:
         start = engine.containers.get(worker).attrs["State"]["StartedAt"]
         homes = [each.labels[HOME_LABEL] for each in engine.containers.list(filters={"label": HOME_LABEL})]
     return [home for home in homes if home.startswith(worker) and home != f"{worker} {start}"]

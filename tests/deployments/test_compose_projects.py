@@ -11,6 +11,7 @@ import pytest
 
 from tests.deployments.compose_projects import LABEL, project, remove_leftovers
 from tests.e2e.docker_engine import IMAGE
+from tests.pace import slowly
 from tests.support import ROOT
 
 NAMED = "from tests.deployments.compose_projects import project; print(project('leftovers'))"
@@ -18,7 +19,7 @@ NAMED = "from tests.deployments.compose_projects import project; print(project('
 
 @pytest.fixture
 def engine() -> Iterator[docker.DockerClient]:
-    with contextlib.closing(docker.from_env(timeout=60)) as client:
+    with contextlib.closing(docker.from_env(timeout=int(slowly(60)))) as client:
         yield client
 
 

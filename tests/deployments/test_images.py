@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 import subprocess
-import time
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -34,7 +33,7 @@ DIGEST = "cd / && find opt/proctor opt/packages -type f -print0 | sort -z | xarg
 @pytest.fixture
 def engine() -> Iterator[docker.DockerClient]:
     """The engine of the tests."""
-    with contextlib.closing(docker.from_env(timeout=120)) as client:
+    with contextlib.closing(docker.from_env(timeout=int(slowly(120)))) as client:
         yield client
 
 
@@ -50,14 +49,13 @@ def started(engine: docker.DockerClient, *command: str, target: str, **more: Any
 
 def health(container: Container, least: str) -> str:
     """The health of a container once it is not `least` any more."""
-    give_up = time.monotonic() + 120
-    while True:
+
+    def found() -> str:
         container.reload()
-        found = str(container.attrs["State"]["Health"]["Status"])
-        if found != least:
-            return found
-        assert time.monotonic() < give_up, container.logs()
-        time.sleep(0.1)
+        return str(container.attrs["State"]["Health"]["Status"])
+
+    until(lambda: found() != least, 120, seen=container.logs)
+    return found()
 
 
 @pytest.mark.parametrize("target", MEGABYTES)

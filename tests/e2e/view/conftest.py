@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page
 
 from tests.browser import chromium
 from tests.e2e.proctor import Server, begin, ended, proctor, server
+from tests.pace import slowly
 from tests.support import made_once
 
 TASK = "{name: db-own, environment: db, parameters: {engine: sqlite}}"
@@ -71,7 +72,7 @@ def viewer(folder: Path, *arguments: str, **extra: str) -> Iterator[str]:
         assert process.stdout is not None
         yield process.stdout.readline().strip()
         process.terminate()
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=slowly(60))
         assert (process.returncode, errors) == (0, "")
 
 

@@ -18,6 +18,7 @@ from proctor.environment import Environment
 from proctor.session.play import play_to_finish
 from proctor.types import Finish
 from tests.integration.mcp.clients import text, walk
+from tests.pace import slowly
 from tests.tools_environment import Doors
 
 MODES = ("auto", "legacy")
@@ -113,7 +114,7 @@ def frame(number: int, told: str, url: str, session: str = "") -> Any:
     params = {"name": "open_door", "arguments": {"door": told}}
     body = json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
     request = urllib.request.Request(url, body.encode(), {"mcp-session-id": session} if session else {})
-    with urllib.request.urlopen(request, timeout=60) as reply:
+    with urllib.request.urlopen(request, timeout=slowly(60)) as reply:
         return json.load(reply)
 
 

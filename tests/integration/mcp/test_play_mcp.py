@@ -36,7 +36,7 @@ async def test_a_client_plays_to_the_end_and_the_score_is_printed(
     url = url_of(process)
     assert "/mcp/doors/" in url
     assert len(await walk(url, "auto", protocol)) == 5
-    shown, errors = process.communicate(timeout=60)
+    shown, errors = process.communicate(timeout=slowly(60))
     assert process.returncode == 0, errors
     assert "score 1.000  completed" in shown
     assert '"last": ' in shown  # the evidence
@@ -53,7 +53,7 @@ async def test_a_served_task_is_played_by_its_name(tmp_path: Path, path: str) ->
         assert process.stderr is not None
         printed = next(line for line in process.stderr if line.startswith("MCP server: "))
         await walk(printed.split()[-1], "legacy")
-        finish, errors = process.communicate(timeout=60)
+        finish, errors = process.communicate(timeout=slowly(60))
         assert process.returncode == 0, errors
         assert json.loads(finish)["score"] == 1.0
         unknown = proctor("play", "run", "--mcp", *served, cwd=tmp_path)
@@ -65,7 +65,7 @@ def test_ctrl_c_while_the_agent_thinks_ends_without_a_score(tmp_path: Path, path
     process = begin("play", NAME, "--mcp", cwd=tmp_path, PYTHONPATH=path)
     url_of(process)
     process.terminate()
-    shown, _ = process.communicate(timeout=60)
+    shown, _ = process.communicate(timeout=slowly(60))
     assert process.returncode == 130
     assert "stopped: the session has no score" in shown
 
