@@ -107,8 +107,9 @@ async def test_a_stream_without_events_gets_comments_and_ends_with_the_viewer(mo
     monkeypatch.setattr(events, "COMMENT_S", LOOK_S)
     streams, look = EventStreams(), Looked()
     with streams.watch("r", look) as poller:
+        await looked(look)  # so that the change comes before the first comment
         stream = streams.events(poller)
-        await told(stream)
+        assert await told(stream) == ("changed", {"version": 1})
         assert await told(stream) == ("comment", None)
         await streams.drain()
         with pytest.raises(StopAsyncIteration):
