@@ -22,6 +22,7 @@ LOOK_S = 0.01
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LOOK_S", "SELDOM_S"):
         monkeypatch.setattr(events, name, LOOK_S)
+    monkeypatch.setattr(events, "CLOCKS_S", slowly(60))
 
 
 class Looked:
