@@ -3,6 +3,7 @@
 import asyncio
 import re
 import threading
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -27,6 +28,7 @@ from proctor.http.client import ConnectionFailed, DeadlineExceeded, HttpFailure,
 from task_server.wire.errors import BadReply, ServerUnreachable, TaskServerError, Unauthorized
 from task_server.wire.messages import VERSION, Health, TaskCapacity, TaskList
 from task_server.wire.worker_messages import WorkerStatus
+from tests.pace import slowly
 from tests.support import ROOT
 from tests.toy_environment import Letters, installed
 
@@ -361,8 +363,11 @@ def test_a_run_that_is_to_be_resumed() -> None:
     assert resumed.unreadable(StoreError("another version")).id == "run-unreadable"
 
 
-async def test_a_check_that_crashes_or_hangs_is_a_finding_and_holds_up_no_other() -> None:
-    held = threading.Event()
+async def test_a_check_that_crashes_or_hangs_is_a_finding_and_holds_up_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    held, limit_s, ahead_s = threading.Event(), slowly(60), 0.0
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: time.monotonic() + ahead_s)
 
     async def crash() -> list[Finding]:
         raise KeyError("canary")
@@ -376,10 +381,13 @@ async def test_a_check_that_crashes_or_hangs_is_a_finding_and_holds_up_no_other(
         return []
 
     async def well() -> list[Finding]:
-        return [ok("plan", await in_thread(lambda: "fine"))]
+        nonlocal ahead_s
+        found = [ok("plan", await in_thread(lambda: "fine"))]
+        ahead_s = limit_s  # the time of all others is up
+        return found
 
     checks = [Check("a", crash()), Check("b", hang()), Check("c", wait()), Check("d", well())]
-    found = [each async for each in findings(checks, 0.2)]
+    found = [each async for each in findings(checks, limit_s)]
     held.set()
     assert said(found) == [("check-failed", "fail"), ("check-late", "fail"), ("check-late", "fail"), ("plan", "ok")]
     assert found[0].status is Status.FAIL
@@ -410,7 +418,7 @@ async def test_an_environment_that_is_entered_once(
     monkeypatch.setattr(Letters, "lifespan", lifespan)
     monkeypatch.setattr("proctor.registry.load", lambda name: Letters)
     leaving: set[asyncio.Task[None]] = set()
-    finding = await tasks.entered(TaskDefinition(name="t", environment="letters"), 5.0, leaving)
+    finding = await tasks.entered(TaskDefinition(name="t", environment="letters"), slowly(60), leaving)
     await asyncio.gather(*leaving)
     assert finding.id == kind
     assert len(left) == (trouble is None)
