@@ -7,8 +7,14 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from eval_client.ray import forward
 from eval_client.ray.forward import Forwarder
 from tests.pace import slowly
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forward, "CONNECT_S", slowly(60))
 
 
 @asynccontextmanager
