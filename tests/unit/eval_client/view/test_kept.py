@@ -51,7 +51,7 @@ def test_the_oldest_goes_where_there_are_too_many() -> None:
 
 
 def test_several_requests_make_a_value_once() -> None:
-    kept, made, begun = Kept(), list[int](), threading.Barrier(4)
+    kept, made, begun = Kept(clock=Clock()), list[int](), threading.Barrier(4)
 
     def ask() -> None:
         begun.wait()
