@@ -6,9 +6,17 @@ import time
 import pytest
 
 from eval_client.core.limits.rates import Rates, Slot
+from eval_client.endpoints import gate as gates
 from eval_client.endpoints.gate import Gate
+from tests.pace import slowly
 
 RATES = Rates(rpm=60, tpm=6000)
+SLIP_S = slowly(60)
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gates, "SLIP_S", SLIP_S)
 
 
 def gate() -> Gate:
@@ -53,7 +61,7 @@ async def test_moments_reserved_ahead_are_used_without_asking_and_as_many_are_as
 
 async def test_a_moment_that_has_gone_by_is_not_used_and_its_tokens_are_given_back() -> None:
     at = gate()
-    at.take(RATES, slots(70, due_in_s=-10))
+    at.take(RATES, slots(70, due_in_s=-2 * SLIP_S))
     (task,) = await waiting(at, 5)
     assert at.debt == -70
     at.take(RATES, slots(5))
