@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from tests.e2e.forks.forker import STARTED
+from tests.e2e.gates import gate
 from tests.e2e.proctor import COMMAND, Server, begin, environment, proctor, rows, scored, server
 from tests.pace import slowly, until
 from tests.support import working_in
@@ -25,6 +26,9 @@ agents:
   - {{name: reference, kind: reference, latency_s: 0.5}}
 """
 CALLS = "proctor_agent_requests_total"
+IN_FLIGHT = 4
+ENDLESS = ("--set", "epochs=100")
+"""However late a test interrupts such a run, it is not over before."""
 KEY = {"OPENAI_API_KEY": "token-of-the-tests"}
 
 
@@ -32,7 +36,7 @@ KEY = {"OPENAI_API_KEY": "token-of-the-tests"}
 def agents(tmp_path: Path) -> Iterator[Server]:
     (tmp_path / "agents.yaml").write_text(AGENTS)
     with server("agents", "--config", "agents.yaml", cwd=tmp_path) as running:
-        agent = f'{{name: reference, builtin: reference, endpoint: "{running.url}", concurrency: 4}}'
+        agent = f'{{name: reference, builtin: reference, endpoint: "{running.url}", concurrency: {IN_FLIGHT}}}'
         (tmp_path / "plan.yaml").write_text(f"name: stop\nagents: [{agent}]\ntasks: [{TASK}]\n")
         yield running
 
@@ -50,7 +54,7 @@ def interrupt_twice(client: "subprocess.Popen[str]") -> None:
 
 
 def test_ctrl_c_once_plays_what_is_under_way_to_its_end(tmp_path: Path, agents: Server) -> None:
-    client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path, **KEY)
+    client = begin("run", "plan.yaml", "--name", "r", *ENDLESS, cwd=tmp_path, **KEY)
     wait_for_calls(agents, 6)
     client.send_signal(signal.SIGINT)
     _, errors = client.communicate(timeout=slowly(60))
@@ -64,20 +68,24 @@ def test_ctrl_c_once_plays_what_is_under_way_to_its_end(tmp_path: Path, agents: 
 
 
 def test_ctrl_c_twice_stops_at_once_and_resume_pays_only_for_what_was_in_flight(tmp_path: Path, agents: Server) -> None:
-    client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path, **KEY)
-    wait_for_calls(agents, 6)
-    interrupt_twice(client)
-    _, errors = client.communicate(timeout=slowly(60))
-    assert client.returncode == 130
-    assert "proctor resume" in errors
-    resumed = proctor("resume", "r", cwd=tmp_path, **KEY)
+    with gate(tmp_path / "plan.yaml", agents.url) as way:
+        way.shut(spared=6)
+        client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path, **KEY)
+        until(lambda: way.calls == 6 + IN_FLIGHT)
+        interrupt_twice(client)
+        _, errors = client.communicate(timeout=slowly(60))
+        assert client.returncode == 130
+        assert "proctor resume" in errors
+        way.open()
+        resumed = proctor("resume", "r", cwd=tmp_path, **KEY)
     assert resumed.returncode == 0, resumed.stderr
     turns = sum(int(str(row["turns"])) for row in rows("r", tmp_path))
-    assert turns <= agents.metric(CALLS) <= turns + 4
+    assert turns <= agents.metric(CALLS) <= turns + IN_FLIGHT
 
 
 def test_a_second_client_is_refused_and_status_works_beside_a_run(tmp_path: Path, agents: Server) -> None:
-    client = begin("run", "plan.yaml", "--name", "r", "--set", "agents.reference.concurrency=1", cwd=tmp_path, **KEY)
+    options = (*ENDLESS, "--set", "agents.reference.concurrency=1")
+    client = begin("run", "plan.yaml", "--name", "r", *options, cwd=tmp_path, **KEY)
     wait_for_calls(agents, 2)
     second = proctor("resume", "r", cwd=tmp_path, **KEY)
     assert second.returncode == 2
@@ -122,7 +130,7 @@ def test_the_live_screen_shows_every_pair_on_a_terminal(tmp_path: Path, agents: 
 
 @pytest.mark.parametrize("after_s", [0.2, 1.0])
 def test_ctrl_c_while_the_servers_start_ends_the_run_with_130(tmp_path: Path, agents: Server, after_s: float) -> None:
-    client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path, **KEY, **STARTED)
+    client = begin("run", "plan.yaml", "--name", "r", *ENDLESS, cwd=tmp_path, **KEY, **STARTED)
     wait_for_children(client.pid, after_s)
     client.send_signal(signal.SIGINT)
     _, errors = client.communicate(timeout=slowly(60))

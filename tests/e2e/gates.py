@@ -1,0 +1,38 @@
+"""A gate before a server of models: what a test does in mid-run comes before the run's end, however late it comes."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.faults.parts.proxy import Fault, Link, proxies
+
+
+class Gate:
+    """Lets some model calls pass and holds all others; open at first."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    @property
+    def calls(self) -> int:
+        """How many have come so far, held ones too."""
+        return sum(call.target.startswith("POST ") for call in self._link.calls)
+
+    def shut(self, spared: int) -> None:
+        """Let what is held pass, and so many more, and hold those that come then."""
+        self._link.faults[:] = [Fault("gate", "POST ", spared=spared)]
+
+    def open(self) -> None:
+        """Let everything pass."""
+        self._link.faults.clear()
+
+
+@contextlib.contextmanager
+def gate(plan: Path, url: str) -> Iterator[Gate]:
+    """A plan's way to the server at a URL leads through the gate from now on."""
+    with proxies(0) as ways:
+        link = ways.link("agents", int(url.removesuffix("/v1").rpartition(":")[2]))
+        text = plan.read_text()
+        assert url in text
+        plan.write_text(text.replace(url, f"{link.url}/v1"))
+        yield Gate(link)
