@@ -16,6 +16,7 @@ import pytest
 from tests.e2e.forks.forker import STARTED
 from tests.e2e.gates import gate
 from tests.e2e.proctor import COMMAND, Server, begin, environment, proctor, rows, scored, server
+from tests.e2e.scripted import ScriptedEndpoint
 from tests.pace import slowly, until
 from tests.support import working_in
 
@@ -24,6 +25,16 @@ AGENTS = f"""\
 tasks: [{TASK}]
 agents:
   - {{name: reference, kind: reference, latency_s: 0.5}}
+"""
+OWN_SERVERS = """\
+name: own
+agents: [{{name: naive, builtin: naive, concurrency: 4}}, {{name: late, endpoint: "{url}"}}]
+tasks:
+  - {{name: db-own, environment: db, parameters: {{engine: sqlite}}}}
+  - {{name: one, environment: db, parameters: {{engine: sqlite}}, samples: {{limit: 1}}}}
+assignments: [{{agents: [naive], tasks: [db-own]}}, {{agents: [late], tasks: [one]}}]
+epochs: 8
+local: {{workers: {workers}}}
 """
 CALLS = "proctor_agent_requests_total"
 IN_FLIGHT = 4
@@ -169,15 +180,17 @@ def writing_to(folder: Path, log: str) -> list[psutil.Process]:
 @pytest.mark.parametrize(
     ("workers", "servers"), [(1, ("agents", "worker")), (2, ("agents", "controller", "worker"))], ids=str
 )
-def test_a_killed_server_of_the_run_is_started_again(tmp_path: Path, workers: int, servers: tuple[str, ...]) -> None:
-    (tmp_path / "plan.yaml").write_text(
-        f"name: own\nagents: [{{name: naive, builtin: naive}}]\ntasks: [{TASK}]\nepochs: 8\n"
-        f"local: {{workers: {workers}}}\n"
-    )
-    client = begin("run", "plan.yaml", "--name", "r", "--set", "agents.naive.concurrency=4", cwd=tmp_path)
+def test_a_killed_server_of_the_run_is_started_again(
+    tmp_path: Path, endpoint: ScriptedEndpoint, workers: int, servers: tuple[str, ...]
+) -> None:
+    """The trials of `late` get no answer before the last kill, so that the run is not over by then."""
+    endpoint.always = True
+    (tmp_path / "plan.yaml").write_text(OWN_SERVERS.format(url=endpoint.url, workers=workers))
+    client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path, **KEY)
     for kills, server_of_the_run in enumerate(servers, 1):
         until_scored(client, tmp_path, 20 * kills)
         writing_to(tmp_path, f"{server_of_the_run}*.log")[0].kill()
+    endpoint.hang_up()
     _, errors = client.communicate(timeout=slowly(200))
     assert client.returncode == 0, errors
 
