@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from environments.stss.hearing.slots import SpokenLine
@@ -60,8 +61,13 @@ class EventLog(NamedTuple):
 
     def trajectory(self) -> Iterator[str]:
         """The lines of `trajectory.jsonl`."""
-        for record in self.records:
-            yield _json(record._asdict() | {"t": stamp(record.t)})
+        quoted = cache(_json)  # most texts recur
+        for t, who, tile, sector, arena, activity, address, kind, talk_with in self.records:
+            yield (
+                f'{{"t": "{stamp(t)}", "who": {quoted(who)}, "tile": {tile}, "sector": {quoted(sector)}, '
+                f'"arena": {quoted(arena)}, "activity": {quoted(activity)}, "address": {quoted(address)}, '
+                f'"kind": {quoted(kind)}, "talk_with": {quoted(talk_with)}}}'
+            )
 
     def conversations(self) -> Iterator[str]:
         """The lines of `conversations.jsonl`."""

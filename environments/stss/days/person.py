@@ -32,9 +32,11 @@ class Person:
         self.plan = DayPlan(start, start, ())
         self._late = 0
         self._agenda: list[Block] = []
+        self._appointments: list[Block] = []
+        """The blocks of the agenda for which it leaves early enough."""
         self._world, self._walk_s = world, walk_s
         self._goal: str | None = None
-        self._way: list[int] = []
+        self._way: Sequence[int] = ()
         self._left_at = 0
         self._walked = 0
         self._last: ActivityRecord | None = None
@@ -50,6 +52,7 @@ class Person:
 
     def _rebuild(self, day: int) -> None:
         self._agenda = agenda(day, self.plan, self._late, self.commitments, self.home)
+        self._appointments = [block for block in self._agenda if block.prompt]
 
     def commit(self, promise: Commitment, now: int) -> Commitment:
         """Adds a commitment. The second leg of an errand starts no earlier than its place can be reached."""
@@ -93,8 +96,8 @@ class Person:
 
     def _block(self, now: int) -> Block:
         """The block to follow: the next commitment once it is time to leave for it, else the agenda's current block."""
-        for block in self._agenda:
-            if block.prompt and block.start > now and now >= block.start - self._minutes_to(block):
+        for block in self._appointments:
+            if block.start > now >= block.start - self._minutes_to(block):
                 return block
         return next(block for block in reversed(self._agenda) if block.start <= now)
 
@@ -102,7 +105,7 @@ class Person:
         """The next minute to act: the start or end of the block, or the departure for a commitment."""
         if now < block.start:
             return block.start
-        departures = [each.start - self._minutes_to(each) for each in self._agenda if each.prompt and each.start > now]
+        departures = [each.start - self._minutes_to(each) for each in self._appointments if each.start > now]
         return max(now + 1, min([block.end, *(departure for departure in departures if departure > now)]))
 
     def _minutes_to(self, block: Block) -> int:

@@ -139,15 +139,20 @@ class Simulation:
     # Encounters and talks.
 
     async def _encounters(self, moved: Sequence[Person], now: int) -> None:
-        """Persons who moved at this minute may talk to those they perceive; pairs with the performer come first."""
-        crowds: dict[tuple[str, str], list[Person]] = {person.place: [] for person in moved}
+        """Persons who moved at this minute may talk to those they perceive; pairs with the performer come first.
+
+        Outside of arenas nobody perceives anybody.
+        """
+        crowds: dict[tuple[str, str], list[Person]] = {person.place: [] for person in moved if person.place[1]}
+        if not (crowds or self._contacts):
+            return
         for person in self._people.values():
             if person.place in crowds:
                 crowds[person.place].append(person)
         pairs = {
             (min(one.name, other.name), max(one.name, other.name))
             for one in moved
-            for other in crowds[one.place]
+            for other in crowds.get(one.place, ())
             if one is not other
         }
         names = {person.name for person in moved}

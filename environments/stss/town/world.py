@@ -4,6 +4,7 @@ import json
 from array import array
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import networkx as nx
@@ -15,6 +16,8 @@ UNREACHABLE = 0xFFFF
 LAYERS = ("collision", "sector", "arena", "game_object")
 SIGHT = 8
 """Distance in tiles within which people in the same arena perceive each other."""
+WAYS = 4096
+"""Limit of the ways that are kept."""
 
 
 class TownMap:
@@ -38,6 +41,7 @@ class TownMap:
         self._neighbours = {tile: sorted(self._graph[tile]) for tile in self._graph}
         self._full: dict[str, str] = {}
         self._distances: dict[str, array[int]] = {}
+        self._ways = lru_cache(maxsize=WAYS)(self._way)
 
     @property
     def reachable(self) -> frozenset[int]:
@@ -77,8 +81,14 @@ class TownMap:
         """Steps from a reachable tile to the nearest tile of an address."""
         return self._map(address)[tile]
 
-    def path(self, tile: int, address: str) -> list[int]:
-        """The tiles of a shortest way to an address without the first; empty if the tile is in it."""
+    def path(self, tile: int, address: str) -> Sequence[int]:
+        """The tiles of a shortest way to an address without the first; empty if the tile is in it.
+
+        The last ones are kept: people walk the same ways again.
+        """
+        return self._ways(tile, address)
+
+    def _way(self, tile: int, address: str) -> Sequence[int]:
         distances, way = self._map(address), list[int]()
         for steps in range(distances[tile], 0, -1):
             for near in self._neighbours[tile]:
@@ -86,7 +96,7 @@ class TownMap:
                     break
             tile = near
             way.append(tile)
-        return way
+        return tuple(way)
 
     def _map(self, address: str) -> "array[int]":
         """Steps from every tile to an address, cached."""
