@@ -2,6 +2,7 @@
 
 import difflib
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -63,8 +64,11 @@ class Places:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        longest = sorted(self._names, key=len, reverse=True)
-        return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest))})(?!\w)", re.IGNORECASE)
+        longest: defaultdict[str, list[str]] = defaultdict(list)
+        for name in sorted(self._names, key=len, reverse=True):
+            longest[name[0]].append(re.escape(name[1:]))
+        by_first = (f"{re.escape(first)}(?:{'|'.join(rests)})" for first, rests in longest.items())
+        return re.compile(rf"(?<!\w)(?:{'|'.join(by_first)})(?!\w)", re.IGNORECASE)
 
     def find(self, text: str) -> str | None:
         """The address of a name; case, the world's name and small misspellings do not matter. None if there is none."""
