@@ -19,7 +19,7 @@ from environments.stss.language.scenarios import Scenario, ScenarioFile, chosen,
 from environments.stss.tables.levels import levels_table
 from environments.stss.tables.paper import action_table, language_table
 from environments.stss.tables.talks import key_of, no_shows_table, talks_table
-from environments.stss.understanding.measure import HeardUtterance, TalkedUtterance, errors, hear, tables, talk
+from environments.stss.understanding.measure import errors, measure, tables
 from proctor.environment import TurnAddress
 from proctor.plugins import FinishedTrial, OpenRun, RecordedPair
 from proctor.tables.command import TableFormat, format_option, print_tables
@@ -180,17 +180,13 @@ def utterances_(half: Half, show: bool, form: TableFormat) -> None:
     finding faults; `fresh` and `held` are later sets.
     """
     try:
-        heard, talks = asyncio.run(_played(half))
+        heard, talks = asyncio.run(measure(half))
     except FileNotFoundError as error:
         missing = f"--half {half}: {error.filename} is not there"
         raise click.UsageError(f"{missing}; put the file there, or name another half") from error
     print_tables(tables(half, heard, talks), form)
     if show:
         click.echo("\n" + "\n".join(errors(heard, talks)))
-
-
-async def _played(half: Half) -> tuple[list[HeardUtterance], list[TalkedUtterance]]:
-    return await hear(half), await talk(half)
 
 
 def _played_days(

@@ -45,22 +45,23 @@ class RuleDriver(Driver):
         return chance(self._seed, name, other, day, "gossip").random() < GOSSIP * self._sociability
 
     async def reply(self, context: Context) -> tuple[str, bool]:
-        stance = self._stance(context)
+        stance = self.stance(context)
         turn = sum(line.speaker == context.persona.name for line in context.lines) + 1
         text, end = self._utterance(stance, context, turn)
         return text, end or turn >= SIDE_LIMIT or (stance.in_vain >= PATIENCE and stance.move != "accept")
 
     async def after_conversation(self, context: Context) -> tuple[Commitment, ...]:
-        return self._stance(context).kept
+        return self.stance(context).kept
 
     async def summary(self, context: Context) -> str:
-        stance, partner = self._stance(context), context.partner
+        stance, partner = self.stance(context), context.partner
         if stance.slots.activity is None:
             return f"I had a chat with {partner}."
         settled = "I agreed." if stance.move in ("accept", "settled") else "Nothing is settled."
         return f"{partner} invited me to {heard_text(stance.slots, context.now)}. {settled}"
 
-    def _stance(self, context: Context) -> Stance:
+    def stance(self, context: Context) -> Stance:
+        """The character's stance after all lines of the talk so far."""
         home = self._town.world.full(home_of(context.persona))
         heard, before = self._so_far(context)
         stance = negotiate(context, self._town.places, home, heard, before)

@@ -4,11 +4,10 @@ from functools import cache
 from typing import NamedTuple
 
 from environments.stss.characters.driver import Context
-from environments.stss.characters.negotiation import negotiate
 from environments.stss.characters.read_back import as_slots, day_meant, end_meant
 from environments.stss.characters.rule_driver import RuleDriver
 from environments.stss.characters.stance import Stance
-from environments.stss.dataset import Town, home_of, shipped
+from environments.stss.dataset import Town, shipped
 from environments.stss.hearing.labelled import Labelled, Slots
 from environments.stss.hearing.read import read_in_doubt
 from environments.stss.hearing.slots import InvitationSlots, Situation, SpokenLine
@@ -61,19 +60,18 @@ def _values(slots: InvitationSlots) -> dict[str, str | int | bool | frozenset[st
     }
 
 
-async def next_move(said: Labelled, lines: tuple[SpokenLine, ...]) -> PlayedReply:
-    """What the character addressed by an utterance answers after these lines."""
-    context = _context(said, lines)
-    text, end = await RuleDriver(_town(), 0.0, said.id).reply(context)
-    return PlayedReply(text, end, stance_of(said, lines))
+class Addressee:
+    """The character addressed by an utterance, in the talk that begins with it."""
 
+    def __init__(self, said: Labelled) -> None:
+        self._driver = RuleDriver(_town(), 0.0, said.id)
+        self._context = Context(_town().personas[said.listener], said.now, partner=said.speaker, doing="at home")
 
-def stance_of(said: Labelled, lines: tuple[SpokenLine, ...]) -> Stance:
-    """The stance of the character addressed by an utterance after these lines."""
-    context = _context(said, lines)
-    return negotiate(context, _town().places, _town().world.full(home_of(context.persona)))
+    async def next_move(self, lines: tuple[SpokenLine, ...]) -> PlayedReply:
+        """What it answers after these lines."""
+        text, end = await self._driver.reply(self._context._replace(lines=lines))
+        return PlayedReply(text, end, self.stance(lines))
 
-
-def _context(said: Labelled, lines: tuple[SpokenLine, ...]) -> Context:
-    persona = _town().personas[said.listener]
-    return Context(persona, said.now, partner=said.speaker, lines=lines, doing="at home")
+    def stance(self, lines: tuple[SpokenLine, ...]) -> Stance:
+        """Its stance after these lines."""
+        return self._driver.stance(self._context._replace(lines=lines))

@@ -46,18 +46,14 @@ class TalkedUtterance(NamedTuple):
     talk: PlayedTalk
 
 
-async def hear(half: Half) -> list[HeardUtterance]:
-    """What is heard of each utterance of a half, and what the character answers."""
-    heard = []
+async def measure(half: Half) -> tuple[list[HeardUtterance], list[TalkedUtterance]]:
+    """What is heard of each utterance of a half and what the character answers, and the talk that begins with it."""
+    heard, talks = [], []
     for said in utterances(half):
         reply, outcome = await answered(said)
         heard.append(HeardUtterance(said, listen(said), reply.text, outcome))
-    return heard
-
-
-async def talk(half: Half) -> list[TalkedUtterance]:
-    """The talks that begin with the utterances of a half."""
-    return [TalkedUtterance(said, await talked(said)) for said in utterances(half)]
+        talks.append(TalkedUtterance(said, await talked(said)))
+    return heard, talks
 
 
 def share(heard: Sequence[HeardUtterance], *wanted: Outcome) -> float:

@@ -5,7 +5,7 @@ from typing import Literal
 from environments.stss.hearing.labelled import SLOTS, Labelled, Slot, Slots, verdict
 from environments.stss.hearing.slots import SpokenLine
 from environments.stss.town.clock import DATES, time_text
-from environments.stss.understanding.listener import PlayedReply, listen, meant, next_move
+from environments.stss.understanding.listener import Addressee, PlayedReply, listen, meant
 
 Outcome = Literal["understood", "asked", "read_back", "silent"]
 _TIME = frozenset({"day", "start", "end"})
@@ -16,7 +16,7 @@ _ON = ("ask", "accept", "propose", "confirm_activity")
 
 async def answered(said: Labelled) -> tuple[PlayedReply, Outcome]:
     """The character's next move on an utterance, and how good it is."""
-    reply = await next_move(said, (*said.before, SpokenLine(said.speaker, said.text)))
+    reply = await Addressee(said).next_move((*said.before, SpokenLine(said.speaker, said.text)))
     return reply, outcome(said.slots, understood(said, reply), reply)
 
 

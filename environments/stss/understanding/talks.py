@@ -8,7 +8,7 @@ from environments.stss.characters.stance import Stance
 from environments.stss.hearing.labelled import SLOTS, Labelled, Slot, verdict
 from environments.stss.hearing.named.days import OUT_OF_REACH
 from environments.stss.hearing.slots import SpokenLine
-from environments.stss.understanding.listener import kept, listen, meant, next_move, stance_of
+from environments.stss.understanding.listener import Addressee, kept, listen, meant
 from environments.stss.understanding.partner import PolitePartner
 
 
@@ -21,10 +21,10 @@ class PlayedTalk(NamedTuple):
 
 async def talked(said: Labelled) -> PlayedTalk:
     """Plays the talk to its end, at most eight utterances of each side."""
-    partner = PolitePartner(said)
+    partner, addressee = PolitePartner(said), Addressee(said)
     lines = (*said.before, SpokenLine(said.speaker, said.text))
     for _ in range(SIDE_LIMIT):
-        reply = await next_move(said, lines)
+        reply = await addressee.next_move(lines)
         lines = (*lines, SpokenLine(said.listener, reply.text))
         if reply.end:
             break
@@ -32,7 +32,7 @@ async def talked(said: Labelled) -> PlayedTalk:
         lines = (*lines, SpokenLine(said.speaker, text))
         if leaves:
             break
-    return PlayedTalk(lines[len(said.before) :], is_right(said, partner.wanted, stance_of(said, lines)))
+    return PlayedTalk(lines[len(said.before) :], is_right(said, partner.wanted, addressee.stance(lines)))
 
 
 def is_right(said: Labelled, wanted: Mapping[str, Slot], final: Stance) -> bool:
