@@ -65,13 +65,11 @@ def read_in_doubt(text: str, situation: Situation, asked: Collection[str] = ()) 
 
 @lru_cache(maxsize=4096)
 def _read(text: str, situation: Situation) -> InvitationSlots:
-    found = recognise(text, situation)
-    text, place, clock = found.text, found.place, found.clock
-    if _is_a_story(text, situation):
+    outlined = outline(text, situation)
+    if outlined is None:
         return InvitationSlots()
-    refusal = refusing.refusal(text, found.spans, situation, rule=found.rule)
-    says_no, answers = refusal.heard, invited(situation)
-    declines = refusal.likely and answers
+    found, says_no, answers, declines = outlined.found, outlined.negated, outlined.answers, outlined.declines
+    text, place, clock = found.text, found.place, found.clock
     repeats = answers and _repeats(found, situation)
     if declines and not repeats:  # its times tell what stands against the invitation
         clock = When(spans=clock.spans)
@@ -90,14 +88,47 @@ def _read(text: str, situation: Situation) -> InvitationSlots:
         then_activity=second and second.then,
         then_place=second and second.to_place,
         early=within(_WAKE, text),
-        people=frozenset() if says_no or declines else found.people,
+        people=outlined.people,
         negated=says_no,
     )
     unclear = frozenset() if says_no else found.unclear - ({"place"} if second else set())
-    if answers and refusal.possible and not says_no:
+    if answers and outlined.refusal.possible and not says_no:
         named = ("place",) if repeats else ("place", "start", "end")
         unclear |= {name for name in named if getattr(slots, name) is not None}
     return slots._replace(doubted=doubted(found, situation, slots) | unclear)
+
+
+class Outline(NamedTuple):
+    """What is heard in an utterance before its activity is looked for."""
+
+    found: Recognised
+    refusal: refusing.HeardRefusal
+    answers: bool
+    """Whether it answers an invitation."""
+
+    @property
+    def negated(self) -> bool:
+        """Whether it calls something off or declines it."""
+        return self.refusal.heard
+
+    @property
+    def declines(self) -> bool:
+        """Whether it is likelier than not that it declines an invitation."""
+        return self.refusal.likely and self.answers
+
+    @property
+    def people(self) -> frozenset[str]:
+        """Those who take part."""
+        return frozenset() if self.negated or self.declines else self.found.people
+
+
+def outline(text: str, situation: Situation) -> Outline | None:
+    """The outline of an utterance; None if it only tells of what is over."""
+    found = recognise(text, situation)
+    if _is_a_story(found.text, situation):
+        return None
+    refusal = refusing.refusal(found.text, found.spans, situation, rule=found.rule)
+    return Outline(found, refusal, invited(situation))
 
 
 def forget() -> None:
