@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,6 +43,7 @@ class Wish(NamedTuple):
     start: int
 
 
+@cache
 def utterances(half: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (FOLDER / f"{half}.jsonl").read_text("utf-8").splitlines()]
 
@@ -76,7 +78,8 @@ def fitted(line: dict[str, Any], wish: Wish) -> str | None:
     return text.replace("@", wish.activity)
 
 
-def asks(wish: Wish, needs: Sequence[str], half: str = "test") -> list[str]:
+@cache
+def asks(wish: Wish, needs: tuple[str, ...], half: str = "test") -> list[str]:
     """The sentences of a half that invite (no `needs`) or answer with the slots needed, fitted to a task."""
 
     def wanted(line: dict[str, Any]) -> bool:
@@ -109,7 +112,7 @@ def natural(policy: Policy, task: SocialTask, script: PerformerScript, seed: int
         return re.findall(r"\b(what|where|when)\b", found[1]) if found else []
 
     def one(word: str, phase: str) -> str:
-        needs = {"what": ["activity"], "when": ["start"], "where": ["place"]}.get(word, [])
+        needs = {"what": ("activity",), "when": ("start",), "where": ("place",)}.get(word, ())
         return chance(phase, seed, word).choice(asks(wish, needs) or [script.invitation])
 
     def act(conversation: str, transcript: Sequence[Message]) -> Action:

@@ -11,7 +11,7 @@ SEEDS = range(3)
 
 def test_natural_asks_are_the_people_s_own_words_with_the_task_s_slots() -> None:
     wish = Wish("public", "kite party", "Gull Bakery", 17 * 60)
-    for needs in ([], ["activity"], ["start"], ["place"]):
+    for needs in ((), ("activity",), ("start",), ("place",)):
         found = asks(wish, needs)
         assert len(found) >= 3
         assert all("kite party" in text for text in found if not needs)
