@@ -1,5 +1,7 @@
 """Talks of two in the shipped town, of whom the second is driven by rules."""
 
+from collections.abc import Sequence
+
 from environments.stss.characters.driver import Context
 from environments.stss.characters.rule_driver import RuleDriver
 from environments.stss.dataset import shipped
@@ -30,6 +32,14 @@ async def answers(*said: str, name: str = FINN, commitments: tuple[Commitment, .
 
 
 async def agreed(*said: str, name: str = FINN, commitments: tuple[Commitment, ...] = ()) -> tuple[Commitment, ...]:
+    """What the character promises in a talk in which these are said to it."""
     replies = await answers(*said, name=name, commitments=commitments)
+    return await promised(said, replies, name=name, commitments=commitments)
+
+
+async def promised(
+    said: Sequence[str], replies: Sequence[str], name: str = FINN, commitments: tuple[Commitment, ...] = ()
+) -> tuple[Commitment, ...]:
+    """What the character promises in a talk of these lines."""
     lines = [text for pair in zip(said, replies, strict=True) for text in pair]
     return await DRIVER.after_conversation(context(*lines, name=name, commitments=commitments))
