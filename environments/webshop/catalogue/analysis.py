@@ -4,7 +4,6 @@ Words are split by Unicode UAX 29, then possessive 's, stop words and endings (`
 Lucene: each kana is a token of its own, and numbers that are not decimal digits (½, ①) are not tokens.
 """
 
-import functools
 import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -14,7 +13,9 @@ from environments.webshop.catalogue.porter import stem
 MAX_TOKEN = 255
 """Limit in characters; longer words are cut into pieces of this length (Lucene's StandardTokenizer)."""
 _CACHED = 40
-"""Limit in characters for caching the tokens of a part, since agents may write many longer ones."""
+"""Limit in characters for keeping the tokens of a part, since agents may write many longer ones."""
+_KEPT = 1 << 16
+"""Limit of parts whose tokens are kept."""
 _STOP_WORDS = """
     a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to
     was will with"""
@@ -55,14 +56,24 @@ def words(text: str) -> Iterator[str]:
 
 def tokens(text: str) -> list[str]:
     """The tokens of a document or a query, in order, with repeats; none contains white space."""
-    parts = text.split()
-    if max(map(len, parts), default=0) <= _CACHED:
-        return list(chain.from_iterable(map(_of_part, parts)))
-    found = (_of_part(part) if len(part) <= _CACHED else _of_part.__wrapped__(part) for part in parts)
-    return list(chain.from_iterable(found))
+    return list(chain.from_iterable(map(_parts.__getitem__, text.split())))
 
 
-@functools.lru_cache(maxsize=1 << 16)
+class _Parts(dict[str, tuple[str, ...]]):
+    """The tokens of parts, which are found where they are not kept yet; all are forgotten when there are too many."""
+
+    def __missing__(self, part: str) -> tuple[str, ...]:
+        found = _of_part(part)
+        if len(part) <= _CACHED:
+            if len(self) >= _KEPT:
+                self.clear()
+            self[part] = found
+        return found
+
+
+_parts = _Parts()
+
+
 def _of_part(part: str) -> tuple[str, ...]:
     """The tokens of a part without white space; no word crosses white space."""
     bare = part.strip(_AROUND)

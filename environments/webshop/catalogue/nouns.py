@@ -63,14 +63,16 @@ def lexical(title: str) -> tuple[str, ...]:
     The first word is taken for a brand and may have any ending.
     """
     found = _WORD.findall(title.lower())
-    return tuple(word for at, word in enumerate(found) if _is_noun(word, brand=at == 0))
+    return (*filter(_is_content, found[:1]), *filter(_is_noun, found[1:]))
+
+
+def _is_content(word: str) -> bool:
+    return word[0].isalpha() and len(word) > 1 and word not in _OTHERS
 
 
 @functools.lru_cache(maxsize=1 << 16)
-def _is_noun(word: str, *, brand: bool) -> bool:
-    if not word[0].isalpha() or len(word) == 1 or word in _OTHERS:
-        return False
-    return brand or word in _KNOWN_NOUNS or not (len(word) > 4 and word.endswith(_ADJECTIVE_ENDINGS))
+def _is_noun(word: str) -> bool:
+    return _is_content(word) and (word in _KNOWN_NOUNS or not (len(word) > 4 and word.endswith(_ADJECTIVE_ENDINGS)))
 
 
 def extractor(name: str) -> NounExtractor:

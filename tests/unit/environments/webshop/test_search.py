@@ -93,11 +93,18 @@ def test_a_part_has_the_tokens_of_its_words(part: str) -> None:
 
 
 def test_no_long_word_is_kept_in_memory() -> None:
-    before = analysis._of_part.cache_info().currsize
+    before = len(analysis._parts)
     assert [tokens("y" * length) for length in range(100, 200)] == [
         ["y" * (length - 1) + "i"] for length in range(100, 200)
     ]
-    assert analysis._of_part.cache_info().currsize == before
+    assert len(analysis._parts) == before
+
+
+def test_kept_parts_never_exceed_their_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(analysis, "_KEPT", len(analysis._parts) + 2)
+    for number in range(9):
+        assert tokens(f"part{number} parts") == [f"part{number}", "part"]
+        assert len(analysis._parts) <= analysis._KEPT
 
 
 @pytest.mark.parametrize(
