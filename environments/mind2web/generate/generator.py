@@ -36,7 +36,7 @@ class Pack(NamedTuple):
 
 def generate(tasks: int, seed: int, raw: bool = False) -> Pack:
     """Tasks of five kinds in turn; equal arguments give equal packs. `raw` keeps the raw pages, which nothing reads."""
-    recorders = [_Recorder(number, random.Random(f"{seed} {number}"), raw) for number in range(tasks)]
+    recorders = [_recorder(number, seed, raw) for number in range(tasks)]
     records = tuple(recorder.record() for recorder in recorders)
     seen = [step for recorder in recorders for step in recorder.seen]
     return Pack(records, tuple(score_lines(seen)))
@@ -51,6 +51,10 @@ def write(pack: Pack, folder: Path, split: str, tasks_a_file: int) -> list[Path]
     for name, text in texts.items():
         (folder / name).write_bytes(text.encode())
     return [folder / name for name in texts]
+
+
+def _recorder(number: int, seed: int, raw: bool) -> "_Recorder":
+    return _Recorder(number, random.Random(f"{seed} {number}"), raw)
 
 
 class _Recorder:

@@ -32,12 +32,13 @@ def clean(root: etree._Element, candidates: Set[str]) -> etree._Element:
 
 
 def _clean_attributes(node: etree._Element) -> None:
-    for name, value in node.attrib.items():
-        kept = _cleaned(str(node.tag), str(name), str(value))
-        if kept:
-            node.attrib[name] = kept
-        else:
-            del node.attrib[name]
+    attributes, tag = node.attrib, str(node.tag)
+    for name, value in attributes.items():
+        kept = _cleaned(tag, str(name), str(value))
+        if not kept:
+            del attributes[name]
+        elif kept != value:
+            attributes[name] = kept
 
 
 def _cleaned(tag: str, name: str, value: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from lxml import etree
 
+from environments.mind2web import commands
 from environments.mind2web.commands import mind2web
 from environments.mind2web.data.files import opened, task_files
 from environments.mind2web.environment import OWN_SCORES, SAMPLES, Mind2Web
@@ -110,10 +111,12 @@ def test_the_commands_refuse_what_they_cannot_do(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
 
 
-def test_tasks_are_not_mixed_with_those_of_an_earlier_call(tmp_path: Path) -> None:
+def test_tasks_are_not_mixed_with_those_of_an_earlier_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "TASKS_A_FILE", 1)
     options = ["generate", str(tmp_path), "--tasks"]
-    assert CliRunner().invoke(mind2web, [*options, "11"]).exit_code == 0
+    assert CliRunner().invoke(mind2web, [*options, "2"]).exit_code == 0
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert set(before) == {"own_0.json", "own_1.json", "own_scores.jsonl"}
     again = CliRunner().invoke(mind2web, [*options, "1"])
     assert (again.exit_code, "own_0.json already exists" in again.output) == (2, True)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
