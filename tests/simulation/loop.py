@@ -10,7 +10,7 @@ import contextvars
 import heapq
 import itertools
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from concurrent.futures import Executor
 from enum import Enum
 from typing import Any, TypeVar, TypeVarTuple, Unpack, cast
@@ -31,6 +31,31 @@ class State(Enum):
     DEAD = "dead"
 
 
+class Handle(asyncio.TimerHandle):
+    """What is to be called, at once or at a moment: with nothing of asyncio's own, which costs more than many a call."""
+
+    __slots__ = ("is_timer",)
+    _callback: Callable[..., object]
+    _args: Sequence[Any]
+    _cancelled: bool
+    _context: contextvars.Context
+
+    def __init__(
+        self,
+        callback: Callable[..., object],
+        args: Sequence[Any],
+        context: contextvars.Context | None,
+        *,
+        is_timer: bool = False,
+    ) -> None:
+        self._callback, self._args, self.is_timer = callback, args, is_timer
+        self._context = context if context is not None else contextvars.copy_context()
+        self._cancelled = False
+
+    def cancel(self) -> None:
+        self._cancelled = True
+
+
 class Process:
     """A process: whatever its context is found in. Its clock began at a moment of its own."""
 
@@ -42,7 +67,7 @@ class Process:
         self.context.run(_PROCESS.set, self)
         self.tasks: list[asyncio.Task[Any]] = []
         """All ever made: a killed task that nobody held would be put away in an orderly manner, by its destructor."""
-        self.parked: deque[asyncio.Handle] = deque()
+        self.parked: deque[Handle] = deque()
         """What has come due since it was stopped or killed."""
 
 
@@ -65,8 +90,8 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     def __init__(self) -> None:
         self._now = 0.0
-        self._ready: deque[asyncio.Handle] = deque()
-        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._ready: deque[Handle] = deque()
+        self._timers: list[tuple[float, int, Handle]] = []
         self._order = itertools.count()
         self.errors: list[str] = []
         """What nobody caught."""
@@ -83,26 +108,29 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             asyncio._set_running_loop(None)
 
     def _turn(self) -> None:
-        timers = self._timers
-        if not self._ready:
+        timers, ready = self._timers, self._ready
+        while timers and timers[0][2]._cancelled:
+            heapq.heappop(timers)
+        if not ready:
             if not timers:
                 raise NothingLeft
             self._now = max(self._now, timers[0][0])
         while timers and timers[0][0] <= self._now:
-            handle = heapq.heappop(timers)[2]
-            if not handle.cancelled():
-                self._ready.append(handle)
-        for _ in range(len(self._ready)):
-            self._execute(self._ready.popleft())
+            ready.append(heapq.heappop(timers)[2])
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle._cancelled:
+                self._execute(handle)
 
-    def _execute(self, handle: asyncio.Handle) -> None:
-        if handle.cancelled():
-            return
-        process = handle._context.get(_PROCESS)  # type: ignore[attr-defined]
-        if process is None or process.state is State.RUNS:
-            handle._run()
-        else:
+    def _execute(self, handle: Handle) -> None:
+        process = handle._context.get(_PROCESS)
+        if process is not None and process.state is not State.RUNS:
             process.parked.append(handle)
+            return
+        try:
+            handle._context.run(handle._callback, *handle._args)
+        except Exception as error:
+            self.call_exception_handler({"message": f"in {handle._callback}", "exception": error})
 
     def stop_process(self, process: Process) -> None:
         """SIGSTOP."""
@@ -113,7 +141,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         """SIGCONT: first what its sockets hold, then the timers that ran out meanwhile, as event loops do it."""
         if process.state is State.STOPPED:
             process.state = State.RUNS
-            self._ready.extend(sorted(process.parked, key=lambda handle: isinstance(handle, asyncio.TimerHandle)))
+            self._ready.extend(sorted(process.parked, key=lambda handle: handle.is_timer))
             process.parked.clear()
 
     def put_away(self, process: Process) -> None:
@@ -141,8 +169,8 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         callback: Callable[[Unpack[Arguments]], object],
         *args: *Arguments,
         context: contextvars.Context | None = None,
-    ) -> asyncio.Handle:
-        handle = asyncio.Handle(callback, args, self, context)
+    ) -> Handle:
+        handle = Handle(callback, args, context)
         self._ready.append(handle)
         return handle
 
@@ -152,7 +180,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         callback: Callable[[Unpack[Arguments]], object],
         *args: *Arguments,
         context: contextvars.Context | None = None,
-    ) -> asyncio.TimerHandle:
+    ) -> Handle:
         return self.call_at(self._now + delay, callback, *args, context=context)
 
     def call_at(
@@ -161,8 +189,8 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         callback: Callable[[Unpack[Arguments]], object],
         *args: *Arguments,
         context: contextvars.Context | None = None,
-    ) -> asyncio.TimerHandle:
-        handle = asyncio.TimerHandle(when, callback, args, self, context)
+    ) -> Handle:
+        handle = Handle(callback, args, context, is_timer=True)
         heapq.heappush(self._timers, (when, next(self._order), handle))
         return handle
 
@@ -213,6 +241,3 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         self.errors.append(f"{context.get('message')}: {context.get('exception')!r}")
-
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Cancelled timers fall out when they are due."""
