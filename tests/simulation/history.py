@@ -149,12 +149,14 @@ class History:
             self.network.listen(entry.name, process, endpoint)
         for name in self._server_names():
             self._start_server(name)
-        if self.setting.clients == 1:
+        if self.setting.from_the_start:
             self._begin_faults()
         self.loop.create_task(self._operate())
 
     def _begin_faults(self) -> None:
-        """From the beginning on; several clients are to be at work together first."""
+        """Once, from now on."""
+        if self._quiet_at < float("inf"):
+            return
         self._quiet_at = self.loop.time() + self.setting.quiet_at
         for fault in self.setting.faults:
             self._after(fault.at, self._befall, fault)
@@ -258,8 +260,6 @@ class History:
     def _have_others_join(self) -> None:
         for _ in range(1, self.setting.clients):
             self._after(self.rng.uniform(0.0, 0.8), self._join)
-        if self._quiet_at == float("inf"):
-            self._begin_faults()
 
     def _join(self) -> None:
         if not self._done:
@@ -271,6 +271,7 @@ class History:
         @contextlib.contextmanager
         def watch(played: RunContext) -> Iterator[None]:
             self._scenes[process] = played
+            self._begin_faults()
             if shared and self._ways[process] == "resume":
                 self._have_others_join()
             elif not shared:

@@ -31,6 +31,8 @@ class Setting(NamedTuple):
     capacity: int
     lone: bool
     """One worker without a controller."""
+    from_the_start: bool
+    """Faults begin before anything is played, not only when a client is at work."""
     locks: bool
     """A second client is held off by the run's lock, not only by the fence."""
     weather: Weather
@@ -151,6 +153,7 @@ def draw(rng: random.Random, clients: int, kinds: Sequence[str]) -> Setting:
         workers=1 if lone else rng.choice([1, 2, 2, 3]),
         capacity=capacity,
         lone=lone,
+        from_the_start=clients == 1 and rng.random() < 0.25,
         locks=rng.random() < 0.5,
         weather=weather,
         slow_step=rng.choice(scale.slow_steps),
@@ -177,10 +180,10 @@ def _faults(rng: random.Random, allowed: Sequence[str], scale: Scale) -> tuple[t
 
 
 def _task(rng: random.Random, name: str) -> TaskDefinition:
-    samples = ["a", "b", "c"][: rng.randint(1, 3)]
+    samples = ["a", "b"][: rng.randint(1, 2)]
     samples += [sample for sample in (POISON, LONG, DRIFT, DRIFT) if rng.random() < 0.15][:2]
     samples = list(dict.fromkeys(samples))
-    turns = rng.randint(1, 4)
+    turns = rng.randint(1, 3)
     return TaskDefinition(
         name=name, environment="chain", parameters={"name": name, "turns": turns, "listed": list(samples)}
     )
