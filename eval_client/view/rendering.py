@@ -1,7 +1,7 @@
 """Fills templates, and serves the files that they refer to."""
 
 import hashlib
-from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
@@ -30,6 +30,7 @@ class Asset(NamedTuple):
     media_type: str
 
 
+@cache
 def assets() -> dict[str, Asset]:
     """name of a file -> the asset."""
     contents = {path.name: path.read_bytes() for path in sorted((HERE / "assets").iterdir())}
@@ -43,8 +44,9 @@ def _asset(name: Path, content: bytes) -> Asset:
     return Asset(f"/assets/{name.stem}.{digest}{name.suffix}", content, MEDIA_TYPES[name.suffix])
 
 
-def template_environment(files: Mapping[str, Asset]) -> Environment:
-    """What templates are rendered in; `files` are the assets that they refer to."""
+@cache
+def template_environment() -> Environment:
+    """What templates are rendered in."""
     made = Environment(
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
@@ -54,7 +56,7 @@ def template_environment(files: Mapping[str, Asset]) -> Environment:
         finalize=shown,
         auto_reload=False,
     )
-    addresses = {name: asset.address for name, asset in files.items()}
+    addresses = {name: asset.address for name, asset in assets().items()}
     made.filters["drawn"] = drawn
     made.globals.update(assets=addresses, link=link, number=number, entry_lines=entry_lines)
     return made

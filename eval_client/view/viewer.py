@@ -74,7 +74,7 @@ class Viewer:
 
     def __init__(self, runs: ViewedRuns, access: ViewAccess, assets: Mapping[str, Asset]) -> None:
         self.runs, self.access, self.assets = runs, access, assets
-        self._templates = template_environment(assets)
+        self._templates = template_environment()
         self.live = LiveRuns()
         self.kept = Kept()
         self._reports: dict[str, KeptReport] = {}

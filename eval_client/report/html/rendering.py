@@ -3,6 +3,7 @@
 import base64
 import hashlib
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -36,6 +37,7 @@ def rendered(template: str, *, linked_style: str = "", back: Sequence[Link] = ()
     )
 
 
+@cache
 def _environment() -> Environment:
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
