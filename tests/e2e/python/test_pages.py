@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.preloaded import python
 from tests.e2e.proctor import environment
 from tests.pace import slowly
 from tests.support import ROOT
@@ -27,16 +28,10 @@ def snippets(page: str) -> str:
 
 @pytest.mark.parametrize("page", ["README.md", "docs/how-to/python.md"])
 def test_the_snippets_of_a_page_run_as_written(page: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", snippets(page)],
-        cwd=tmp_path,
-        env=environment(PYTHONPATH=str(ROOT)),
-        capture_output=True,
-        text=True,
-        timeout=slowly(300),
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    pipe, variables = subprocess.PIPE, environment()
+    with python("-c", snippets(page), cwd=tmp_path, environment=variables, stdout=pipe, stderr=pipe) as running:
+        _, errors = running.communicate(timeout=slowly(300))
+    assert running.returncode == 0, errors
 
 
 async def test_the_notebook_runs_cell_by_cell_where_a_loop_runs_already(
@@ -92,6 +87,13 @@ MISTAKES = {
     'len(open_run("latest").summary("db").primary + 1)': "operator",
 }
 """Wrong uses of the package, and what a type checker says of each."""
+CHECKS = """
+[mypy]
+strict = True
+[mypy-fastapi.*,httpx.*,rich.*,sqlalchemy.*,starlette.*,uvicorn.*]
+follow_imports = skip
+"""
+"""Packages that no public name of ours has in its types are not read: they take two thirds of the time."""
 
 
 def test_a_users_file_passes_strict_type_checks_and_mistakes_do_not(tmp_path: Path) -> None:
@@ -99,8 +101,9 @@ def test_a_users_file_passes_strict_type_checks_and_mistakes_do_not(tmp_path: Pa
     wrong = ["from proctor import evaluate, open_run, play", *MISTAKES]
     for name, text in {**good, "wrong.py": "\n".join(wrong)}.items():
         (tmp_path / name).write_text(text)
+    (tmp_path / "mypy.ini").write_text(CHECKS)
     files = [str(tmp_path / name) for name in (*good, "wrong.py")]
-    command = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--config-file=", *files]
+    command = [sys.executable, "-m", "mypy", "--no-incremental", "--config-file=mypy.ini", *files]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     found = re.findall(r"^(\S+?):(\d+): error: .*\[(.*)\]$", done.stdout, re.MULTILINE)
     assert found == [("wrong.py", str(line), code) for line, code in enumerate(MISTAKES.values(), 2)], done.stdout
