@@ -3,16 +3,26 @@
 import asyncio
 import json
 import sys
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from mcp import Client
-from mcp_types import CallToolResult, TextContent
+if TYPE_CHECKING:  # a tenth of the CPU that each process of the tests would need to collect all files
+    from mcp import Client
+    from mcp_types import CallToolResult
 
 Protocol = Literal["text", "tools"]
 
 
-def text(result: CallToolResult) -> str:
+def connected(url: str, mode: Any = "auto") -> "Client":
+    """The official client of an address."""
+    from mcp import Client
+
+    return Client(url, mode=mode)
+
+
+def text(result: "CallToolResult") -> str:
     """The text of a result."""
+    from mcp_types import TextContent
+
     (part,) = result.content
     assert isinstance(part, TextContent)
     return part.text
@@ -26,7 +36,7 @@ def door(told: str) -> str:
 async def walk(url: str, mode: Any = "auto", protocol: Protocol = "tools") -> list[str]:
     """Open the right doors until the episode is over; what was told."""
     name, argument = ("open_door", "door") if protocol == "tools" else ("answer", "content")
-    async with Client(url, mode=mode) as client:
+    async with connected(url, mode) as client:
         assert name in {tool.name for tool in (await client.list_tools()).tools}
         told = [client.instructions or ""]
         while told[-1] != "The episode is over.":

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytest
-from mcp import Client
 
 from eval_client.mcp.episode import CalledEpisode
 from eval_client.mcp.server import McpEpisodes, mcp_server
 from proctor.environment import Environment
 from proctor.session.play import play_to_finish
 from proctor.types import Finish
-from tests.integration.mcp.clients import text, walk
+from tests.integration.mcp.clients import connected, text, walk
 from tests.pace import slowly
 from tests.tools_environment import Doors
 
@@ -75,7 +74,7 @@ async def test_two_episodes_at_once_do_not_mix() -> None:
 
 
 async def test_a_call_that_can_not_be_read_is_an_error_and_a_turn() -> None:
-    async with mcp_server() as episodes, playing(episodes, Doors()) as played, Client(played.url) as client:
+    async with mcp_server() as episodes, playing(episodes, Doors()) as played, connected(played.url) as client:
         results = [
             await client.call_tool("fly", {}),
             await client.call_tool("open_door", {}),
@@ -87,7 +86,7 @@ async def test_a_call_that_can_not_be_read_is_an_error_and_a_turn() -> None:
 
 async def test_a_text_task_says_how_to_answer_and_plays_nothing() -> None:
     world = Doors(protocol="text")
-    async with mcp_server() as episodes, playing(episodes, world) as played, Client(played.url) as client:
+    async with mcp_server() as episodes, playing(episodes, world) as played, connected(played.url) as client:
         results = [await client.call_tool("answer", {"text": "7"}), await client.call_tool("open_door", {})]
     assert {text(result) for result in results} == {'Nothing was played. Call answer with {"content": "your answer"}.'}
     assert [result.is_error for result in results] == [True, True]
@@ -97,7 +96,7 @@ async def test_a_text_task_says_how_to_answer_and_plays_nothing() -> None:
 async def test_a_finished_episode_says_so_and_an_unknown_one_is_404() -> None:
     async with mcp_server() as episodes, playing(episodes, Doors(turns=1)) as played:
         await walk(played.url, "auto", "tools")
-        async with Client(played.url) as client:
+        async with connected(played.url) as client:
             assert client.instructions == "The episode is over."
             result = await client.call_tool("open_door", {"door": "7"})
         assert (text(result), result.is_error, result.structured_content) == (
@@ -138,7 +137,7 @@ async def test_the_same_frame_after_a_while_is_another_call() -> None:
 
 async def test_calls_at_once_are_turns_one_after_the_other() -> None:
     async with mcp_server() as episodes, playing(episodes, Doors()) as played:
-        async with Client(played.url) as client:
+        async with connected(played.url) as client:
             results = await asyncio.gather(*(client.call_tool("open_door", {"door": "7"}) for _ in range(4)))
         finish = await played.finish
     assert len({text(result) for result in results}) == 4
