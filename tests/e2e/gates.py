@@ -6,6 +6,9 @@ from pathlib import Path
 
 from tests.faults.parts.proxy import Fault, Link, proxies
 
+ENDLESS = ("--set", "epochs=100")
+"""Options of a run that is never resumed: however late a test stops it, it is not over before."""
+
 
 class Gate:
     """Lets some model calls pass and holds all others; open at first."""

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from tests.e2e.forks.forker import STARTED
-from tests.e2e.gates import gate
+from tests.e2e.gates import ENDLESS, gate
 from tests.e2e.proctor import COMMAND, Server, begin, environment, proctor, rows, scored, server
 from tests.e2e.scripted import ScriptedEndpoint
 from tests.pace import slowly, until
@@ -38,8 +38,6 @@ local: {{workers: {workers}}}
 """
 CALLS = "proctor_agent_requests_total"
 IN_FLIGHT = 4
-ENDLESS = ("--set", "epochs=100")
-"""However late a test interrupts such a run, it is not over before."""
 KEY = {"OPENAI_API_KEY": "token-of-the-tests"}
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.gates import ENDLESS, gate
 from tests.e2e.proctor import Server, begin, environment, proctor, server
 from tests.pace import slowly, until
 
@@ -267,7 +268,7 @@ def overwritten(store: Path) -> None:
 def test_a_store_that_is_lost_under_a_live_client_is_not_finished(
     how: Callable[[Path], None], tmp_path: Path, agents: Server
 ) -> None:
-    client = begin("run", "plan.yaml", "--name", "r", "-q", cwd=tmp_path, **KEY)
+    client = begin("run", "plan.yaml", "--name", "r", "-q", *ENDLESS, cwd=tmp_path, **KEY)
     until(lambda: agents.metric(CALLS) >= 6)
     store = tmp_path / "runs" / "r" / "run.sqlite"
     with contextlib.closing(sqlite3.connect(store)) as connection:  # now the log alone no longer makes it whole again
@@ -280,17 +281,20 @@ def test_a_store_that_is_lost_under_a_live_client_is_not_finished(
 
 
 def test_a_damaged_log_of_a_run_can_be_accepted_and_the_run_goes_on(tmp_path: Path, agents: Server) -> None:
-    client = begin("run", "plan.yaml", "--name", "r", "-q", cwd=tmp_path, **KEY)
-    until(lambda: agents.metric(CALLS) >= 12)
-    client.send_signal(signal.SIGKILL)
-    client.communicate()
-    store, called = tmp_path / "runs" / "r" / "run.sqlite", agents.metric(CALLS)
-    overwrite(Path(f"{store}-wal"), 0.8)
-    told = proctor("resume", "r", "-q", cwd=tmp_path, **KEY)
-    assert told.returncode == 2, told.stderr
-    assert "are lost" in told.stderr
-    assert agents.metric(CALLS) <= called + IN_FLIGHT
-    note = Path(f"{store}.lost")
-    assert f"delete {note}" in told.stderr
-    note.unlink()
-    assert proctor("resume", "r", "-q", cwd=tmp_path, **KEY).returncode == 0
+    with gate(tmp_path / "plan.yaml", agents.url) as way:
+        way.shut(spared=12)
+        client = begin("run", "plan.yaml", "--name", "r", "-q", cwd=tmp_path, **KEY)
+        until(lambda: way.calls == 12 + IN_FLIGHT)
+        client.send_signal(signal.SIGKILL)
+        client.communicate()
+        way.open()
+        store = tmp_path / "runs" / "r" / "run.sqlite"
+        overwrite(Path(f"{store}-wal"), 0.8)
+        told = proctor("resume", "r", "-q", cwd=tmp_path, **KEY)
+        assert told.returncode == 2, told.stderr
+        assert "are lost" in told.stderr
+        assert way.calls == 12 + IN_FLIGHT
+        note = Path(f"{store}.lost")
+        assert f"delete {note}" in told.stderr
+        note.unlink()
+        assert proctor("resume", "r", "-q", cwd=tmp_path, **KEY).returncode == 0
