@@ -10,8 +10,9 @@ import pytest
 
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.store import Store
+from tests.e2e.gates import Gate, gate
 from tests.e2e.proctor import Server, begin, proctor, rows, server
-from tests.pace import slowly, until
+from tests.pace import until
 
 PLAN = """\
 name: plug
@@ -47,9 +48,10 @@ def calls(agents: Server) -> int:
     return int(agents.metric(CALLS))
 
 
-def until_called(agents: Server, target: int, client: "subprocess.Popen[str]") -> None:
-    """Come back at so many calls, or once the client has ended."""
-    until(lambda: client.poll() is not None or calls(agents) >= target)
+def until_called(way: Gate, target: int, client: "subprocess.Popen[str]") -> None:
+    """Come back at so many calls, before the client has ended."""
+    until(lambda: client.poll() is not None or way.calls >= target)
+    assert client.poll() is None, client.communicate()
 
 
 def test_a_run_killed_again_and_again_equals_an_uninterrupted_one(tmp_path: Path, agents: Server) -> None:
@@ -59,19 +61,21 @@ def test_a_run_killed_again_and_again_equals_an_uninterrupted_one(tmp_path: Path
     uninterrupted = calls(agents)
     assert uninterrupted == 68
 
-    chance, kills = random.Random(1), 0
-    client = begin("run", "plan.yaml", "--name", "killed", cwd=tmp_path, **key)
-    while client.poll() is None and kills < 6:
-        target = calls(agents) + chance.randrange(IN_FLIGHT + 1, 11)  # those of the client before may still be counted
-        until_called(agents, target, client)
-        if client.poll() is None:
+    chance, kills = random.Random(1), 6
+    with gate(tmp_path / "plan.yaml", agents.url) as way:
+        command: tuple[str, ...] = ("run", "plan.yaml", "--name", "killed")
+        for _ in range(kills):
+            more = chance.randrange(IN_FLIGHT + 1, 11)
+            target = way.calls + more
+            way.shut(spared=more)  # however late the kill comes, the run is not over before
+            client = begin(*command, cwd=tmp_path, **key)
+            until_called(way, target, client)
             client.send_signal(signal.SIGKILL)
             client.communicate()
-            kills += 1
-            client = begin("resume", "killed", cwd=tmp_path, **key)
-    _, errors = client.communicate(timeout=slowly(120))
-    assert client.returncode == 0, errors
-    assert kills >= 5
+            command = ("resume", "killed")
+        way.open()
+        ended = proctor(*command, cwd=tmp_path, **key)
+    assert ended.returncode == 0, ended.stderr
     assert rows("killed", tmp_path) == rows("whole", tmp_path)
     assert calls(agents) - uninterrupted <= uninterrupted + kills * IN_FLIGHT
     store = Store(connect(sqlite_url(tmp_path / "runs" / "killed")), "killed")
