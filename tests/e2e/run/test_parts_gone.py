@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.docker_engine import own_engine
+from tests.e2e.gates import Gate, gate
 from tests.e2e.proctor import Server, begin, proctor, rows, server
 from tests.pace import slowly, until
 
@@ -33,25 +34,30 @@ agents:
 KEY = {"OPENAI_API_KEY": "token-of-the-tests"}
 
 
-def run_through(folder: Path, task: str, break_it: Callable[[Server], None], mend_it: Callable[[], None]) -> None:
-    """A whole run; then one in which a part goes away after the first turns and comes back before the resume."""
+def run_through(folder: Path, task: str, break_it: Callable[[Server, Gate], None], mend_it: Callable[[], None]) -> None:
+    """A whole run; then one in which a part goes away after the first turns and comes back before the resume.
+
+    The run waits at a gate until `break_it` opens it.
+    """
     (folder / "tasks.yaml").write_text(f"tasks: [{task}]\n")
     (folder / "agents.yaml").write_text(AGENTS.format(task=task))
     with (
         server("agents", "--config", "agents.yaml", cwd=folder) as agents,
         server("worker", "--tasks", "tasks.yaml", cwd=folder) as worker,
+        contextlib.ExitStack() as stack,
     ):
         (folder / "plan.yaml").write_text(
             PLAN.format(worker=worker.url, agents=agents.url, task=task, patience_s=slowly(20))
         )
         whole = proctor("run", "plan.yaml", "--name", "whole", cwd=folder, **KEY)
         assert whole.returncode == 0, whole.stdout + whole.stderr
-        calls = agents.metric("proctor_agent_requests_total")
 
+        way = stack.enter_context(gate(folder / "plan.yaml", agents.url))
+        way.shut(spared=12)
         client = begin("run", "plan.yaml", "--name", "broken", cwd=folder, **KEY)
-        until(lambda: client.poll() is not None or agents.metric("proctor_agent_requests_total") >= calls + 12)
+        until(lambda: client.poll() is not None or way.calls > 12)
         assert client.poll() is None, client.communicate()
-        break_it(worker)
+        break_it(worker, way)
         output, errors = client.communicate(timeout=slowly(200))
         assert client.returncode == 1, output + errors
         assert "resume with" in errors
@@ -96,7 +102,7 @@ def parents(entry: Path) -> list[int]:
 
 @pytest.mark.mariadb
 def test_a_killed_database_server_costs_no_score_and_the_run_is_completed(tmp_path: Path) -> None:
-    def kill(worker: Server) -> None:
+    def kill(worker: Server, way: Gate) -> None:
         """Again and again, as the worker starts another, until a session has met the loss: some need no server."""
 
         def lost() -> bool:
@@ -105,6 +111,8 @@ def test_a_killed_database_server_costs_no_score_and_the_run_is_completed(tmp_pa
                     os.kill(pid, signal.SIGKILL)
             return worker.metric('proctor_finishes_total{.*reason="task_error"') > 0
 
+        lost()  # those of the sessions that wait at the gate
+        way.open()
         until(lost, seen=lambda: "no session needed the server")
 
     run_through(tmp_path, "{name: db-own, environment: db, capacity: 6}", kill, lambda: None)
@@ -117,5 +125,10 @@ def test_a_stopped_docker_daemon_costs_no_score_and_the_run_is_completed(
     with own_engine() as engine:
         monkeypatch.setenv("DOCKER_HOST", engine.host)
         task = "{name: os-own, environment: os, capacity: 6, samples: {limit: 10}, parameters: {pool: 2}}"
-        run_through(tmp_path, task, lambda _: engine.stop(), engine.start)
+
+        def stop(_: Server, way: Gate) -> None:
+            engine.stop()
+            way.open()
+
+        run_through(tmp_path, task, stop, engine.start)
         assert engine.containers() == 0
