@@ -4,12 +4,14 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.database_servers import postgresql
+from tests.e2e.gates import gate
 from tests.e2e.proctor import Server, begin, proctor, server
 from tests.faults.parts.farm import put_away
 from tests.pace import slowly, until
@@ -27,6 +29,7 @@ agents:
   - {{name: naive, builtin: naive, endpoint: e, concurrency: 4}}
 tasks: [{task}]
 """
+IN_FLIGHT = 6
 CALLS = "proctor_agent_requests_total"
 
 
@@ -100,33 +103,52 @@ if "join" in sys.argv:
 
 
 def test_a_client_of_shards_that_crashes_is_named_and_the_others_play_its_trials(
-    tmp_path: Path, plan: Path, store: dict[str, str]
+    tmp_path: Path, plan: Path, agents: Server, store: dict[str, str]
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(CRASH)
     command = ("run", "plan.yaml", "--name", "crashed", "-q", "--set", "epochs=3", "--shards", "2")
-    done = proctor(*command, cwd=tmp_path, **store, PYTHONPATH=f"{tmp_path}:{ROOT}")
-    assert done.returncode == 0, done.stderr
-    assert "a client of --shards ended with exit code 70; the others played on without it" in done.stderr
+    with gate(plan, agents.url) as way:
+        way.shut(spared=IN_FLIGHT)  # however slowly the second client joins, the run is not over before
+        first = begin(*command, cwd=tmp_path, **store, PYTHONPATH=f"{tmp_path}:{ROOT}")
+        until_two_clients(first, "crashed", tmp_path, store)
+        way.open()
+        _, errors = first.communicate(timeout=slowly(100))
+    assert first.returncode == 0, errors
+    assert "a client of --shards ended with exit code 70; the others played on without it" in errors
     assert "a bug of ours" in (tmp_path / "runs" / "crashed" / "logs" / "shard-2.log").read_text()
     trials = exported("crashed", "trials", tmp_path, store)
     assert max(int(str(row["attempts"])) for row in trials) == 2
 
 
 def test_a_client_of_shards_that_stands_still_is_not_waited_for_for_ever(
-    tmp_path: Path, plan: Path, store: dict[str, str]
+    tmp_path: Path, plan: Path, agents: Server, store: dict[str, str]
 ) -> None:
-    first = begin("run", "plan.yaml", "--name", "still", "-q", "--set", "epochs=5", "--shards=2", cwd=tmp_path, **store)
-    until(lambda: "running (2 clients)," in proctor("status", "still", cwd=tmp_path, **store).stdout)
-    other = child(first.pid, "join")
-    os.kill(other, signal.SIGSTOP)
-    try:
-        _, errors = first.communicate(timeout=slowly(100))
-    finally:
-        put_away(first)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(other, signal.SIGKILL)
+    command = ("run", "plan.yaml", "--name", "still", "-q", "--shards=2")
+    with gate(plan, agents.url) as way:
+        way.shut(spared=IN_FLIGHT)  # however slowly the second client joins, the run is not over before
+        first = begin(*command, cwd=tmp_path, **store)
+        until_two_clients(first, "still", tmp_path, store)
+        other = child(first.pid, "join")
+        os.kill(other, signal.SIGSTOP)
+        way.open()
+        try:
+            _, errors = first.communicate(timeout=slowly(100))
+        finally:
+            put_away(first)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(other, signal.SIGKILL)
     assert first.returncode == 0, errors
     assert "a client of --shards hung and was killed" in errors
+
+
+def until_two_clients(first: "subprocess.Popen[str]", run: str, folder: Path, store: dict[str, str]) -> None:
+    """Until a second client has joined the run of the first, which is not over."""
+
+    def joined() -> bool:
+        return "running (2 clients)," in proctor("status", run, cwd=folder, **store).stdout
+
+    until(lambda: first.poll() is not None or joined())
+    assert first.poll() is None, first.communicate()
 
 
 def child(pid: int, word: str) -> int:
