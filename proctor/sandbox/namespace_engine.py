@@ -77,17 +77,18 @@ class NamespaceSandbox(Sandbox):
         self._started[number], self._exits[number] = loop.create_future(), loop.create_future()
         output, their_output = os.pipe()
         input_, their_input = socket.socketpair()
-        process = await NamespaceProcess.over(output, input_, self._exits[number])
-        self._processes.append(process)
         try:
-            if not interactive:
-                input_.shutdown(socket.SHUT_WR)
-            request = (number, list(argv), {**ENVIRONMENT, **(variables or {})})
-            await self._ask(request, [their_input.fileno(), their_output])
-            await self._started[number]
-        except BaseException:
-            process.close()
-            raise
+            process = await NamespaceProcess.over(output, input_, self._exits[number])
+            self._processes.append(process)
+            try:
+                if not interactive:
+                    input_.shutdown(socket.SHUT_WR)
+                request = (number, list(argv), {**ENVIRONMENT, **(variables or {})})
+                await self._ask(request, [their_input.fileno(), their_output])
+                await self._started[number]
+            except BaseException:
+                process.close()
+                raise
         finally:
             their_input.close()
             os.close(their_output)
@@ -161,12 +162,16 @@ class NamespaceProcess(Process):
 
     @classmethod
     async def over(cls, output: int, input_: socket.socket, exit_: asyncio.Future[int]) -> "NamespaceProcess":
-        """The process whose output, input and exit status these are."""
+        """The process whose output, input and exit status these are. Closes both where it is cancelled."""
         input_.setblocking(False)
         reader = asyncio.StreamReader()
-        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(output, "rb", 0)
-        )
+        try:
+            transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+                lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(output, "rb", 0)
+            )
+        except BaseException:
+            input_.close()
+            raise
         return cls(reader, transport, input_, exit_)
 
     async def read(self) -> bytes:
