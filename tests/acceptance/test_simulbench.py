@@ -17,6 +17,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import given
@@ -33,6 +34,7 @@ from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded
 from proctor.session.play import play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation, Summary
 from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
+from tests.faults.parts.proxy import Fault, proxies
 from tests.pace import slowly, until
 from tests.support import ROOT, SHARED_DATA
 
@@ -755,6 +757,8 @@ class Calm:
     """A run over all five stages that nothing disturbed, and what another one needs."""
 
     folder: Path
+    url: str
+    """Of the agents."""
     options: tuple[str, ...]
     calls: Callable[[], int]
     needed: int
@@ -774,7 +778,7 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Calm]:
         options += [f"--set=agents.{name}.concurrency=2" for name in NAMES]
         done = proctor("run", "plan.yaml", "-q", "--name=calm", *options, cwd=folder, **KEY)
         assert done.returncode == 0, done.stdout + done.stderr
-        yield Calm(folder, tuple(options), calls, calls())
+        yield Calm(folder, agents.url, tuple(options), calls, calls())
 
 
 def test_all_five_stages_are_runs_and_commands_lead_from_one_to_the_next(calm: Calm) -> None:
@@ -812,15 +816,23 @@ def until_called(calm: Calm, target: float, client: "subprocess.Popen[str]") -> 
 
 
 def test_every_stage_resumes_without_loss_or_second_payment(calm: Calm) -> None:
-    client = begin("run", "plan.yaml", "-q", "--name=killed", *calm.options, cwd=calm.folder, **KEY)
-    for share in (0.2, 0.5, 0.8):
-        until_called(calm, calm.needed * (1 + share), client)
-        assert client.poll() is None, client.communicate()
-        client.kill()
-        client.communicate()
-        client = begin("resume", "killed", "-q", *calm.options, cwd=calm.folder, **KEY)
-    output, errors = client.communicate(timeout=slowly(200))
-    assert client.returncode == 0, output + errors
+    with proxies(0) as between:
+        agents = urlsplit(calm.url)
+        assert agents.port is not None
+        link = between.link("agents", agents.port)
+        options = [option.replace(calm.url, link.url + agents.path) for option in calm.options]
+        for command, share in (("run", 0.2), ("resume", 0.5), ("resume", 0.8)):
+            target = int(calm.needed * (1 + share))
+            link.faults[:] = [Fault("silence", "POST ", spared=target - calm.calls())]  # so it is not over before
+            plan = ("plan.yaml", "--name=killed") if command == "run" else ("killed",)
+            client = begin(command, *plan, "-q", *options, cwd=calm.folder, **KEY)
+            until_called(calm, target, client)
+            assert client.poll() is None, client.communicate()
+            client.kill()
+            client.communicate()
+        link.faults.clear()
+        ended = proctor("resume", "killed", "-q", *options, cwd=calm.folder, **KEY)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
     in_flight = 2 * len(NAMES)
     assert calm.calls() - 2 * calm.needed <= 3 * in_flight, "only what was under way at a kill may be bought again"
     assert rows("killed", calm.folder) == rows("calm", calm.folder)
