@@ -1,7 +1,7 @@
 """Foreign sessions over a real worker in this process."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import cast
 
@@ -29,6 +29,7 @@ from task_server.wire.messages import SampleList, Stop, TaskList
 from task_server.worker.worker import Worker
 from tests.pace import slowly
 from tests.task_server_world import Counting
+from tests.unit.task_server.gateway.world import until
 
 
 class Trusting(Counting):
@@ -327,16 +328,6 @@ async def test_all_sessions_end_with_the_gateway(monkeypatch: pytest.MonkeyPatch
 
 
 async def offered(world: World, task: str) -> None:
-    for _ in range(100_000):
-        if task in await world.gateway.offers():
-            return
-        await asyncio.sleep(0)
-    raise AssertionError(f"{task} is not offered")
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    for _ in range(100_000):
-        if condition():
-            return
-        await asyncio.sleep(0)
-    raise AssertionError("it does not come about")
+    async with asyncio.timeout(slowly(60)):
+        while task not in await world.gateway.offers():  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0.001)

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,14 @@ from task_server.gateway.access import GatewayAccess
 from task_server.gateway.serve import WireServer
 from task_server.gateway.wires import load
 from task_server.worker.worker import Worker
+from tests.pace import slowly
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Return as soon as a condition holds."""
+    async with asyncio.timeout(slowly(60)):
+        while not condition():  # noqa: ASYNC110 - what changes it sets no event
+            await asyncio.sleep(0.001)
 
 
 class ForeignWorld:
@@ -47,19 +55,11 @@ class ForeignWorld:
 
     async def ready(self) -> None:
         """Return once the worker holds all its tasks."""
-        for _ in range(100_000):
-            if all(task.waiting is None for task in self.worker._tasks.values()):
-                return
-            await asyncio.sleep(0)
-        raise AssertionError("the tasks don't start")
+        await until(lambda: all(task.waiting is None for task in self.worker._tasks.values()))
 
     async def free(self, slots: int) -> None:
         """Return once all slots are free."""
-        for _ in range(100_000):
-            if sum(capacity.free for capacity in self.worker._capacities()) == slots:
-                return
-            await asyncio.sleep(0)
-        raise AssertionError("slots are held")
+        await until(lambda: sum(capacity.free for capacity in self.worker._capacities()) == slots)
 
     async def lost(self, path: str, body: object, headers: Mapping[str, str] | None = None) -> None:
         """Post a request, and be gone when its answer comes."""
