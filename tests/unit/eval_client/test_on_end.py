@@ -1,16 +1,19 @@
 """A command that is run when a run ends is bounded in time, and reads no shell's syntax."""
 
 import os
-import time
+import subprocess
 from pathlib import Path
 
+import pytest
+
 from eval_client.on_end import run_on_end
-from tests.pace import slowly
+from tests.pace import until
 
 SLOW = """\
 import os, subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-open("pids", "w").write(f"{child.pid}")
+open("new", "w").write(f"{child.pid}")
+os.rename("new", "pid")
 time.sleep(600)
 """
 
@@ -23,17 +26,23 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def test_a_command_that_takes_too_long_is_killed_with_its_children(tmp_path: Path) -> None:
+def test_a_command_that_takes_too_long_is_killed_with_its_children(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
     words = ["sh", "-c", f"cd {tmp_path}; exec python slow.py"]
-    failed = run_on_end(words, {}, longest_s=slowly(3))
+    pid, wait = tmp_path / "pid", subprocess.Popen.wait
+
+    def wait_for_child(process: "subprocess.Popen[bytes]", timeout: float | None = None) -> int:
+        until(pid.exists)
+        return wait(process, timeout)
+
+    monkeypatch.setattr(subprocess.Popen, "wait", wait_for_child)
+    failed = run_on_end(words, {}, longest_s=0.05)
     assert failed is not None
-    assert "sh: killed, as it took longer than" in failed
-    child = int((tmp_path / "pids").read_text())
-    give_up = time.monotonic() + slowly(10)
-    while is_alive(child):
-        assert time.monotonic() < give_up
-        time.sleep(0.05)
+    assert "sh: killed, as it took longer than 0.05 s" in failed
+    child = int(pid.read_text())
+    until(lambda: not is_alive(child))
 
 
 def test_words_are_arguments_and_facts_are_variables(tmp_path: Path) -> None:
