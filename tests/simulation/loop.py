@@ -32,7 +32,7 @@ class State(Enum):
 
 
 class Handle(asyncio.TimerHandle):
-    """What is to be called, at once or at a moment: with nothing of asyncio's own, which costs more than many a call."""
+    """What is to be called, at once or at a moment: without what asyncio adds, which costs more than many calls."""
 
     __slots__ = ("is_timer",)
     _callback: Callable[..., object]
