@@ -8,6 +8,7 @@ import secrets
 import shutil
 import socket
 import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -19,6 +20,7 @@ import pytest
 from eval_client.store.records import Trial
 from eval_client.store.store import Store
 from tests.database_servers import program
+from tests.pace import slowly
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 """The public data beside the checkout; tests marked `shared` run only where it is."""
@@ -195,6 +197,18 @@ def made_once(folders: pytest.TempPathFactory, name: str, make: Callable[[Path],
             make(folder)
             whole.touch()
     return folder
+
+
+def build(source: Path, dist: Path, *options: str) -> None:
+    """The sdist and the wheel of a source tree, as `make dist` makes them."""
+    command = [sys.executable, "-m", "hatchling", "build", "--directory", str(dist), *options]
+    built = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=slowly(180), check=False)
+    assert built.returncode == 0, built.stderr
+
+
+def built_packages(folders: pytest.TempPathFactory) -> Path:
+    """The folder of this checkout's sdist and wheel, once for all processes of the tests; nothing is fetched."""
+    return made_once(folders, "dist", lambda folder: build(ROOT, folder))
 
 
 def working_in(folder: Path) -> list[psutil.Process]:

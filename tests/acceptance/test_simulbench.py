@@ -7,7 +7,6 @@ import io
 import json
 import re
 import subprocess
-import sys
 import tarfile
 import threading
 import zipfile
@@ -36,7 +35,7 @@ from proctor.types import Action, Finish, FinishReason, Observation, Summary
 from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
 from tests.faults.parts.proxy import Fault, proxies
 from tests.pace import slowly, until
-from tests.support import ROOT, SHARED_DATA
+from tests.support import SHARED_DATA, built_packages
 
 DATA = SHARED_DATA / "simulbench"
 DEV = DATA / "simulbench_dev.jsonl"
@@ -525,11 +524,9 @@ async def test_06_60_scripts_in_16_sessions_with_a_stub_endpoint_take_less_than_
 
 
 @pytest.mark.shared
-def test_07_no_text_of_a_public_script_is_inside_the_built_packages(tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "hatchling", "build", "--directory", str(tmp_path)]
-    built = subprocess.run(build, cwd=ROOT, check=False, timeout=slowly(120), capture_output=True, text=True)
-    assert built.returncode == 0, built.stderr
-    packed = " ".join(content.decode("utf-8", "replace") for content in dict.fromkeys(_packed(tmp_path)))
+def test_07_no_text_of_a_public_script_is_inside_the_built_packages(tmp_path_factory: pytest.TempPathFactory) -> None:
+    contents = dict.fromkeys(_packed(built_packages(tmp_path_factory)))
+    packed = " ".join(content.decode("utf-8", "replace") for content in contents)
     packed = " ".join(packed.replace("\\n", " ").split())
     assert "Reply with one line in a code block that gives" in packed, "our own samples are in"
     texts = {task.task_description for task in load(DATA / "simulbench_tasks_dev.jsonl", Task)}

@@ -19,7 +19,7 @@ from tests.e2e.installed.readme import EXPORT_KEY, INSTALL
 from tests.e2e.preloaded import Forked, Forks
 from tests.e2e.scripted import ScriptedEndpoint, listening
 from tests.pace import slowly
-from tests.support import ROOT, made_once
+from tests.support import ROOT, built_packages, made_once
 
 NOT_LINKED = ("proctor-", "_editable_impl_proctor", "__editable__", "proctor.", "__pycache__")
 
@@ -72,26 +72,16 @@ def _forks(installed: Installed) -> Forks:
     return Forks(environment, Forks(environment, python=python, folder=folder), python=python, folder=folder)
 
 
-def build(source: Path, dist: Path, *options: str) -> None:
-    """The sdist and the wheel of a source tree, as `make dist` makes them."""
-    command = [sys.executable, "-m", "hatchling", "build", "--directory", str(dist), *options]
-    subprocess.run(command, cwd=source, check=True, capture_output=True, timeout=slowly(180))
-
-
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     """Proctor, installed by the README's line from a wheel of this checkout; nothing is fetched."""
-    return at(made_once(tmp_path_factory, "installed", install))
+    dist = built_packages(tmp_path_factory)
+    return Installed(made_once(tmp_path_factory, "installed", lambda folder: install(dist, folder)) / "venv", dist)
 
 
-def at(folder: Path) -> Installed:
-    return Installed(folder / "venv", folder / "dist")
-
-
-def install(folder: Path) -> None:
-    """Build and install into a folder."""
-    made, packages, forker = at(folder), folder / "packages", folder / "forker"
-    build(ROOT, made.dist)
+def install(dist: Path, folder: Path) -> None:
+    """Install into a folder."""
+    made, packages, forker = Installed(folder / "venv", dist), folder / "packages", folder / "forker"
     packages.mkdir()
     forker.mkdir()
     (forker / "tests").symlink_to(ROOT / "tests")

@@ -5,8 +5,8 @@ import tomllib
 import zipfile
 from pathlib import Path
 
-from tests.e2e.installed.conftest import Installed, User, build
-from tests.support import ROOT
+from tests.e2e.installed.conftest import Installed, User
+from tests.support import ROOT, build
 
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 

@@ -1,7 +1,5 @@
 """The viewer as it is installed: from a wheel, on a machine without network."""
 
-import subprocess
-import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +10,7 @@ from playwright.sync_api import Browser
 
 from tests.e2e.pages.addresses import ERRORS, PAGES, QUIET, Named
 from tests.e2e.pages.conftest import viewer, watched
-from tests.pace import slowly
-from tests.support import ROOT
+from tests.support import ROOT, built_packages
 
 OFFLINE = """
 import sys
@@ -32,11 +29,7 @@ MARK = "/* of the installed one */"
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """The wheel of this checkout; nothing is fetched."""
-    folder = tmp_path_factory.mktemp("wheel")
-    options = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder)]
-    subprocess.run([sys.executable, "-m", "pip", "wheel", *options, str(ROOT)], check=True, timeout=slowly(180))
-    (built,) = folder.glob("*.whl")
+    (built,) = built_packages(tmp_path_factory).glob("*.whl")
     return zipfile.ZipFile(built)
 
 
