@@ -724,33 +724,37 @@ async def test_a_private_server_ends_with_the_process_that_started_it(own_tmp: N
     assert not folder.exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server under another account")
-async def test_a_private_server_is_set_up_without_the_systems_folder_for_temporary_files(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Servers that start remove each other's temporary tables in a folder that they share."""
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def confined() -> AsyncIterator[PrivateServer]:
+    """A server that is begun where the folder for temporary files lets another account create nothing."""
     with tempfile.TemporaryDirectory(prefix="pdb-", dir="/tmp") as folder:
-        Path(folder).chmod(0o711)  # the server's account may create nothing here
-        monkeypatch.setenv("TMPDIR", folder)
-        monkeypatch.setattr(tempfile, "tempdir", folder)
+        Path(folder).chmod(0o711)
         server = PrivateServer()
-        await server.start()
-        assert server.pid is not None
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("TMPDIR", folder)
+            patch.setattr(tempfile, "tempdir", folder)
+            await server.start()
+        yield server
         await server.stop()
 
 
-async def test_a_private_server_that_is_ending_is_waited_for_and_started_anew() -> None:
-    server = PrivateServer()
-    await server.start()
-    running = server._process
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server under another account")
+async def test_a_private_server_is_set_up_without_the_systems_folder_for_temporary_files(
+    confined: PrivateServer,
+) -> None:
+    """Servers that start remove each other's temporary tables in a folder that they share."""
+    assert confined.pid is not None
+
+
+async def test_a_private_server_that_is_ending_is_waited_for_and_started_anew(confined: PrivateServer) -> None:
+    running = confined._process
     assert running is not None
     running.kill()
     running.wait()
-    server._process = ending = _sleeper()  # as a killed server whose threads still end
-    async with MySqlEngine(server, statement_limit_s=slowly(5.0)).session(PEOPLE) as session:
+    confined._process = ending = _sleeper()  # as a killed server whose threads still end
+    async with MySqlEngine(confined, statement_limit_s=slowly(5.0)).session(PEOPLE) as session:
         assert "2" in await session.run("SELECT 1 + 1")
     assert ending.poll() is not None
-    await server.stop()
 
 
 def _sleeper() -> "subprocess.Popen[bytes]":
