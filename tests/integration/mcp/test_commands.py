@@ -26,16 +26,13 @@ limits: {{attempts: {attempts}, trial: {{{limits}}}}}
 agents: {agents}
 """
 ONE_CALL = """\
-import asyncio, json, os, pathlib, signal, sys, time
-from mcp import Client
-
-async def one_call():
-    url = json.load(open(sys.argv[1]))["mcpServers"]["proctor"]["url"]
-    async with Client(url) as client:
-        await client.call_tool("open_door", {"door": "7"})
-
-asyncio.run(one_call())
+import json, os, pathlib, signal, sys, time, urllib.request
+url = json.load(open(sys.argv[1]))["mcpServers"]["proctor"]["url"]
+params = {"name": "open_door", "arguments": {"door": "7"}}
+call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+urllib.request.urlopen(url, json.dumps(call).encode()).read()
 """
+"""The call alone: to import the official client takes ten times as long."""
 CHILD = """\
 import subprocess
 subprocess.Popen(['sleep', '98765'], cwd='.')
