@@ -1,10 +1,9 @@
 """Benchmarks print what they promise, and their results are told rightly. The figures are not judged here.
 
-So their processes are forked, but for those of the benchmark that measures how processes start.
+So their processes are forked, but for those that only import.
 """
 
 import subprocess
-import sys
 
 import pytest
 
@@ -36,11 +35,7 @@ QUICK = [
 @pytest.mark.parametrize("name", QUICK)
 def test_every_line_of_a_quick_run_is_a_figure(name: str) -> None:
     pipe, options = subprocess.PIPE, [f"benchmarks.{name}", "--quick", "--json"]
-    if name == "start":
-        command = [sys.executable, "-m", *options]
-        running = subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True)
-    else:
-        running = python("-m", "tests.e2e.forks.forked_benchmark", *options, cwd=ROOT, stdout=pipe, stderr=pipe)
+    running = python("-m", "tests.e2e.forks.forked_benchmark", *options, cwd=ROOT, stdout=pipe, stderr=pipe)
     with running:
         try:
             output, errors = running.communicate(timeout=slowly(300))
