@@ -15,6 +15,7 @@ class Gate:
 
     def __init__(self, link: Link) -> None:
         self._link = link
+        self.url = f"{link.url}/v1"
 
     @property
     def calls(self) -> int:
@@ -31,11 +32,17 @@ class Gate:
 
 
 @contextlib.contextmanager
+def gate_before(url: str) -> Iterator[Gate]:
+    """A gate before the server at a URL."""
+    with proxies(0) as ways:
+        yield Gate(ways.link("agents", int(url.removesuffix("/v1").rpartition(":")[2])))
+
+
+@contextlib.contextmanager
 def gate(plan: Path, url: str) -> Iterator[Gate]:
     """A plan's way to the server at a URL leads through the gate from now on."""
-    with proxies(0) as ways:
-        link = ways.link("agents", int(url.removesuffix("/v1").rpartition(":")[2]))
+    with gate_before(url) as way:
         text = plan.read_text()
         assert url in text
-        plan.write_text(text.replace(url, f"{link.url}/v1"))
-        yield Gate(link)
+        plan.write_text(text.replace(url, way.url))
+        yield way

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.browser import chromium
+from tests.e2e.gates import Gate, gate_before
 from tests.e2e.proctor import Server, begin, ended, proctor, server
 from tests.pace import slowly
 from tests.support import made_once
@@ -39,11 +40,18 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture
-def run(tmp_path: Path, agents: Server) -> Iterator[Begin]:
+def way(agents: Server) -> Iterator[Gate]:
+    """The way to the models: while it is shut, a run is not over, however late a test looks at it."""
+    with gate_before(agents.url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def run(tmp_path: Path, way: Gate) -> Iterator[Begin]:
     """Begins a run called `slow` of PLANNED trials, which plays so many at once."""
 
     def begun(*options: str, concurrency: int = 3, **extra: str) -> "subprocess.Popen[str]":
-        text = PLAN.format(agents=agents.url, task=TASK, concurrency=concurrency)
+        text = PLAN.format(agents=way.url, task=TASK, concurrency=concurrency)
         (tmp_path / "plan.yaml").write_text(text)
         return begin("run", "plan.yaml", "--name", "slow", "-q", *options, cwd=tmp_path, **KEY, **extra)
 

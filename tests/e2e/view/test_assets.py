@@ -10,8 +10,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from eval_client.view import rendering
 from tests.database_servers import program
+from tests.e2e.gates import Gate
 from tests.e2e.view.conftest import Begin, viewer
-from tests.e2e.view.test_live import begun
+from tests.e2e.view.test_live import SPARED, begun
 from tests.pace import until
 
 MODULE = rendering.HERE / "assets" / "view.js"
@@ -57,8 +58,9 @@ def test_templates_hold_no_arithmetic() -> None:
 @pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_run_under_way_and_the_list_of_keys_are_accessible(
-    tmp_path: Path, run: Begin, browser: Browser, scheme: str
+    tmp_path: Path, run: Begin, way: Gate, browser: Browser, scheme: str
 ) -> None:
+    way.shut(SPARED)
     run()
     until(lambda: begun(tmp_path))
     context = browser.new_context(color_scheme=scheme)  # type: ignore[arg-type]

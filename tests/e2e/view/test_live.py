@@ -5,6 +5,7 @@ import os
 import signal
 import time
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from eval_client.store.connection import connect
 from tests.database_servers import postgresql
+from tests.e2e.gates import Gate
 from tests.e2e.proctor import begin, proctor, scored
 from tests.e2e.view.conftest import KEY, PLANNED, Begin, viewer
 from tests.pace import slowly, until
@@ -21,6 +23,8 @@ from tests.pace import slowly, until
 WORDS = {"endpoint", "agent", "task", "-"}
 """What a screen says that a pair waits for, while no worker has gone."""
 WAIT_MS = slowly(60_000)
+SPARED = 20
+"""So many model calls of a run's 68 or so pass before the run is to wait."""
 SCORED = "SELECT agent, count(score) FROM proctor_trial GROUP BY agent"
 
 
@@ -45,7 +49,10 @@ def begun(folder: Path) -> bool:
 
 
 @pytest.mark.browser
-def test_the_count_grows_without_a_reload_and_ends_as_the_stores(tmp_path: Path, run: Begin, page: Page) -> None:
+def test_the_count_grows_without_a_reload_and_ends_as_the_stores(
+    tmp_path: Path, run: Begin, way: Gate, page: Page
+) -> None:
+    way.shut(SPARED)
     client = run()
     until(lambda: begun(tmp_path))
     with viewer(tmp_path) as address:
@@ -56,8 +63,10 @@ def test_the_count_grows_without_a_reload_and_ends_as_the_stores(tmp_path: Path,
         expect(page.locator("#live .waits").first).to_have_text("endpoint")
         expect(page.locator("#live .caps .full")).to_contain_text(["endpoint e 3/3"])
         first = shown_count(page)
+        way.shut(SPARED // 2)
         expect(page.locator("#summary strong")).not_to_have_text(f"{first}/{PLANNED}", timeout=WAIT_MS)
         assert first < shown_count(page) < PLANNED
+        way.open()
         until_shown(page, PLANNED)
         expect(page.locator("#state")).to_have_text("finished", timeout=WAIT_MS)
         expect(page.locator("#live section")).to_have_count(0, timeout=WAIT_MS)
@@ -72,8 +81,9 @@ def test_the_count_grows_without_a_reload_and_ends_as_the_stores(tmp_path: Path,
 
 @pytest.mark.browser
 def test_a_client_that_was_killed_is_missed_and_one_that_resumes_is_seen(
-    tmp_path: Path, run: Begin, page: Page
+    tmp_path: Path, run: Begin, way: Gate, page: Page
 ) -> None:
+    way.shut(SPARED)
     client = run()
     until(lambda: begun(tmp_path))
     with viewer(tmp_path) as address:
@@ -86,6 +96,7 @@ def test_a_client_that_was_killed_is_missed_and_one_that_resumes_is_seen(
         expect(page.locator("#state")).to_have_text("stopped")
         silent = told(address)
         assert silent["heard_s"] >= 10
+        way.open()
         resumed = begin("resume", "slow", "-q", cwd=tmp_path, **KEY)
         expect(page.locator("#live .heard")).to_have_count(0, timeout=WAIT_MS)
         expect(page.locator("#state")).to_have_text("finished", timeout=WAIT_MS)
@@ -95,7 +106,8 @@ def test_a_client_that_was_killed_is_missed_and_one_that_resumes_is_seen(
 
 
 @pytest.mark.browser
-def test_without_javascript_the_panel_is_there(tmp_path: Path, run: Begin, browser: Browser) -> None:
+def test_without_javascript_the_panel_is_there(tmp_path: Path, run: Begin, way: Gate, browser: Browser) -> None:
+    way.shut(SPARED)
     run()
     until(lambda: begun(tmp_path))
     context = browser.new_context(java_script_enabled=False)
@@ -118,7 +130,7 @@ def test_without_javascript_the_panel_is_there(tmp_path: Path, run: Begin, brows
 @pytest.mark.browser
 @pytest.mark.postgresql
 def test_the_sums_of_several_clients_are_the_stores_also_after_one_has_left(
-    tmp_path: Path, run: Begin, page: Page
+    tmp_path: Path, run: Begin, way: Gate, page: Page
 ) -> None:
     with postgresql() as database:
         store = {"PROCTOR_STORE": database.url}
@@ -139,15 +151,16 @@ def test_the_sums_of_several_clients_are_the_stores_also_after_one_has_left(
             return False
 
         (tmp_path / "plan.yaml").touch()
+        way.shut(SPARED // 4)
         first = run("--shards", "2", concurrency=4, **store)
         with viewer(tmp_path, "--store", database.url) as address:
             until(lambda: _published(engine) == 2)
             page.goto(f"{address}/runs/slow")
             expect(page.locator("#live section")).to_have_count(1, timeout=WAIT_MS)
-            until(lambda: _is_shared(told(address)["live"]))
+            _go_on(way, lambda: _is_shared(told(address)["live"]))
             left = _second(first.pid)
             os.kill(left, signal.SIGINT)
-            until(lambda: rows("SELECT count(*) FROM proctor_shard WHERE state = 'left'") == [(1,)])
+            _go_on(way, lambda: rows("SELECT count(*) FROM proctor_shard WHERE state = 'left'") == [(1,)])
             until(stands_agreed, seen=lambda: told(address)["live"])
             scored = dict(rows(SCORED))
             assert sum(scored.values()) < PLANNED, "the run is still under way"
@@ -157,10 +170,23 @@ def test_the_sums_of_several_clients_are_the_stores_also_after_one_has_left(
             assert 0 < live["turns"] <= turns, "what became durable since the last view is not told yet"
             until_shown(page, sum(scored.values()))
             os.kill(first.pid, signal.SIGCONT)
+            way.open()
             expect(page.locator("#state")).to_have_text("finished", timeout=WAIT_MS)
             until_shown(page, PLANNED)
             first.communicate(timeout=slowly(60))
         engine.dispose()
+
+
+def _go_on(way: Gate, until_true: Callable[[], bool]) -> None:
+    """Let the calls pass that wait, after each look at a condition, until it holds."""
+
+    def look() -> bool:
+        if until_true():
+            return True
+        way.shut(0)
+        return False
+
+    until(look)
 
 
 def _published(engine: sa.Engine) -> int:
