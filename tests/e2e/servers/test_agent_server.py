@@ -151,6 +151,7 @@ def test_sigterm_lets_the_request_under_way_finish(tmp_path: Path) -> None:
 
         def stop_once_sent() -> Iterator[bytes]:
             yield body.encode()
+            httpx.get(f"{server.url}/models", trust_env=False, timeout=slowly(20))  # by then it reads the other request
             server.process.send_signal(signal.SIGTERM)
 
         reply = client.post(f"{server.url}/chat/completions", content=stop_once_sent())
