@@ -37,6 +37,7 @@ async def test_a_child_in_a_session_of_its_own_is_ended_too(tmp_path: Path) -> N
 
 async def test_a_child_without_the_mark_leaves_no_thread_and_no_descriptor(tmp_path: Path) -> None:
     await started("", tmp_path).end(0)  # the thread of to_thread, and its descriptors
+    gc.collect()  # what earlier tests left open would be closed later
     threads, descriptors = threading.active_count(), psutil.Process().num_fds()
     command = started(ELSEWHERE.replace("start_new", "env={}, start_new"), tmp_path)
     await command.ended()
