@@ -42,18 +42,20 @@ FAULTS: dict[str, Script] = {
     "cut short": raw(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n" + GOOD),
     "closed at once": raw(b""),
 }
-CONFIG = ChatConfig(model="m", deadline_s=slowly(0.5), max_tries=3, max_reply_bytes=1 << 20)
+CONFIG = ChatConfig(model="m", deadline_s=slowly(60), max_tries=3, max_reply_bytes=1 << 20)
+RUN_INTO_THE_DEADLINE = {"endless drip", "silence"}
 
 
-async def ask(*scripts: Script) -> tuple[str, int, list[float]]:
+async def ask(fault: str, *then: Script) -> tuple[str, int, list[float]]:
     """The answer, the tries it took and the sleeps between them."""
     slept: list[float] = []
 
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
-    async with scripted_server(*scripts) as url, http_client() as client:
-        config = CONFIG.model_copy(update={"base_url": url})
+    async with scripted_server(FAULTS[fault], *then) as url, http_client() as client:
+        deadline_s = slowly(0.5) if fault in RUN_INTO_THE_DEADLINE else CONFIG.deadline_s
+        config = CONFIG.model_copy(update={"base_url": url, "deadline_s": deadline_s})
         model = ChatModel(config, client, sleep=sleep, random=lambda: 0.5)
         completion = await model.complete([Message(role="user", content="hello")])
     return completion.action.content, completion.tries, slept
@@ -61,18 +63,17 @@ async def ask(*scripts: Script) -> tuple[str, int, list[float]]:
 
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_one_fault_is_outlived(fault: str) -> None:
-    content, tries, slept = await ask(FAULTS[fault], reply(GOOD))
+    content, tries, slept = await ask(fault, reply(GOOD))
     assert (content, tries) == ("hi", 2)
     assert slept == [1.25 if fault == "throttled" else 0.25]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_a_lasting_fault_ends_unavailable_in_bounded_memory(fault: str) -> None:
-    script = FAULTS[fault]
     tracemalloc.start()
     try:
         with pytest.raises(AgentUnavailable, match=r"after 3 tries"):
-            await ask(script)
+            await ask(fault)
         assert tracemalloc.get_traced_memory()[1] < 16 << 20
     finally:
         tracemalloc.stop()
