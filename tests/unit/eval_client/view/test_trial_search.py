@@ -26,6 +26,7 @@ from eval_client.view.trials.query import TrialQuery, trial_query
 from eval_client.view.trials.search import with_text
 from proctor.types import Action, FinishReason, Message, Observation, Tool, ToolCall
 from task_server.wire.messages import Act, Stop
+from tests.pace import slowly
 from tests.support import unscored
 from tests.unit.eval_client.view.conftest import ORIGIN, PLAN
 
@@ -216,7 +217,11 @@ async def test_09_a_text_in_one_of_100000_trials_is_found_by_going_on(
     assert len(searched) > 3
 
 
-async def test_08_filters_in_combination_with_a_text_and_a_file_of_all_rows(large: Path) -> None:
+async def test_08_filters_in_combination_with_a_text_and_a_file_of_all_rows(
+    large: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SLICE_S", "WAIT_S"):  # so that one page has searched them all
+        monkeypatch.setattr(search, name, slowly(60))
     app = build_app(FolderRuns(large), ViewAccess())
     given = f"agent=a{PLANTED % 10}&task=t{PLANTED // 10 % 10}&text={quote(NEEDLE)}"
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=ORIGIN) as viewer:
