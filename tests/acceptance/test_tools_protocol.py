@@ -91,7 +91,7 @@ async def test_03_the_reference_scores_the_same_in_both_protocols_on_every_sampl
 
 
 def _is_default(name: str, profile: str) -> bool:
-    return profile == registry.load(name).model_fields["profile"].default
+    return bool(registry.load(name).model_fields["profile"].default == profile)
 
 
 @each(lambda name, profile: not _is_default(name, profile) and (name, profile) not in REFERENCE_LOSES)
