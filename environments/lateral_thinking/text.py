@@ -1,5 +1,6 @@
 """Similarity of texts: by content words in English, by pairs of characters in Chinese."""
 
+import functools
 import math
 import re
 from collections import Counter
@@ -21,6 +22,7 @@ _STOP_WORDS = frozenset(_STOP_WORDS_TEXT.split())
 _SENTENCE_END = re.compile(r"[.!?;。！？；\n]+")
 
 
+@functools.lru_cache(maxsize=1 << 10)
 def words(text: str, language: Language) -> frozenset[str]:
     """The words that texts are compared by: stems without stop words, or pairs of neighbouring Chinese characters.
 

@@ -1,5 +1,6 @@
 """Detects negation. Ways of asking and idioms that contain a word of negation deny nothing."""
 
+import functools
 import re
 
 from environments.lateral_thinking.dataset import Language
@@ -111,6 +112,7 @@ def negated(text: str, language: Language) -> bool:
     return (_NOT_ENGLISH.search(rest) is not None) != (denials % 2 == 1)
 
 
+@functools.lru_cache(maxsize=1 << 10)
 def asserted(text: str, language: Language) -> str:
     """The text without the ways of asking and idioms that contain a word of negation but deny nothing."""
     if language == "en":
