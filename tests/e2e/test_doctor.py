@@ -195,7 +195,7 @@ def test_a_plan_with_everything_wrong_that_can_be_wrong_on_this_machine(tmp_path
         report = doctor_within(
             tmp_path,
             f"mount -t tmpfs -o ro tmpfs runs\n{without_mariadb()}",
-            *("plan.yaml", "--patience", "3"),
+            *("plan.yaml", f"--patience={slowly(3)}"),
             OPENAI_API_KEY=CANARY,
             GARBLED=f"{CANARY} \u00e9",
             DOCKER_HOST=f"unix://{tmp_path}/nothing.sock",
