@@ -1,11 +1,14 @@
 """`proctor stop` reaches the clients of a run through its store."""
 
+import contextlib
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.database_servers import mariadb, postgresql
+from tests.e2e.gates import gate
 from tests.e2e.proctor import Server, begin, proctor, rows, server
 from tests.pace import slowly, until
 
@@ -20,17 +23,31 @@ def write_plan(folder: Path, agents: Server) -> None:
     (folder / "plan.yaml").write_text(f"name: stop\nagents: [{agent}]\ntasks: [{TASK}]\n")
 
 
+def said_until_told(client: "subprocess.Popen[str]") -> str:
+    """What a client says up to the line that tells that it was stopped."""
+    assert client.stderr is not None
+    said = ""
+    while "`proctor stop`" not in said and (line := client.stderr.readline()):
+        said += line
+    return said
+
+
 def stop_and_resume(tmp_path: Path, *options: str, shards: int = 1, **extra: str) -> str:
     """Stop a run that is under way, and resume it; what its client said."""
     (tmp_path / "agents.yaml").write_text(AGENTS)
-    with server("agents", "--config", "agents.yaml", cwd=tmp_path) as agents:
+    with server("agents", "--config", "agents.yaml", cwd=tmp_path) as agents, contextlib.ExitStack() as stack:
         write_plan(tmp_path, agents)
+        way = stack.enter_context(gate(tmp_path / "plan.yaml", agents.url))
+        way.shut(spared=3)
         client = begin("run", "plan.yaml", "--name", "r", f"--shards={shards}", cwd=tmp_path, **KEY, **extra)
-        until(lambda: agents.metric(CALLS) >= 3)
-        stopped = proctor("stop", "r", *options, cwd=tmp_path, **extra)
-        assert (stopped.returncode, stopped.stdout) == (0, ""), stopped.stderr
-        assert "resume with: proctor resume runs/r" in stopped.stderr
-        _, errors = client.communicate(timeout=slowly(60))
+        until(lambda: way.calls > 3)
+        stopping = begin("stop", "r", *options, cwd=tmp_path, **extra)
+        errors = said_until_told(client)
+        way.open()
+        output, said = stopping.communicate(timeout=slowly(60))
+        assert (stopping.returncode, output) == (0, ""), said
+        assert "resume with: proctor resume runs/r" in said
+        errors += client.communicate(timeout=slowly(60))[1]
         assert client.returncode == 130, errors
         status = json.loads(proctor("status", "r", "--json", cwd=tmp_path, **extra).stdout)
         assert status["state"] == "interrupted"
