@@ -207,7 +207,7 @@ def test_a_plain_user_may_have_a_namespace_sandbox_too() -> None:
             with os.fdopen(read) as printed:
                 assert printed.read().splitlines()[-1] == "0"
             requests.close()
-            forking.wait(20)
+            forking.wait(slowly(20))
 
 
 # The Docker engine
