@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import socket
 import tracemalloc
 import zlib
 from collections.abc import AsyncIterator, Callable
@@ -157,10 +158,11 @@ async def test_a_reply_cut_short_or_not_http_is_a_broken_connection(client: AnyC
 
 
 async def test_a_closed_port_is_unreachable(client: AnyClient) -> None:
-    async with scripted_server(silence) as url:
-        pass
-    with pytest.raises(Unreachable):
-        await bounded_request(client, "GET", url, deadline_s=slowly(10), max_bytes=CAP)
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))  # nobody else listens there either
+        url = f"http://127.0.0.1:{bound.getsockname()[1]}"
+        with pytest.raises(Unreachable):
+            await bounded_request(client, "GET", url, deadline_s=slowly(10), max_bytes=CAP)
 
 
 async def test_a_redirect_is_not_followed(client: AnyClient) -> None:

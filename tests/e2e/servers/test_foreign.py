@@ -13,7 +13,7 @@ from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
 from tests.e2e.scripted import ScriptedEndpoint, listening, reply
 from tests.e2e.servers.test_gateway import call
 from tests.pace import slowly, until
-from tests.support import ROOT
+from tests.support import ROOT, free_port
 from tests.unit.environments.foreign.served import in_thread
 from tests.unit.environments.foreign.test_agentbench_v02 import scripted
 from tests.unit.environments.foreign.v02_worker import V02Worker
@@ -90,8 +90,8 @@ def test_a_worker_that_dies_owes_its_trials_to_a_resume(tmp_path: Path, model: M
     """Line 10."""
     double = V02Worker()
     variables = knowing(tmp_path)
-    with in_thread(double.app) as url:
-        port = int(url.rpartition(":")[2])
+    port = free_port()
+    with in_thread(double.app, port) as url:
         plan = plan_of(PLANS[0], model, f"{url}/api").replace("tasks:", "limits: {attempts: 1}\ntasks:")
         (tmp_path / "plan.yaml").write_text(plan + '    samples: {include: ["0", "2"]}\n')
         model.always = True  # no answer comes, so the sessions are under way

@@ -23,7 +23,7 @@ from task_server.wire.errors import NotReady, SessionLost, Unauthorized, WorkerL
 from task_server.wire.messages import Act, Finished, TaskList
 from tests.e2e.preloaded import python
 from tests.pace import slowly
-from tests.support import ROOT
+from tests.support import ROOT, free_port
 from tests.task_server_world import count
 
 ONE, TWO = "1" * 32, "2" * 32
@@ -176,8 +176,8 @@ async def test_a_worker_that_hangs_is_lost_after_its_lease_and_goes_on_when_it_w
 
 
 async def test_sessions_outlive_a_restart_of_the_controller(servers: Servers, http: HttpClient) -> None:
-    controller = servers.controller()
-    port = int(controller.url.rsplit(":", 1)[1])
+    port = free_port()
+    controller = servers.controller(port=port)
     servers.worker(controller)
     servers.worker(controller)
     client = TaskClient(controller.url, http)
@@ -278,8 +278,8 @@ async def test_a_client_that_can_not_reach_the_worker_is_relayed(servers: Server
 async def test_kills_and_restarts_under_load_lose_sessions_but_never_a_score_or_a_slot(
     servers: Servers, http: HttpClient
 ) -> None:
-    controller = servers.controller()
-    port = int(controller.url.rsplit(":", 1)[1])
+    port = free_port()
+    controller = servers.controller(port=port)
     workers = [servers.worker(controller, capacity=10) for _ in range(2)]
     client = TaskClient(controller.url, http)
     await free(client, 20)
