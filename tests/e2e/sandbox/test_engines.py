@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tarfile
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -27,7 +28,7 @@ from proctor.sandbox.docker_engine import DockerEngine, DockerSandbox
 from proctor.sandbox.namespace_server import options
 from proctor.sandbox.owner import Owner
 from tests.e2e.sandbox.engines import IMAGE, INTERRUPT_S, LIMITS, entered, make, output
-from tests.pace import slowly
+from tests.pace import slowly, until
 from tests.support import ROOT
 
 
@@ -374,6 +375,8 @@ async def test_an_engine_that_never_answers_is_given_up(monkeypatch: pytest.Monk
             with pytest.raises(EnvironmentFault):
                 async with DockerEngine(IMAGE, LIMITS, call_limit_s=1.0).lifespan():
                     pass
+        # The library forgets a socket that is refused: it has to be given up while somebody listens.
+        await asyncio.to_thread(until, lambda: "docker" not in {each.name[:6] for each in threading.enumerate()})
 
 
 @pytest.mark.docker
