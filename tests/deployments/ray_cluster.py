@@ -16,10 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.pace import slowly
 from tests.support import ROOT
 
 RAY = Path(sys.executable).with_name("ray")
-READY_S = 120.0
+READY_S = slowly(120.0)
 PIDFD_GETFD = 438
 """Linux's call that copies a file descriptor of another process; the same number on every architecture."""
 IMPATIENT = {  # notice a dead node sooner than by defaults, but bear a busy machine

@@ -36,7 +36,7 @@ def write_plan(folder: Path, agents: Server, concurrency: int) -> None:
 
 
 def until(condition: Callable[[], object], what: str, within_s: float = 90.0) -> None:
-    ends = time.monotonic() + within_s
+    ends = time.monotonic() + slowly(within_s)
     while not condition():
         assert time.monotonic() < ends, what
         time.sleep(0.05)

@@ -17,7 +17,9 @@ from pathlib import Path
 from shutil import rmtree
 from types import MappingProxyType
 
-WAIT_S = 60.0
+from tests.pace import slowly
+
+WAIT_S = slowly(60.0)
 CLI = "/usr/bin/docker"
 """Debian's own; another in the path may be of another age than the engine."""
 CGROUPS = Path("/sys/fs/cgroup")
@@ -38,7 +40,7 @@ def until(true: Callable[[], object], within_s: float = WAIT_S, seen: Callable[[
     """Come back as soon as something holds; it must within the time. `seen` says what there is instead."""
     give_up = time.monotonic() + within_s
     while not true():
-        assert time.monotonic() < give_up, f"not within {within_s} s: {seen()}"
+        assert time.monotonic() < give_up, f"not within {within_s:.0f} s: {seen()}"
         time.sleep(0.1)
 
 
@@ -164,7 +166,7 @@ def _removed(group: Path) -> bool:
 def _filled(node: Node, images: Sequence[Path]) -> None:
     until(node.ready, seen=node.log)
     for image in images:
-        node.docker("load", "--quiet", "--input", str(image), within_s=300)
+        node.docker("load", "--quiet", "--input", str(image), within_s=slowly(300))
 
 
 @contextlib.contextmanager

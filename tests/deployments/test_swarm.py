@@ -99,7 +99,7 @@ class Stack:
     def replace(self, service: str) -> None:
         """`docker service update --force`, to its end."""
         self._first.docker(
-            "service", "update", "--force", "--no-resolve-image", "--quiet", f"proctor_{service}", within_s=180
+            "service", "update", "--force", "--no-resolve-image", "--quiet", f"proctor_{service}", within_s=slowly(180)
         )
 
 
