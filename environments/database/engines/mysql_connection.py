@@ -57,6 +57,7 @@ class Admin:
     def __init__(self, address: ServerAddress) -> None:
         self.address = address
         self._idle: list[Connection] = []
+        self._closed = False
         self._lock = threading.Lock()
 
     def run(self, *statements: str) -> Sequence[tuple[object, ...]]:
@@ -72,6 +73,8 @@ class Admin:
             raise EnvironmentFault(f"database server: {error}") from error
         with self._lock:
             self._idle.append(connection)
+        if self._closed:
+            self.close()
         return rows
 
     def dedicated(self) -> Connection:
@@ -79,8 +82,12 @@ class Admin:
         return connect(self.address, self.address.user, self.address.password, lock_wait_s=5)
 
     def close(self) -> None:
-        while self._idle:
-            close(self._idle.pop())
+        """Close the connections; one that is in use is closed after that."""
+        self._closed = True
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            close(connection)
 
     def _take(self) -> Connection:
         while True:
