@@ -32,8 +32,6 @@ class DialogueSlots(NamedTuple):
     starts: tuple[int, ...]
     """The times that may be meant, of the half of a day."""
     spots: tuple[Spot, ...]
-    activities: tuple[str, ...]
-    """All activities that were named."""
     agreed: bool
     declined: bool
 
@@ -53,24 +51,26 @@ class HeardTalk(NamedTuple):
 
 def dialogue(lines: Sequence[SpokenLine], places: Places, owned: Mapping[str, Sequence[str]]) -> DialogueSlots:
     """What a talk comes to, from its first line to its last; `owned`: the sectors that belong to each person."""
-    spots: list[Spot] = []
-    activities: list[str] = []
-    for index, line in enumerate(lines):
-        situation = _situation(lines, index, places)
-        for sentence in _sentences(line.text):
-            spots += (Spot(line.speaker, address) for address in pointed_to(sentence, situation, owned))
-            slots = read(sentence, situation)
-            activities += [slots.activity] if slots.activity else []
+    spots = (
+        Spot(situation.speaker, address)
+        for sentence, situation in _told(lines, places)
+        for address in pointed_to(sentence, situation, owned)
+    )
     heard = heard_talk(lines, places)
     agreed = _agreed(lines, heard, places)
     return DialogueSlots(
         heard.days,
         heard.starts,
         tuple(spots),
-        tuple(activities),
         agreed=agreed,
         declined=heard.outcome == "declined" and not agreed,
     )
+
+
+def activities(lines: Sequence[SpokenLine], places: Places) -> Iterator[str]:
+    """All activities that are named in a talk, each looked for when it is asked for."""
+    found = (read(sentence, situation).activity for sentence, situation in _told(lines, places))
+    return filter(None, found)
 
 
 def _agreed(lines: Sequence[SpokenLine], heard: HeardTalk, places: Places) -> bool:
@@ -99,6 +99,13 @@ def name_words(places: Places) -> frozenset[str]:
 
 def _sentences(text: str) -> Iterator[str]:
     return filter(None, _SENTENCE.split(plain(text[:MAX_CHARS])))
+
+
+def _told(lines: Sequence[SpokenLine], places: Places) -> Iterator[tuple[str, Situation]]:
+    """Each sentence of a talk, and when it was said."""
+    for index, line in enumerate(lines):
+        situation = _situation(lines, index, places)
+        yield from ((sentence, situation) for sentence in _sentences(line.text))
 
 
 def _situation(lines: Sequence[SpokenLine], index: int, places: Places) -> Situation:

@@ -8,7 +8,7 @@ from environments.stss.characters.model import CharacterModel, UnreadableReply
 from environments.stss.dataset import ANY, SocialTask, SubGoal
 from environments.stss.hearing.read import read
 from environments.stss.hearing.slots import InvitationSlots, Situation, SpokenLine
-from environments.stss.language.dialogue import DialogueSlots, Spot, dialogue
+from environments.stss.language.dialogue import DialogueSlots, Spot, activities, dialogue
 from environments.stss.language.spoken_times import HALF_DAY
 from environments.stss.town.clock import DAY, read_stamp
 from environments.stss.town.places import Places
@@ -74,7 +74,7 @@ class SlotJudge(Judge):
 
     async def verdicts(self, task: SocialTask, lines: Sequence[SpokenLine]) -> tuple[bool, ...] | None:
         found, goal = dialogue(lines, self._places, self._owned), task.task.goal[0]
-        invited = _raised(goal, lines, found)
+        invited = self._raised(goal, lines, found)
         exact = _exactly(found, goal)
         named = _named(found.spots, goal)
         match task.category:
@@ -98,23 +98,21 @@ class SlotJudge(Judge):
         verdicts = []
         for number, goal in enumerate(task.task.goal):
             activity, place = legs[number] if number < len(legs) else (None, None)
-            spoken = _raised(goal if number == 0 else goal.model_copy(update={"alter_kwd": ()}), lines, found)
+            spoken = self._raised(goal if number == 0 else goal.model_copy(update={"alter_kwd": ()}), lines, found)
             there = _at(place, goal) if slots.then_place else _named(spots, goal)
             verdicts += [_names(activity, goal) or spoken, there]
         return tuple(verdicts)
+
+    def _raised(self, goal: SubGoal, lines: Sequence[SpokenLine], found: DialogueSlots) -> bool:
+        """Whether what the goal names is spoken of in a talk that does not end with a refusal, or invited to."""
+        spoken = not found.declined and any(_names(line.text, goal) for line in lines)
+        return spoken or any(_names(activity, goal) for activity in activities(lines, self._places))
 
     def _merged(self, lines: Sequence[SpokenLine]) -> InvitationSlots:
         slots = InvitationSlots()
         for line in lines:
             slots = slots.merged(read(line.text, Situation(self._places, 0, line.speaker)))
         return slots
-
-
-def _raised(goal: SubGoal, lines: Sequence[SpokenLine], found: DialogueSlots) -> bool:
-    """Whether what the goal names is invited to, or spoken of in a talk that does not end with a refusal."""
-    return any(_names(activity, goal) for activity in found.activities) or (
-        not found.declined and any(_names(line.text, goal) for line in lines)
-    )
 
 
 def _names(activity: str | None, goal: SubGoal) -> bool:
