@@ -44,7 +44,7 @@ from tests.task_server_world import anywhere
 SETTLE_S = WORKER_LEASE_S + 2.0
 """So long after the last fault, and the last late message, everybody has found everybody again."""
 STORE = "client and store"
-LATEST_S = 1500.0
+LATEST_S = 600.0
 """A history that lasts longer makes no progress."""
 LEFT_OVER_S = SESSION_LEASE_S + 100.0
 """A session lives on for its lease after the last request, which may be 40 s late; its last step and its clean-up take
@@ -79,6 +79,7 @@ class History:
         """The newest process of every server's name."""
         self._workers: dict[Process, tuple[Worker, asyncio.Event]] = {}
         self._clients: list[Process] = []
+        self._client_is_gone = asyncio.Event()
         self._scenes: dict[Process, RunContext] = {}
         self._endpoints: list[Endpoint] = []
         self._quiet = False
@@ -201,7 +202,9 @@ class History:
         self.network.reset(process)
         self.database.died(process)
         self.ledger.died(process)
-        if self._quiet and process.name in self._server_names():
+        if process in self._clients:
+            self._client_is_gone.set()
+        elif self._quiet and process.name in self._server_names():
             self._after(0.5, self._start_server, process.name)
 
     async def _control(self, process: Process) -> None:
@@ -235,8 +238,9 @@ class History:
         while not self._done:
             calm_s = self._calm_s()
             client = self._start_client("resume")
-            while any(other.state is not State.DEAD for other in self._clients):  # noqa: ASYNC110
-                await asyncio.sleep(0.25)
+            while any(other.state is not State.DEAD for other in self._clients):
+                self._client_is_gone.clear()
+                await self._client_is_gone.wait()
             at_its_end = client in self._ended and self._ended[client].stopped is None
             resumes -= at_its_end and calm_s > 0
             self._done = self._through() or resumes == 0
@@ -501,9 +505,11 @@ class History:
         """Whether all that was started is put away, at last by the end of its lease."""
 
         def idle() -> bool:
+            if self.ledger.live:
+                return False
             alive = [worker for process, (worker, _) in self._workers.items() if process.state is not State.DEAD]
             capacities = [capacity for worker in alive for capacity in worker._capacities()]
-            return not self.ledger.live and all(task.free == task.total for task in capacities)
+            return all(task.free == task.total for task in capacities)
 
         self.loop.run(idle, self.loop.time() + LEFT_OVER_S)
         return idle()

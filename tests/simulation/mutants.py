@@ -115,7 +115,7 @@ def _forget_only(self: Sessions, session_id: str) -> None:
 MUTANTS = (
     Mutant("a finish is written twice", AttemptLog, "settle", _settle_twice, "I1"),
     Mutant(
-        "a session's lease never ends", Lease, "expired", lambda self, now: False, NEVER_FREE, ["kill client"], first=31
+        "a session's lease never ends", Lease, "expired", lambda self, now: False, NEVER_FREE, ["kill client"], first=3
     ),
     Mutant(
         "a replay is taken whatever it observes",
@@ -124,11 +124,11 @@ MUTANTS = (
         lambda *of: "0",
         "I6",
         ["kill worker"],
-        first=18,
+        first=6,
     ),
     Mutant("an answer is sent on before it is durable", journal.Journal, "turn", _write_meanwhile, "I5"),
     Mutant("a repeated turn is applied again", Turns, "replied", _apply_again, "I5"),
-    Mutant("placement forgets who holds a session", Placement, "_holder", lambda self, session: None, "I5", first=11),
+    Mutant("placement forgets who holds a session", Placement, "_holder", lambda self, session: None, "I5", first=83),
     Mutant(
         "attempts have no bound", schedule, "RetryPolicy", lambda max_tries, base_s: RetryPolicy(base_s=base_s), "I4"
     ),
@@ -200,7 +200,7 @@ MUTANTS = (
         _grant_what_is_fair,
         "LIMIT",
         shared=True,
-        first=42,
+        first=18,
     ),
     Mutant(
         "every client has the whole of each limit",
@@ -209,7 +209,7 @@ MUTANTS = (
         lambda self, name, whole: whole,
         "LIMIT",
         shared=True,
-        first=42,
+        first=18,
     ),
     Mutant(
         "what others spent is not counted",

@@ -28,6 +28,9 @@ ENOUGH = 400
 TEAMS = [seed for seed in range(SEEDS) if clients_of(seed) > 1]
 """The seeds in which several clients share a run. 531: one that ends at the run's budget has told all that it spent."""
 
+FULL = 178
+"""One of them that shows all that there is of sharing; the others are looked at only if it no longer does."""
+
 
 @pytest.mark.parametrize("first", range(0, SEEDS, SLICE))
 def test_no_history_breaks_an_invariant(first: int) -> None:
@@ -37,7 +40,7 @@ def test_no_history_breaks_an_invariant(first: int) -> None:
 
 def test_clients_share_a_run_hand_trials_over_and_are_fenced() -> None:
     seen = Counter[str]()
-    for seed in TEAMS:
+    for seed in sorted(TEAMS, key=lambda seed: seed != FULL):
         counts = simulate(seed).counts
         seen.update(counts)
         seen["three at once"] += counts["at once"] >= 3
