@@ -65,8 +65,9 @@ def level(parts: Farm) -> float:
 
 def three_clients(parts: Farm, slow_s: float) -> "list[subprocess.Popen[str]]":
     """A run under way, and three clients at it; from now on a model call takes up to so long."""
-    parts.start()
-    parts.slow(4.0)  # it is not through before all have come
+    parts.start(deadline_s=slowly(60))
+    gate = Fault("gate", "POST", spared=IN_FLIGHT)  # it is not through before all have come
+    parts.link("agents").faults.append(gate)
     clients = [parts.begin()]
     until(lambda: parts.calls() > 0 or clients[0].poll() is not None)
     assert clients[0].poll() is None, clients[0].communicate()
