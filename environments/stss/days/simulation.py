@@ -11,6 +11,7 @@ from environments.stss.characters.read_back import commitments_text
 from environments.stss.characters.rule_driver import RuleDriver
 from environments.stss.characters.talk import converse, minutes
 from environments.stss.dataset import SocialTask, Town
+from environments.stss.days.contacts import Contacts
 from environments.stss.days.event_log import ActivityRecord, Agreed, EventLog, Talk
 from environments.stss.days.person import Person
 from environments.stss.hearing.read import read
@@ -76,7 +77,7 @@ class Simulation:
         self._self = self._people[task.performer]
         self._talks_today = 0
         self._asked: Counter[str] = Counter()
-        self._contacts: set[tuple[str, str]] = set()
+        self._contacts = Contacts(town.world)
         self._records: list[ActivityRecord] = []
         self._talks: list[Talk] = []
         self._agreed: list[Agreed] = []
@@ -139,30 +140,10 @@ class Simulation:
     # Encounters and talks.
 
     async def _encounters(self, moved: Sequence[Person], now: int) -> None:
-        """Persons who moved at this minute may talk to those they perceive; pairs with the performer come first.
-
-        Outside of arenas nobody perceives anybody.
-        """
-        crowds: dict[tuple[str, str], list[Person]] = {person.place: [] for person in moved if person.place[1]}
-        if not (crowds or self._contacts):
-            return
-        for person in self._people.values():
-            if person.place in crowds:
-                crowds[person.place].append(person)
-        pairs = {
-            (min(one.name, other.name), max(one.name, other.name))
-            for one in moved
-            for other in crowds.get(one.place, ())
-            if one is not other
-        }
-        names = {person.name for person in moved}
-        self._contacts = {pair for pair in self._contacts if pair in pairs or not names & set(pair)}
-        for pair in sorted(pairs, key=lambda pair: (self._self.name not in pair, pair)):
-            one, other = self._people[pair[0]], self._people[pair[1]]
-            if not self._world.sees(one.tile, other.tile):
-                self._contacts.discard(pair)
-            elif pair not in self._contacts and self._can_talk(one, other, now):
-                self._contacts.add(pair)
+        """Persons who moved at this minute may talk to those they perceive; pairs with the performer come first."""
+        for one, other in self._contacts.new(moved, self._people, self._self.name):
+            if self._can_talk(one, other, now):
+                self._contacts.add(one, other)
                 await self._meet(one, other, now)
 
     async def _meet(self, one: Person, other: Person, now: int) -> None:
