@@ -24,8 +24,10 @@ EVERYTHING: tuple[Kind, ...] = (
 @pytest.mark.parametrize("cut", ["both", "requests", "replies"])
 def test_a_worker_that_a_black_hole_hides_from_its_controller_plays_on(parts: Farm, cut: Cut) -> None:
     parts.lease_s = SHORT_LEASE_S
-    parts.start(workers=2)
-    parts.slow(slowly(2.0))  # the run outlives the lease
+    parts.start(workers=2, deadline_s=slowly(60))
+    gate = Fault("gate", "POST", spared=40)  # the run outlives the lease, however slow this process is
+    parts.link("agents").faults.append(gate)
+    parts.slow(slowly(2.0))
     client = parts.begin()
     parts.until_calls(12)
     beats, worker = parts.link("beats-w1"), parts.workers["w1"]
