@@ -14,6 +14,7 @@ FACTOR is measured once for each test session, by the process that starts first.
 processes get it by the variable PROCTOR_TEST_PACE, which a person can set too: `PROCTOR_TEST_PACE=4 make test`.
 """
 
+import asyncio
 import os
 import statistics
 import time
@@ -114,6 +115,13 @@ def until(true: Callable[[], bool], within_s: float = 60.0, seen: Callable[[], o
         assert now < give_up, f"not within {slowly(within_s):.0f} s: {seen()}"
         time.sleep(max(0.02, 2 * (now - looked), (now - began) / 50))
         looked = time.monotonic()
+
+
+async def in_time(true: Callable[[], bool], within_s: float = 60.0) -> None:
+    """`until` for a test in an event loop, where what is waited for may need the loop; its looks cost little."""
+    async with asyncio.timeout(slowly(within_s)):
+        while not true():  # noqa: ASYNC110 - what changes it sets no event
+            await asyncio.sleep(0.001)
 
 
 def factor(pace: float, processes: int, processors: int, busy: float = BUSY_PROCESSORS) -> float:

@@ -5,7 +5,7 @@ import json
 import logging
 import ssl
 import subprocess
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from tests.integration.openenv.served import Digits, Player, Served, served
 from tests.integration.openenv.test_environment import Saying
 from tests.integration.openenv.test_toy_server import captured, exchanges
 from tests.integration.openenv.toy_server import keys
+from tests.pace import in_time
 from tests.tools_environment import Doors, behind
 
 WORLDS: dict[str, Any] = {"digits": Digits, "doors": Doors}
@@ -44,14 +45,6 @@ def _worlds(monkeypatch: pytest.MonkeyPatch) -> None:
 async def server() -> AsyncIterator[Served]:
     async with served(TOY) as running:
         yield running
-
-
-async def until(true: Callable[[], bool]) -> None:
-    for _ in range(500):
-        if true():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it never came true")
 
 
 def error(answer: dict[str, Any]) -> tuple[str, str]:
@@ -116,7 +109,7 @@ async def test_3_a_slot_that_is_taken_is_told_and_free_after_a_close(server: Ser
     assert error(refused)[0] == "CAPACITY_REACHED"
     assert (refused["data"]["active_sessions"], refused["data"]["max_sessions"]) == (2, 2)
     await players[0].close()
-    await until(lambda: Digits.live == 1)
+    await in_time(lambda: Digits.live == 1)
     assert (await players[2].reset())["type"] == "observation"
 
 
@@ -128,7 +121,7 @@ async def test_4_a_broken_connection_frees_its_slot_even_within_a_step(server: S
     assert Digits.live == 2
     for player in (idle, busy):
         player.socket.transport.abort()
-    await until(lambda: Digits.live == 0)
+    await in_time(lambda: Digits.live == 0)
 
 
 @pytest.mark.parametrize("then", [["close"], ["state"] * 3, ["state"] * (openenv_routes.MOST_WAITING - 1) + ["close"]])
@@ -139,7 +132,7 @@ async def test_4_so_does_one_that_sends_more_frames_within_a_step(server: Served
         await player.socket.send(json.dumps(frame))
     if "close" not in then:
         player.socket.transport.abort()
-    await until(lambda: Digits.live == 0)
+    await in_time(lambda: Digits.live == 0)
 
 
 async def test_frames_that_are_sent_ahead_are_answered_in_turn(server: Served) -> None:
@@ -209,7 +202,7 @@ async def test_6_reset_twice_begins_anew_and_holds_one_slot(server: Served) -> N
     player = await server.connect()
     samples = [(await player.reset())["data"]["observation"]["sample"] for _ in range(3)]
     assert samples == ["0", "1", "2"]
-    await until(lambda: Digits.live == 1)
+    await in_time(lambda: Digits.live == 1)
     assert [(await player.reset(seed=seed))["data"]["observation"]["sample"] for seed in (13, 7)] == ["3", "7"]
 
 
@@ -231,7 +224,7 @@ async def test_a_reset_by_http_tells_mistakes_from_a_want_of_slots(server: Serve
     assert (await server.ask("POST", "toy/reset"))[0] == 200
     mistakes: list[Any] = [{"index": 99}, {"index": "x"}, {"sample": "x"}, {"split": "train"}, {"seed": -1}, []]
     assert {(await server.ask("POST", "toy/reset", asked))[0] for asked in mistakes} == {422}
-    await until(lambda: Digits.live == 0)
+    await in_time(lambda: Digits.live == 0)
     for player in [await server.connect() for _ in range(2)]:
         await player.reset()
     status, body = await server.ask("POST", "toy/reset", {})
@@ -313,7 +306,7 @@ async def test_our_own_client_plays_it(server: Served) -> None:
     assert (finish.score, finish.metrics["steps"]) == (1.0, 2)
     faulty = await play_to_finish(world, "4", Saying("boom"))
     assert faulty.score is None
-    await until(lambda: Digits.live == 0)
+    await in_time(lambda: Digits.live == 0)
 
 
 async def rpc(player: Player, method: str, **params: object) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from environments.foreign.results import finish, score
 from proctor.environment import Agent, ContextLimitExceeded, EnvironmentFault
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message, Observation
+from tests.pace import in_time
 from tests.support import SHARED_DATA
 from tests.unit.environments.foreign.served import served
 from tests.unit.environments.foreign.v02_worker import INDICES, LONG, V02Worker
@@ -162,7 +163,7 @@ async def test_a_start_that_we_end_is_cancelled(worker: tuple[V02Worker, str]) -
     environment = AgentBenchV02(workers=(worker[1],))
     async with environment.lifespan():
         playing = asyncio.create_task(environment.play("0", PolicyAgent(scripted)))
-        await until(lambda: len(worker[0].live) == 1)
+        await in_time(lambda: len(worker[0].live) == 1)
         playing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await playing
@@ -175,7 +176,7 @@ async def test_no_free_slot_is_waited_for(worker: tuple[V02Worker, str], monkeyp
     environment = AgentBenchV02(workers=(worker[1],))
     async with environment.lifespan():
         playing = asyncio.create_task(environment.play("0", PolicyAgent(scripted)))
-        await until(lambda: len(worker[0].requests) > 2)
+        await in_time(lambda: len(worker[0].requests) > 2)
         assert not playing.done()
         worker[0].slots = 1
         assert (await playing).score == 1.0
@@ -284,11 +285,3 @@ def test_only_what_is_new_is_observed() -> None:
     assert observation(turns[:2], turns) == Observation(messages=(Message(role="user", content="c"),))
     other = observation([HistoryTurn(role="user", content="x"), turns[1]], turns)
     assert (len(other.messages), other.fresh) == (3, True)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    for _ in range(100_000):
-        if condition():
-            return
-        await asyncio.sleep(0)
-    raise AssertionError("it does not come about")

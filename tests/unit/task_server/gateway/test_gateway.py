@@ -27,9 +27,8 @@ from task_server.gateway.gateway import Gateway
 from task_server.gateway.serve import own_worker, tasks_tried
 from task_server.wire.messages import SampleList, Stop, TaskList
 from task_server.worker.worker import Worker
-from tests.pace import slowly
+from tests.pace import in_time, slowly
 from tests.task_server_world import Counting
-from tests.unit.task_server.gateway.world import until
 
 
 class Trusting(Counting):
@@ -178,7 +177,7 @@ class Watched:
 
 
 async def test_one_task_is_looked_up_alone_and_all_tasks_at_the_same_time(world: World) -> None:
-    await until(lambda: all(task.waiting is None for task in world.worker._tasks.values()))
+    await in_time(lambda: all(task.waiting is None for task in world.worker._tasks.values()))
     for task, together, asked in (("numbers", 1, ["numbers"]), (None, 2, ["guarded", "numbers"])):
         watched = Watched(world.client, together)
         gateway = Gateway(cast(TaskClient, watched), idle_s=240.0)
@@ -209,8 +208,8 @@ async def test_slots_are_counted_and_freed_at_the_end(world: World) -> None:
     await world.gateway.cancel(second)
     with pytest.raises(SessionGone):
         world.gateway.find(second.id)
-    await until(lambda: world.live() == 0)
-    await until(lambda: world.worker._sessions.live("numbers") == 0)
+    await in_time(lambda: world.live() == 0)
+    await in_time(lambda: world.worker._sessions.live("numbers") == 0)
     assert (await world.gateway.offer("numbers")).free == 2
 
 
@@ -219,7 +218,7 @@ async def test_ids_are_numbers_unless_the_wire_chooses_them(world: World) -> Non
     assert isinstance(first.id, int)
     assert second.id == first.id + 1
     await world.gateway.cancel(first)
-    await until(lambda: world.worker._sessions.live("numbers") == 1)
+    await in_time(lambda: world.worker._sessions.live("numbers") == 1)
     named = await world.gateway.start("numbers", "plain", id="mine")
     assert world.gateway.find("mine") is named
 
@@ -248,7 +247,7 @@ async def test_a_request_repeated_while_it_is_answered_is_no_turn(world: World) 
     assert session.turn == 1
     with pytest.raises(StepUnderWay):
         await asyncio.gather(*(world.gateway.step(session, act(answer)) for answer in "23"))
-    await until(lambda: session.turn == 2 and not session.lock.locked())
+    await in_time(lambda: session.turn == 2 and not session.lock.locked())
 
 
 async def test_a_key_names_the_request(world: World) -> None:
@@ -265,7 +264,7 @@ async def test_what_is_idle_ends_and_what_is_not_keeps_its_lease(world: World) -
         await world.gateway.tend()
         world.worker._sessions.expire()
         world.gateway.find(used.id)
-    await until(lambda: world.live() == 1)
+    await in_time(lambda: world.live() == 1)
     with pytest.raises(SessionGone):
         world.gateway.find(idle.id)
     await world.gateway.step(used, act("1"))
@@ -298,7 +297,7 @@ async def test_a_drain_ends_with_the_last_session_that_the_server_lost(world: Wo
     await world.client.end(session.server_id)
     world.clock.time += 30.0
     await world.gateway.tend()
-    await until(draining.done)
+    await in_time(draining.done)
 
 
 async def test_the_gateway_ends_though_the_task_server_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:

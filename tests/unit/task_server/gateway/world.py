@@ -1,8 +1,7 @@
 """A worker in this process, and the app of the foreign wires over it."""
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -18,14 +17,7 @@ from task_server.gateway.access import GatewayAccess
 from task_server.gateway.serve import WireServer
 from task_server.gateway.wires import load
 from task_server.worker.worker import Worker
-from tests.pace import slowly
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Return as soon as a condition holds."""
-    async with asyncio.timeout(slowly(60)):
-        while not condition():  # noqa: ASYNC110 - what changes it sets no event
-            await asyncio.sleep(0.001)
+from tests.pace import in_time
 
 
 class ForeignWorld:
@@ -55,11 +47,11 @@ class ForeignWorld:
 
     async def ready(self) -> None:
         """Return once the worker holds all its tasks."""
-        await until(lambda: all(task.waiting is None for task in self.worker._tasks.values()))
+        await in_time(lambda: all(task.waiting is None for task in self.worker._tasks.values()))
 
     async def free(self, slots: int) -> None:
         """Return once all slots are free."""
-        await until(lambda: sum(capacity.free for capacity in self.worker._capacities()) == slots)
+        await in_time(lambda: sum(capacity.free for capacity in self.worker._capacities()) == slots)
 
     async def lost(self, path: str, body: object, headers: Mapping[str, str] | None = None) -> None:
         """Post a request, and be gone when its answer comes."""
