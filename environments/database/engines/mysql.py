@@ -197,6 +197,7 @@ class MySqlEngine(DatabaseEngine):
             self._lease.close()
         if self._admin is not None:
             self._admin.close()
+            self._admin = None
         self._threads.close()
 
 

@@ -410,6 +410,22 @@ async def test_11_a_user_has_no_rights_outside_of_its_database(engine: MySqlEngi
     assert not Path("/tmp/proctor-stolen").exists()
 
 
+async def test_a_connection_in_use_while_its_administrator_closes_is_closed_after_use(
+    server: PrivateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin, used = Admin(await server.address()), list[Connection]()
+    take = admin._take
+
+    def take_and_close() -> Connection:
+        used.append(take())
+        admin.close()
+        return used[-1]
+
+    monkeypatch.setattr(admin, "_take", take_and_close)
+    assert admin.run("SELECT 1") == ((1,),)
+    assert [connection.open for connection in used] == [False]
+
+
 async def test_11_a_user_sees_no_other_sample(engine: MySqlEngine, admin: Admin) -> None:
     async with engine.session(PEOPLE) as session, engine.session(PEOPLE):
         names = [str(row[0]) for row in await asyncio.to_thread(admin.run, r"SHOW DATABASES LIKE 'proctor\_%'")]
