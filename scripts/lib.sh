@@ -96,7 +96,7 @@ update_venv() {
     say "packages of requirements.lock, extras: $1"
     local begun=$SECONDS
     venv_install -c requirements.lock hatchling editables setuptools
-    CMAKE_TOOLCHAIN_FILE=$ROOT/scripts/unoptimised.cmake venv_install -c requirements.lock --no-build-isolation -e ".[$1]"
+    CMAKE_TOOLCHAIN_FILE=$ROOT/scripts/planner.cmake venv_install -c requirements.lock --no-build-isolation -e ".[$1]"
     say "packages took $((SECONDS - begun)) s"
     { cat "$stamp" 2>/dev/null || true; tr , '\n' <<<"$1"; } | sort -u >"$VENV/.proctor-extras"
     mv "$VENV/.proctor-extras" "$stamp"
