@@ -7,7 +7,7 @@
 demo:   ; @scripts/demo.sh   # a small evaluation, no key and no Docker needed
 test:   ; @scripts/test.sh   # the tests, ruff, mypy and import contracts; as root on Debian also installs what they need
 docs:   ; @scripts/docs.sh   # the site of docs/ with every link checked: .proctor-test/site/index.html
-quick:  ; @scripts/quick.sh  # unit and conformance tests alone, for whoever changes one thing
+quick:  ; @scripts/quick.sh  # unit and conformance tests alone, without the thorough ones, for whoever changes one thing
 faults: ; @JOBS=$${JOBS:-$$(($$(nproc) * 3))} PROCTOR_TEST_BUSY=1 DIST=worksteal scripts/test.sh tests/faults  # the fault suite: kills, cuts, full disks; it mostly waits
 fuzz:   ; @PROCTOR_FUZZ_EXAMPLES=2300 PROCTOR_FUZZ_REPLIES=100000 DIST=worksteal scripts/test.sh tests/faults/test_fuzz.py tests/faults/test_fuzz_calls.py  # 100,000 requests to all servers, as many calls to all environments
 simulation:  ; @JOBS=$${JOBS:-$$(nproc)} DIST=worksteal scripts/test.sh tests/simulation  # 2,000 simulated histories, and bugs they must notice

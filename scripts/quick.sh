@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Unit and conformance tests, for whoever changes one thing. What needs a part this machine lacks is skipped.
+# Unit and conformance tests, for whoever changes one thing, without those marked `thorough`. What needs a part this
+# machine lacks is skipped.
 . "$(dirname "$0")/lib.sh"
 ensure_venv dev
-exec "$VENV/bin/python" -m pytest -n "${JOBS:-$(nproc)}" --dist loadfile --no-loadscope-reorder "$@" tests/unit tests/conformance
+exec "$VENV/bin/python" -m pytest -n "${JOBS:-$(nproc)}" --dist loadfile --no-loadscope-reorder -m "not thorough" "$@" tests/unit tests/conformance

@@ -47,6 +47,7 @@ def finish(score: float) -> Finish:
     return Finish(reason=FinishReason.COMPLETED, score=score)
 
 
+@pytest.mark.thorough
 @given(SCORES)
 def test_the_jackknife_of_a_mean_is_its_standard_error(scores: list[float]) -> None:
     summary = summarize(Mean(), [finish(score) for score in scores])

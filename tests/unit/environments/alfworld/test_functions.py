@@ -142,6 +142,7 @@ async def test_a_session_without_one_readable_call_ends_at_the_limit(
         assert {name: finish.metrics[name] for name in metrics} == metrics
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("profile", PROFILES)
 async def test_the_reference_wins_every_shipped_game_and_the_others_play_on(profile: Profile) -> None:
     environment = ALFWorld(profile=profile, protocol="tools")
@@ -174,6 +175,7 @@ def test_scores_with_own_functions_compare_with_nothing_published_and_say_whose_
     assert "examples" in ALFWorld().summarize([]).notes[0]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("profile", "digest", "sessions"),
     [
@@ -204,6 +206,7 @@ def test_the_digest_holds_instruction_and_function(monkeypatch: pytest.MonkeyPat
     assert len({*digests}) == 5
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("seed", range(60))
 async def test_whatever_is_called_every_session_ends_in_time_with_a_score(profile: Profile, seed: int) -> None:

@@ -51,6 +51,7 @@ async def test_the_reference_solves_every_shipped_sample_on_the_embedded_engine(
     assert await overall(EMBEDDED, EMBEDDED.reference) == 1.0
 
 
+@pytest.mark.thorough
 @pytest.mark.mariadb
 async def test_the_reference_solves_every_shipped_sample_on_mariadb() -> None:
     for profile in ("strict", "errata"):

@@ -201,6 +201,7 @@ def test_a_published_prompt_is_refused_in_tools() -> None:
         Database.model_validate({"protocol": "tools", "prompts": "task.py"})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("profile", ["compat", "strict"])
 @pytest.mark.parametrize("seed", range(60))
 async def test_22_any_calls_are_played_to_a_finish_with_a_score(profile: str, seed: int) -> None:

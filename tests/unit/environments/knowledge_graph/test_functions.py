@@ -249,6 +249,7 @@ def test_the_digest_holds_instruction_example_and_functions(monkeypatch: pytest.
     assert len({*digests, KnowledgeGraph().digest()}) == 5
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("seed", range(60))
 async def test_whatever_is_called_every_session_ends_in_time_with_a_score(profile: Profile, seed: int) -> None:

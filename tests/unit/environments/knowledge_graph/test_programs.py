@@ -100,6 +100,7 @@ SIZES = st.tuples(st.sampled_from(IDS), st.just(SIZE), st.sampled_from(["1", "2"
 GRAPHS = st.frozensets(st.one_of(EDGES, SIZES), max_size=16)
 
 
+@pytest.mark.thorough
 @settings(max_examples=300)
 @given(PROGRAMS, GRAPHS)
 def test_answers_are_the_members_without_the_programs_ids(program: Program, triples: Triples) -> None:

@@ -138,6 +138,7 @@ async def test_forbidden_phrases_and_hints_count_as_in_text() -> None:
     assert all("Go on guessing" in message.content for message in agent.answers)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(60))
 async def test_random_calls_raise_nothing_and_play_no_round_too_many(seed: int) -> None:
     environment = LateralThinking(profile="compat" if seed % 2 else "strict", protocol="tools")

@@ -128,6 +128,7 @@ async def test_20_a_session_ends_after_8_replies_with_what_was_wrong(
     assert (finish.reason, finish.score) == (FinishReason.TURN_LIMIT, 0.0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("profile", ["compat", "errata"])
 async def test_3_the_naive_policy_scores_as_in_text(profile: str) -> None:
     async def scores(protocol: str) -> list[tuple[FinishReason, float | None, float]]:
@@ -158,6 +159,7 @@ def test_a_published_prompt_is_refused_in_tools() -> None:
         OperatingSystem.model_validate({"protocol": "tools", "prompts": "task.py"})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("profile", ["compat", "errata"])
 @pytest.mark.parametrize("seed", range(8))
 async def test_22_any_calls_are_played_to_a_finish_with_a_score(profile: str, seed: int) -> None:

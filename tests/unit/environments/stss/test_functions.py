@@ -80,6 +80,7 @@ async def test_each_request_offers_its_function_alone_and_the_next_one_is_the_re
     assert ("JSON" in rules, "calling the function" in rules) == (False, True)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("level", "kind"), [("language", "reference"), ("language", "naive"), ("action", "naive")])
 async def test_scripted_performers_do_the_same_in_both_protocols(
     level: Literal["action", "language"], kind: str
@@ -183,6 +184,7 @@ async def test_a_session_out_of_replies_that_read_one_call_ends_at_its_limit() -
     assert (await played(Stss(calls=2), replying(Action(content="hm")))).reason is FinishReason.TURN_LIMIT
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(20))
 async def test_random_calls_raise_nothing_and_play_no_reply_too_many(seed: int) -> None:
     environment = Stss(protocol="tools", profile="compat" if seed % 2 else "strict", level="action")

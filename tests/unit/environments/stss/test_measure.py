@@ -182,6 +182,7 @@ def measured(half: Half) -> tuple[list[HeardUtterance], list[TalkedUtterance]]:
     return asyncio.run(measure(half))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("half", "understood", "asked", "silent"),
     [

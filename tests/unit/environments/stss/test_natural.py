@@ -1,5 +1,7 @@
 """The town understands an ideal performer that speaks as people do."""
 
+import pytest
+
 from environments.stss.data.repairs import repair
 from environments.stss.dataset import shipped
 from environments.stss.environment import Stss
@@ -17,6 +19,7 @@ def test_natural_asks_are_the_people_s_own_words_with_the_task_s_slots() -> None
         assert all("kite party" in text for text in found if not needs)
 
 
+@pytest.mark.thorough
 async def test_an_ideal_performer_that_speaks_naturally_reaches_most_of_the_robot_s_score() -> None:
     """The aim of 0.85 of the robot's score."""
     environment = Stss()

@@ -264,6 +264,7 @@ def test_every_practice_sentence_holds_its_activities() -> None:
         assert not re.search(r"[{}<>|]", lesson.text)
 
 
+@pytest.mark.thorough
 def test_refusals_and_people_of_practice_sentences_are_heard() -> None:
     nothing = InvitationSlots()
     heard = [(lesson, outline(lesson.text, lesson.situation) or nothing) for lesson in lessons(TOWN.places)]

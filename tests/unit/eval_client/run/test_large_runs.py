@@ -82,6 +82,7 @@ async def test_a_client_holds_a_part_of_the_trials_and_knows_how_many_are_left(s
     assert sum(of.schedule.unstarted().values()) == sum(pair.planned for pair in store.pair_totals())
 
 
+@pytest.mark.thorough
 def test_the_memory_of_a_start_does_not_grow_with_the_trials(tmp_path: Path) -> None:
     def started(trials: int) -> int:
         store = stored(tmp_path, trials)
@@ -95,6 +96,7 @@ def test_the_memory_of_a_start_does_not_grow_with_the_trials(tmp_path: Path) -> 
     assert large - small < BYTES * (LARGE - SMALL)
 
 
+@pytest.mark.thorough
 def test_the_memory_of_writing_a_new_run_does_not_grow_with_the_trials(tmp_path: Path) -> None:
     def written(trials: int) -> int:
         (tmp_path / str(trials)).mkdir()

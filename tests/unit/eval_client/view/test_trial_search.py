@@ -194,6 +194,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.thorough
 async def test_09_a_text_in_one_of_100000_trials_is_found_by_going_on(
     large: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -144,6 +144,7 @@ def test_a_bad_parameter_is_refused_by_its_name(given: dict[str, str], told: str
     assert str(refused.value).startswith(told)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SORTS)
 @pytest.mark.parametrize("sign", ["", "-"])
 def test_the_neighbours_of_a_trial_are_those_of_the_table(store: Store, name: str, sign: str) -> None:

@@ -245,6 +245,7 @@ def test_a_policy_for_text_plays_tools() -> None:
     assert seen[-1] == [("system", "s"), ("user", "u"), *[("assistant", "RUN ls"), ("user", "out")] * 2]
 
 
+@pytest.mark.thorough
 @given(
     st.text(max_size=40), st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists)
 )

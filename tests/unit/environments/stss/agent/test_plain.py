@@ -33,6 +33,7 @@ async def played(environment: Stss, agent: Agent, sample: str = SAMPLE) -> Finis
     return await play_to_finish(environment, sample, agent)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("level", ["action", "language"])
 async def test_the_reference_reaches_the_same_in_words(level: Literal["action", "language"]) -> None:
     full, simple = Stss(level=level), Stss(level=level, prompts="simple")
@@ -111,6 +112,7 @@ async def test_an_empty_plan_is_asked_for_again_in_words() -> None:
     assert finish.metrics["format_errors"] == 2
 
 
+@pytest.mark.thorough
 async def test_simple_prompts_keep_every_promise() -> None:
     assert [result.name async for result in check(SIMPLE) if not result.ok] == []
 

@@ -55,6 +55,7 @@ def test_practice_talks_are_marked() -> None:
     assert all(re.fullmatch(r"[+-] .+(\n.+)+", talk) for talk in TALKS.read_text("utf-8").strip().split("\n\n"))
 
 
+@pytest.mark.thorough
 def test_weights_judge_talks_that_they_were_not_learned_from(taught: list[LabelledTalk]) -> None:
     """Measured: 78 of 83 that end agreed, 28 of 38 that don't."""
     rest, own = ([talk for talk in taught if (talk.author in {"R", "S"}) == held] for held in (False, True))
@@ -78,6 +79,7 @@ def test_the_shipped_weights_are_those_that_are_learned(
     assert max(differences) <= SMALL + 1
 
 
+@pytest.mark.thorough
 def test_trying_tells_of_each_author(
     taught: list[LabelledTalk], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -82,6 +82,7 @@ async def right(half: str) -> int:
     return count
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("half", FLOORS)
 async def test_natural_talks_are_judged_as_they_were_meant(half: str) -> None:
     assert await right(half) >= FLOORS[half]

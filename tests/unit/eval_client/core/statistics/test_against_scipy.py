@@ -18,6 +18,7 @@ from eval_client.core.statistics.several import holm
 INPUTS = 1_000
 
 
+@pytest.mark.thorough
 def test_students_t() -> None:
     chance = random.Random(1)
     for _ in range(INPUTS):
@@ -31,6 +32,7 @@ def test_the_ends_of_students_t(t: float, p: float) -> None:
     assert student.two_sided_p(t, 7) == p
 
 
+@pytest.mark.thorough
 def test_passes_and_fails() -> None:
     chance = random.Random(2)
     for _ in range(INPUTS):

@@ -24,6 +24,7 @@ def differences(chance: random.Random) -> tuple[list[float], list[int]]:
     return values, clusters
 
 
+@pytest.mark.thorough
 def test_equal_agents_are_told_apart_as_often_as_alpha_says_and_far_more_often_without_clusters() -> None:
     chance = random.Random(16)
     rejected = rejected_without = covered = covered_without = 0

@@ -162,6 +162,7 @@ async def answer(
     return sent
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("tokens", [(), (SecretStr(TOKEN),)], ids=["no token", "a token"])
 async def test_no_address_fails_and_no_answer_is_too_large(folder: Path, tokens: tuple[SecretStr, ...]) -> None:
     app = build_app(FolderRuns(folder), ViewAccess(tokens))
