@@ -38,14 +38,15 @@ def test_a_client_killed_20_times_at_random_moments(tmp_path: Path, agents: Serv
     with farm(tmp_path, agents, turns=24) as parts:
         parts.start()
         parts.slow(0.6)
-        client = parts.begin()
-        parts.until_calls(1)
+        with parts.under_way(1) as client:
+            pass
         while kills < 20:
-            calls, latest = parts.calls() + chance.randrange(0, 20), time.monotonic() + chance.random() * 3
-            until_calls_or(latest, parts, calls)
-            assert client.poll() is None, "the run ended before the 20th kill"
-            client.kill()
-            client.communicate()
+            with parts.at_most(20):  # of 480 calls
+                calls, latest = parts.calls() + chance.randrange(0, 20), time.monotonic() + chance.random() * 3
+                until_calls_or(latest, parts, calls)
+                assert client.poll() is None, "the run ended before the 20th kill"
+                client.kill()
+                client.communicate()
             kills += 1
             client = parts.begin("resume")
         parts.link("agents").faults.clear()
@@ -61,15 +62,16 @@ def test_a_controller_killed_and_restarted_every_two_seconds_costs_nothing(
         parts.settle_s = SETTLE_S
         parts.start(workers=2, route=route)
         parts.slow(1.0)
-        client = parts.begin()
-        parts.until_calls(4)
-        for _ in range(5):
-            again = time.monotonic() + 2
-            assert parts.controller is not None
-            parts.controller.kill()
-            parts.start_controller()
-            until_moment(again)
-        assert client.poll() is None
+        with parts.at_most(200):  # of 240 calls
+            client = parts.begin()
+            parts.until_calls(4)
+            for _ in range(5):
+                again = time.monotonic() + 2
+                assert parts.controller is not None
+                parts.controller.kill()
+                parts.start_controller()
+                until_moment(again)
+            assert client.poll() is None
         parts.link("agents").faults.clear()
         parts.completed(client)
         parts.verify()
@@ -97,9 +99,8 @@ def test_one_of_two_workers_killed_under_load_loses_no_turn_that_was_paid(parts:
     parts.lease_s = SHORT_LEASE_S
     parts.start(workers=2)
     parts.slow(0.3)
-    client = parts.begin()
-    parts.until_calls(20)
-    parts.workers["w1"].kill()
+    with parts.under_way(20) as client:
+        parts.workers["w1"].kill()
     parts.completed(client)
     assert parts.sees("proctor_workers") == 1
     assert max(parts.attempts()) > 1
@@ -110,9 +111,8 @@ def test_the_only_worker_killed_is_waited_for(parts: Farm) -> None:
     parts.lease_s = SHORT_LEASE_S
     parts.start()
     parts.slow(0.3)
-    client = parts.begin()
-    parts.until_calls(20)
-    parts.workers["w1"].kill()
+    with parts.under_way(20) as client:
+        parts.workers["w1"].kill()
     until(lambda: parts.sees("proctor_workers") == 0)
     parts.until_stalled(3.0)
     parts.start_worker("w1")
@@ -124,9 +124,8 @@ def test_a_worker_that_was_stopped_beyond_its_lease_goes_on_where_it_was(parts: 
     parts.lease_s = SHORT_LEASE_S
     parts.start(workers=2)
     parts.slow(0.3)
-    client = parts.begin()
-    parts.until_calls(20)
-    stop(parts.workers["w1"])
+    with parts.under_way(20) as client:
+        stop(parts.workers["w1"])
     until(lambda: parts.sees("proctor_workers") == 1)
     late = [call for call in parts.ways.calls if call.link == "w1" and call.target.endswith("/turns") and _open(call)]
     assert late
@@ -238,14 +237,11 @@ def held_up(folder: Path) -> str:
 def test_of_two_clients_at_once_one_plays_and_the_other_is_refused(parts: Farm) -> None:
     parts.start()
     parts.slow(0.5)
-    first = parts.begin()
-    parts.until_calls(8)
-    gate = Fault("gate", "POST")  # nobody is through before all have begun
-    parts.link("agents").faults.insert(0, gate)
-    first.kill()
-    first.communicate()
-    clients = [parts.begin("resume") for _ in range(3)]
-    until(lambda: sum(client.poll() is not None for client in clients) == 2)
+    with parts.under_way(8) as first:
+        first.kill()
+        first.communicate()
+        clients = [parts.begin("resume") for _ in range(3)]
+        until(lambda: sum(client.poll() is not None for client in clients) == 2)
     parts.link("agents").faults.clear()
     ended = [client.communicate(timeout=slowly(120))[1] for client in clients]
     assert sorted(client.returncode for client in clients) == [0, 2, 2]

@@ -48,9 +48,8 @@ def test_a_worker_that_a_black_hole_hides_from_its_controller_plays_on(parts: Fa
 def test_turns_whose_answers_vanish_are_repeated_and_applied_once(parts: Farm) -> None:
     parts.start()
     parts.slow(0.5)
-    client = parts.begin()
-    parts.until_calls(12)
-    parts.link("w1").cut = "replies"
+    with parts.under_way(12) as client:
+        parts.link("w1").cut = "replies"
     parts.until_stalled(2.0)
     parts.link("w1").cut = ""
     parts.completed(client)

@@ -1,5 +1,6 @@
 """Several clients on one run in PostgreSQL: killed, stopped beyond their lease, their database restarted in mid-run."""
 
+import contextlib
 import math
 import random
 import signal
@@ -66,16 +67,29 @@ def level(parts: Farm) -> float:
 def three_clients(parts: Farm, slow_s: float) -> "list[subprocess.Popen[str]]":
     """A run under way, and three clients at it; from now on a model call takes up to so long."""
     parts.start(deadline_s=slowly(60))
-    gate = Fault("gate", "POST", spared=IN_FLIGHT)  # it is not through before all have come
-    parts.link("agents").faults.append(gate)
-    clients = [parts.begin()]
-    until(lambda: parts.calls() > 0 or clients[0].poll() is not None)
-    assert clients[0].poll() is None, clients[0].communicate()
-    clients += [parts.begin("join") for _ in range(2)]
-    until(lambda: shards(parts, "live") == 3)
-    parts.link("agents").faults.clear()
-    parts.slow(slow_s)
+    return begun_by_three(parts, slow_s)
+
+
+def begun_by_three(parts: Farm, slow_s: float) -> "list[subprocess.Popen[str]]":
+    """Like `three_clients`, of servers that are there."""
+    with parts.at_most(IN_FLIGHT):  # it is not through before all have come
+        clients = [parts.begin()]
+        until(lambda: parts.calls() > 0 or clients[0].poll() is not None)
+        assert clients[0].poll() is None, clients[0].communicate()
+        clients += [parts.begin("join") for _ in range(2)]
+        until(lambda: shards(parts, "live") == 3)
+        parts.slow(slow_s)
     return clients
+
+
+@contextlib.contextmanager
+def three_under_way(parts: Farm, calls: int) -> "Iterator[list[subprocess.Popen[str]]]":
+    """Three clients that have begun so many model calls together; the run does not end inside."""
+    parts.start(deadline_s=slowly(60))
+    with parts.at_most(40):  # of 120 calls
+        clients = begun_by_three(parts, slow_s=0.5)
+        parts.until_calls(calls)
+        yield clients
 
 
 def test_three_clients_play_one_run_and_all_report_it(parts: Farm, database: DatabaseServer) -> None:
@@ -87,10 +101,9 @@ def test_three_clients_play_one_run_and_all_report_it(parts: Farm, database: Dat
 
 
 def test_one_of_three_clients_killed_loses_nothing(parts: Farm, database: DatabaseServer) -> None:
-    clients = three_clients(parts, slow_s=0.5)
-    parts.until_calls(10)
-    clients[0].kill()
-    clients[0].communicate()
+    with three_under_way(parts, calls=10) as clients:
+        clients[0].kill()
+        clients[0].communicate()
     parts.completed(clients[1])
     parts.completed(clients[2])
     assert shards(parts, "lost") == 1
@@ -98,9 +111,8 @@ def test_one_of_three_clients_killed_loses_nothing(parts: Farm, database: Databa
 
 
 def test_what_a_client_says_that_was_taken_for_lost_is_refused(parts: Farm, database: DatabaseServer) -> None:
-    clients = three_clients(parts, slow_s=0.5)
-    parts.until_calls(6)
-    clients[0].send_signal(signal.SIGSTOP)
+    with three_under_way(parts, calls=6) as clients:
+        clients[0].send_signal(signal.SIGSTOP)
     until(lambda: shards(parts, "lost") == 1)
     clients[0].send_signal(signal.SIGCONT)
     _, errors = clients[0].communicate(timeout=slowly(60))
@@ -111,9 +123,8 @@ def test_what_a_client_says_that_was_taken_for_lost_is_refused(parts: Farm, data
 
 
 def test_postgresql_restarted_beneath_three_clients_is_waited_for(parts: Farm, database: DatabaseServer) -> None:
-    clients = three_clients(parts, slow_s=0.5)
-    parts.until_calls(6)
-    database.stop()
+    with three_under_way(parts, calls=6) as clients:
+        database.stop()
     parts.until_stalled(2.0)
     database.start()
     for client in clients:
@@ -124,10 +135,9 @@ def test_postgresql_restarted_beneath_three_clients_is_waited_for(parts: Farm, d
 
 
 def test_a_429_to_one_client_slows_all_of_them(parts: Farm, database: DatabaseServer) -> None:
-    clients = three_clients(parts, slow_s=0.3)
-    parts.until_calls(6)
     refusal = Fault("answer", "POST", body=SLOW_DOWN, left=1)
-    parts.link("agents").faults.insert(0, refusal)
+    with three_under_way(parts, calls=6) as clients:
+        parts.link("agents").faults.insert(0, refusal)
     until(lambda: refusal.left == 0)
     until(lambda: 8 <= level(parts) < 9)
     parts.until_stalled(4.0)
@@ -191,10 +201,9 @@ def state(parts: Farm) -> str:
 def test_a_run_is_not_closed_over_a_client_that_has_just_joined(parts: Farm, database: DatabaseServer) -> None:
     parts.start()
     parts.slow(1.0)
-    first = parts.begin()
-    parts.until_calls(1)
-    parts.link("client").faults.append(Fault("drop", "/summary"))
-    first.send_signal(signal.SIGINT)
+    with parts.under_way(1) as first:
+        parts.link("client").faults.append(Fault("drop", "/summary"))
+        first.send_signal(signal.SIGINT)
     until(lambda: any(call.target.endswith("/summary") for call in parts.ways.calls))
     second = joined_by_a_way_of_its_own(parts)
     parts.link("client").faults.clear()

@@ -54,9 +54,8 @@ def full_disk(parts: Farm) -> "Iterator[tuple[subprocess.Popen[str], Path]]":
     with small_disk(parts.folder / "runs", "2m"):
         parts.start()
         parts.slow(0.3)
-        client = parts.begin()
-        parts.until_calls(16)
-        filler = fill(parts.folder / "runs")
+        with parts.under_way(16) as client:
+            filler = fill(parts.folder / "runs")
         parts.until_stalled(2.0)
         yield client, filler
 
@@ -88,12 +87,12 @@ def test_sigterm_on_a_full_disk_ends_the_client_soon_and_says_what_is_not_stored
 def test_a_store_locked_by_another_process_holds_the_run_up_until_it_is_free(parts: Farm) -> None:
     parts.start()
     parts.slow(0.3)
-    client = parts.begin()
-    parts.until_calls(16)
     command = [sys.executable, "-c", HOLD, str(parts.folder / "runs" / "r" / "run.sqlite")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+    with parts.under_way(16) as client:
+        holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert holder.stdout is not None
         assert holder.stdout.readline() == "locked\n"
+    with holder:
         parts.until_stalled(BUSY_S + 2.0)
         holder.communicate("")
     parts.completed(client)
@@ -107,9 +106,8 @@ def test_postgresql_restarted_in_mid_run_is_waited_for(parts: Farm) -> None:
         parts.store = database.url
         parts.start()
         parts.slow(0.3)
-        client = parts.begin()
-        parts.until_calls(16)
-        database.stop()
+        with parts.under_way(16) as client:
+            database.stop()
         parts.until_stalled(2.0)
         database.start()
         parts.completed(client)
@@ -124,9 +122,8 @@ def test_a_client_whose_lock_a_restart_took_writes_nothing_once_another_has_take
         parts.start()
         parts.slow(0.1)
         parts.link("w1").faults.append(Fault("latency", "/turns", seconds=1.0))  # what most trials will wait for
-        first = parts.begin()
-        parts.until_calls(16)
-        first.send_signal(19)  # SIGSTOP: it is to find out late
+        with parts.under_way(16) as first:
+            first.send_signal(19)  # SIGSTOP: it is to find out late
         database.stop()
         database.start()
         second = parts.begin("resume")

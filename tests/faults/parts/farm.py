@@ -191,6 +191,25 @@ class Farm:
         target = self.calls() + more
         until(lambda: self.calls() >= target or unless())
 
+    @contextlib.contextmanager
+    def at_most(self, calls: int) -> Iterator[None]:
+        """So many more model calls are passed on meanwhile: a run that needs more does not end, however slow a test is.
+
+        The others wait; they are calls that were begun.
+        """
+        gate = Fault("gate", "POST", spared=calls)
+        self.link("agents").faults.insert(0, gate)  # before what slows every call
+        yield
+        self.link("agents").faults.remove(gate)
+
+    @contextlib.contextmanager
+    def under_way(self, calls: int) -> "Iterator[subprocess.Popen[str]]":
+        """A client that has begun the run and so many model calls; no more are passed on until this is left."""
+        with self.at_most(calls):
+            client = self.begin()
+            self.until_calls(calls)
+            yield client
+
     def slow(self, seconds: float) -> None:
         """From now on every model call takes up to so much longer."""
         self.link("agents").faults.append(Fault("latency", seconds=seconds))
