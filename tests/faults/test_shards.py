@@ -160,13 +160,11 @@ def test_a_client_that_alone_can_not_reach_the_controller_leaves_its_trials_to_t
     parts: Farm, database: DatabaseServer
 ) -> None:
     parts.start(patience_s=slowly(4), concurrency=2)
-    gate = Fault("gate", "POST", spared=IN_FLIGHT)  # however slowly the second client joins, the run is not over before
-    parts.link("agents").faults.append(gate)
     parts.slow(1.5)
-    first = parts.begin()
-    parts.until_calls(1)
-    cut_off = joined_by_a_way_of_its_own(parts)
-    parts.link("agents").faults.remove(gate)
+    with parts.at_most(IN_FLIGHT):
+        first = parts.begin()
+        parts.until_calls(1)
+        cut_off = joined_by_a_way_of_its_own(parts)
     until(lambda: any(call.link == "own" and call.target == "POST /sessions" for call in parts.ways.calls))
     parts.link("own").faults.append(Fault("drop"))
     reports = [parts.completed(client).partition("run:")[0] for client in (first, cut_off)]
@@ -177,14 +175,12 @@ def test_a_client_that_alone_can_not_reach_the_controller_leaves_its_trials_to_t
 def test_a_task_that_no_client_can_reach_is_given_up_by_all(parts: Farm, database: DatabaseServer) -> None:
     patience_s = slowly(4)  # longer than a controller that was just started settles
     parts.start(patience_s=patience_s)
-    gate = Fault("gate", "POST", spared=IN_FLIGHT)  # however slowly the second client joins, the run is not over before
-    parts.link("agents").faults.append(gate)
-    clients = [parts.begin()]
-    parts.until_calls(1)
-    clients.append(joined_by_a_way_of_its_own(parts))
-    assert parts.controller is not None
-    parts.controller.kill()
-    parts.link("agents").faults.clear()
+    with parts.at_most(IN_FLIGHT):
+        clients = [parts.begin()]
+        parts.until_calls(1)
+        clients.append(joined_by_a_way_of_its_own(parts))
+        assert parts.controller is not None
+        parts.controller.kill()
     for client in clients:
         assert f"waited {patience_s:g} s for task ledger" in parts.completed(client, 1)
 
@@ -252,17 +248,15 @@ def test_clients_killed_ten_times_at_random_moments_while_others_join(tmp_path: 
     with farm(tmp_path, agents, turns=24) as parts, postgresql() as database:
         parts.store = database.url
         clients = three_clients(parts, slow_s=0.6)
-        spared = max(0, 300 - parts.calls())  # of 480: however slowly clients join, the run is not over before
-        gate = Fault("gate", "POST", spared=spared)
-        parts.link("agents").faults.insert(0, gate)  # before the one that slows every call
-        for joined in range(4, 14):
-            parts.until_calls(chance.randrange(1, 12), unless=lambda: gate.spared == 0)
-            victim = clients.pop(chance.randrange(len(clients)))
-            assert victim.poll() is None, victim.communicate()
-            victim.kill()
-            victim.communicate()
-            clients.append(parts.begin("join"))
-            until_joined(parts, joined, clients[-1])
+        with parts.at_most(max(0, 300 - parts.calls())) as gate:  # of 480 calls
+            for joined in range(4, 14):
+                parts.until_calls(chance.randrange(1, 12), unless=lambda: gate.spared == 0)
+                victim = clients.pop(chance.randrange(len(clients)))
+                assert victim.poll() is None, victim.communicate()
+                victim.kill()
+                victim.communicate()
+                clients.append(parts.begin("join"))
+                until_joined(parts, joined, clients[-1])
         parts.link("agents").faults.clear()
         for client in clients:
             parts.completed(client)

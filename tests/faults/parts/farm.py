@@ -192,14 +192,14 @@ class Farm:
         until(lambda: self.calls() >= target or unless())
 
     @contextlib.contextmanager
-    def at_most(self, calls: int) -> Iterator[None]:
+    def at_most(self, calls: int) -> Iterator[Fault]:
         """So many more model calls are passed on meanwhile: a run that needs more does not end, however slow a test is.
 
-        The others wait; they are calls that were begun.
+        The others wait; they are calls that were begun. Gives the fault, whose `spared` are the calls still passed on.
         """
         gate = Fault("gate", "POST", spared=calls)
         self.link("agents").faults.insert(0, gate)  # before what slows every call
-        yield
+        yield gate
         self.link("agents").faults.remove(gate)
 
     @contextlib.contextmanager

@@ -43,7 +43,7 @@ PIECES = 20
 FORWARD_S = slowly(120.0)
 
 
-@dataclass
+@dataclass(eq=False)
 class Fault:
     """Something to do to requests whose `METHOD path` matches, with a chance, so many times at most."""
 
