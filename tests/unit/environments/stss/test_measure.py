@@ -202,6 +202,7 @@ def test_the_rules_understand_no_less_than_they_did(half: Half, understood: floa
     assert share(heard, "silent") <= silent
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("half", "right"),
     [

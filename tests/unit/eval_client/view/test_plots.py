@@ -157,6 +157,7 @@ async def test_a_run_without_a_score_has_no_plots_of_tasks(folder: Path, client:
     assert (missing.status_code, "nothing to draw yet" in missing.text) == (404, True)
 
 
+@pytest.mark.thorough
 @pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(told: Path, scheme: Literal["light", "dark"]) -> None:

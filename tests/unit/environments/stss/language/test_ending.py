@@ -66,6 +66,7 @@ def test_weights_judge_talks_that_they_were_not_learned_from(taught: list[Labell
     assert scored.count((False, False)) >= 26
 
 
+@pytest.mark.thorough
 def test_the_shipped_weights_are_those_that_are_learned(
     taught: list[LabelledTalk], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
