@@ -39,7 +39,7 @@ def test_a_client_killed_20_times_at_random_moments(tmp_path: Path, agents: Serv
         parts.start()
         parts.slow(0.6)
         with parts.under_way(1) as client:
-            pass
+            pass  # from here on there is a run to resume
         while kills < 20:
             with parts.at_most(20):  # of 480 calls
                 calls, latest = parts.calls() + chance.randrange(0, 20), time.monotonic() + chance.random() * 3
