@@ -83,11 +83,11 @@ def begun_by_three(parts: Farm, slow_s: float) -> "list[subprocess.Popen[str]]":
 
 
 @contextlib.contextmanager
-def three_under_way(parts: Farm, calls: int) -> "Iterator[list[subprocess.Popen[str]]]":
+def three_under_way(parts: Farm, calls: int, slow_s: float = 0.5) -> "Iterator[list[subprocess.Popen[str]]]":
     """Three clients that have begun so many model calls together; the run does not end inside."""
     parts.start(deadline_s=slowly(60))
     with parts.at_most(40):  # of 120 calls
-        clients = begun_by_three(parts, slow_s=0.5)
+        clients = begun_by_three(parts, slow_s)
         parts.until_calls(calls)
         yield clients
 
@@ -136,7 +136,7 @@ def test_postgresql_restarted_beneath_three_clients_is_waited_for(parts: Farm, d
 
 def test_a_429_to_one_client_slows_all_of_them(parts: Farm, database: DatabaseServer) -> None:
     refusal = Fault("answer", "POST", body=SLOW_DOWN, left=1)
-    with three_under_way(parts, calls=6) as clients:
+    with three_under_way(parts, calls=6, slow_s=0.3) as clients:
         parts.link("agents").faults.insert(0, refusal)
     until(lambda: refusal.left == 0)
     until(lambda: 8 <= level(parts) < 9)
