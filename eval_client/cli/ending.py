@@ -1,6 +1,7 @@
 """What happens when a run ends: the plan's `on_end` is run."""
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ class RunEnd(contextlib.AbstractContextManager[None]):
     """Runs the plan's `on_end` when a run ends that began inside, however it ended."""
 
     _request: RunRequest
-    _errors: "Console"
+    _errors: Callable[[], "Console"]
     begun: bool = False
     stopped: str = ""
 
@@ -32,7 +33,7 @@ class RunEnd(contextlib.AbstractContextManager[None]):
         if not command or not self.begun or request.joins:
             return
         if failed := run_on_end(command, self._facts(error)):
-            self._errors.print(f"on_end: {redacted(failed)}", style="yellow", markup=False, soft_wrap=True)
+            self._errors().print(f"on_end: {redacted(failed)}", style="yellow", markup=False, soft_wrap=True)
 
     def _facts(self, error: BaseException | None) -> dict[str, str]:
         state = "unknown"

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import os
 import signal
 import socket
@@ -84,25 +85,25 @@ def play(request: RunRequest, *, quiet: bool, metrics: socket.socket | None = No
 
     `as_matrix`: show one table of tasks by agents in place of the report. Raises UsageProblem.
     """
-    errors, begun = error_console(), time.monotonic()
+    errors, begun = functools.cache(error_console), time.monotonic()
     request = replace(request, announce=say_step)
     end = RunEnd(request, errors)
 
     @contextlib.contextmanager
     def watched(played: RunContext) -> Iterator[None]:
         end.begun = True
-        with screen(played, None if quiet else errors, request.folder), _exposed(played, metrics):
+        with screen(played, None if quiet else errors(), request.folder), _exposed(played, metrics):
             yield
 
-    interrupts = Interrupts(request, watched, lambda text: errors.print(text, markup=False, soft_wrap=True))
+    interrupts = Interrupts(request, watched, lambda text: errors().print(text, markup=False, soft_wrap=True))
     with end:
         try:
             with report_usage_errors():
                 ended = event_loop.run(_guarded(interrupts))
                 end.stopped = ended.stopped or "; ".join(ended.refusals())
-                code = show_result(request, ended, errors, time.monotonic() - begun if as_matrix else None)
+                code = show_result(request, ended, errors(), time.monotonic() - begun if as_matrix else None)
         except (asyncio.CancelledError, KeyboardInterrupt):
-            _print_how_to_resume(request, errors)
+            _print_how_to_resume(request, errors())
             sys.exit(INTERRUPTED)
         except (PreflightError, ServerProcessError, TaskServerError, Fenced) as error:
             raise UsageProblem(str(error)) from error

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eval_client.doctor.finding import Finding, fail, ok, skip, warn
-from proctor.sandbox import SandboxLimits
 
 DISK_SHORT_BYTES = 5 << 30
 
@@ -39,6 +38,7 @@ class EngineFacts:
 
 def engine_facts(image: str, timeout_s: float) -> EngineFacts:
     """Query the engine that DOCKER_HOST names. Raises ImportError, and all errors of the SDK."""
+    from proctor.sandbox.base import SandboxLimits
     from proctor.sandbox.docker_containers import OWNER_LABEL
     from proctor.sandbox.docker_disk import why_no_quota
     from proctor.sandbox.owner import Owner

@@ -12,10 +12,11 @@ import proctor
 from tests.support import ROOT
 
 
-def loaded(code: str) -> set[str]:
+def loaded(code: str, *arguments: str, **variables: str) -> set[str]:
     """The names of the modules that an interpreter has after it ran the code."""
-    command = [sys.executable, "-c", f"{code}; import sys; print(' '.join(sys.modules))"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", f"{code}\nimport sys; print(' '.join(sys.modules))", *arguments]
+    settings = {**os.environ, **variables}
+    done = subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 
 
@@ -42,6 +43,21 @@ def test_import_loads_nothing_but_the_package_itself() -> None:
 )
 def test_a_process_imports_what_it_uses(modules: str, not_needed: str) -> None:
     assert loaded(f"import {modules}") & set(not_needed.split()) == set()
+
+
+PLAN = """\
+agents: [{name: m, model: m, endpoint: "http://127.0.0.1:9/v1"}]
+tasks: [{name: db-own, environment: db, parameters: {engine: sqlite}}]
+"""
+
+
+def test_a_quiet_run_imports_what_shows_a_run_and_runs_sandboxes_only_when_it_does(tmp_path: Path) -> None:
+    (plan := tmp_path / "plan.yaml").write_text(PLAN)
+    code = "import contextlib; from eval_client.cli.main import main\nwith contextlib.suppress(SystemExit): main()"
+    broken_key = "of two\nlines"  # which the run refuses once its loop runs
+    modules = loaded(code, "run", "-q", "--output", str(tmp_path), str(plan), OPENAI_API_KEY=broken_key)
+    assert {"eval_client.execute", "uvloop"} <= modules
+    assert modules & {"rich", "proctor.sandbox", "eval_client.report.report"} == set()
 
 
 def test_all_names_are_there_and_on_the_page() -> None:
