@@ -5,6 +5,7 @@ import gc
 import importlib
 import sys
 from importlib.metadata import version
+from types import ModuleType
 
 import click
 
@@ -62,8 +63,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name, or None."""
         if cmd_name in COMMANDS:
-            module = importlib.import_module(f"eval_client.cli.{COMMANDS[cmd_name][0]}")
-            command: click.Command = getattr(module, cmd_name)
+            command: click.Command = getattr(_module(cmd_name), cmd_name)
             return command
         from eval_client.cli.recorded import open_run
         from proctor import plugins
@@ -78,6 +78,10 @@ class Commands(click.Group):
         if of_environments := [name for name in self.list_commands(ctx) if name not in COMMANDS]:
             with formatter.section("Commands of environments"):
                 formatter.write_dl([(name, f"See `proctor {name} --help`.") for name in of_environments])
+
+
+def _module(command: str) -> ModuleType:
+    return importlib.import_module(f"eval_client.cli.{COMMANDS[command][0]}")
 
 
 def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
@@ -115,9 +119,14 @@ def main() -> None:
     if (problem := shadowed()) is not None:
         sys.exit(_refused(problem))
     say_start()
-    gc.set_threshold(10_000)  # scanning the imported objects again and again would cost a tenth of the start
+    gc.disable()  # scanning what is being imported again and again would cost a tenth of the start
     atexit.register(gc.freeze)  # as would a search for dead cycles among all objects of a process that ends
     try:
+        if sys.argv[1:2] and sys.argv[1] in COMMANDS:
+            _module(sys.argv[1])
+        gc.freeze()
+        gc.set_threshold(10_000)
+        gc.enable()
         proctor(prog_name="proctor", max_content_width=120)
     except Exception as error:
         sys.excepthook(type(error), error, error.__traceback__)
