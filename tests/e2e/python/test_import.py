@@ -60,6 +60,24 @@ def test_a_quiet_run_imports_what_shows_a_run_and_runs_sandboxes_only_when_it_do
     assert modules & {"rich", "proctor.sandbox", "eval_client.report.report"} == set()
 
 
+COLLECTED = """\
+import contextlib, gc, sys
+from eval_client.cli.main import main
+begun = []
+gc.collect()
+gc.callbacks.append(lambda phase, _: begun.append(phase))
+with contextlib.suppress(SystemExit):
+    main()
+sys.modules[f"collections={len(begun)},{gc.isenabled()},frozen={gc.get_freeze_count() > 0}"] = sys
+"""
+
+
+def test_nothing_is_collected_while_a_commands_modules_are_imported_and_they_are_frozen() -> None:
+    modules = loaded(COLLECTED, "run", "--help")
+    assert "eval_client.execute" in modules
+    assert [name for name in modules if name.startswith("collections=")] == ["collections=0,True,frozen=True"]
+
+
 def test_all_names_are_there_and_on_the_page() -> None:
     for name in proctor.__all__:
         assert getattr(proctor, name).__name__ if name != "Policy" else True
