@@ -25,8 +25,8 @@ name: canaries
 endpoints: [{name: echo, base_url: ENDPOINT, api_key_env: ECHO_KEY, max_tries: 6}]
 agents: [{name: echo, endpoint: echo}]
 tasks: [{name: db-own, environment: db, parameters: {engine: sqlite}}]
-limits: {patience_s: 10, attempts: 2, trial: {turns: 4}}
-"""
+limits: {patience_s: PATIENCE_S, attempts: 2, trial: {turns: 4}}
+""".replace("PATIENCE_S", f"{slowly(10):g}")
 ADDRESSES = (*PAGES, *QUIET, *ERRORS, *TEXTS, *FILES)
 
 

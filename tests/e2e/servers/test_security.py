@@ -36,8 +36,8 @@ agents:
   - {name: echo, endpoint: echo}
   - {name: reference, endpoint: ours, metadata: true}
 tasks: [{name: db-own}]
-limits: {patience_s: 10, attempts: 2, trial: {turns: 4}}
-"""
+limits: {patience_s: PATIENCE_S, attempts: 2, trial: {turns: 4}}
+""".replace("PATIENCE_S", f"{slowly(10):g}")
 
 
 @dataclass
