@@ -7,6 +7,11 @@ from typing import Any, Protocol
 from proctor.sandbox.capture import Capture
 
 _DRAIN_S = 0.1
+"""How long the output of a process that has ended is waited for where something holds its stream open."""
+_READY_BYTES = 1 << 20
+"""More than pipes and buffers hold: what is read at most without waiting, since a background job may print for ever."""
+_PASSES = 8
+"""So many passes of the loop bring a source what is ready to be read."""
 
 
 class StreamEnd(Enum):
@@ -39,7 +44,9 @@ async def pump(source: OutputSource, capture: Capture, limit_s: float) -> Stream
     finally:
         exit_.cancel()
     drained = await _read(source, capture, _DRAIN_S, None)
-    return StreamEnd.PROCESS if drained is StreamEnd.TIME_LIMIT else drained
+    if drained is StreamEnd.TIME_LIMIT:  # the loop may have stood still meanwhile
+        drained = await _read_ready(source, capture)
+    return drained
 
 
 async def _read(
@@ -57,12 +64,36 @@ async def _read(
     return StreamEnd.TIME_LIMIT
 
 
+async def _read_ready(source: OutputSource, capture: Capture) -> StreamEnd:
+    """Feed the capture what can be read without waiting."""
+    fed = 0
+    while fed < _READY_BYTES and (chunk := await _ready(source)):
+        fed += len(chunk)
+        if capture.feed(chunk):
+            return StreamEnd.MARK
+    return StreamEnd.PROCESS
+
+
 async def _next(source: OutputSource, limit_s: float, stop: "asyncio.Future[int] | None") -> bytes | None:
     """The next chunk, or None when the limit or `stop` came first. No chunk is lost, and no read left pending."""
     reading = asyncio.ensure_future(source.read())
     try:
         waited: list[asyncio.Future[Any]] = [reading] if stop is None else [reading, stop]
         await asyncio.wait(waited, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        reading.cancel()
+        await asyncio.wait({reading})
+    return None if reading.cancelled() else reading.result()
+
+
+async def _ready(source: OutputSource) -> bytes | None:
+    """The next chunk if it is there. No chunk is lost, and no read left pending."""
+    reading = asyncio.ensure_future(source.read())
+    try:
+        for _ in range(_PASSES):
+            await asyncio.sleep(0)
+            if reading.done():
+                break
     finally:
         reading.cancel()
         await asyncio.wait({reading})
