@@ -1,7 +1,8 @@
 """The doctor's quick checks, for the moment before a run starts: no request to a model, nothing is started."""
 
 import asyncio
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -85,26 +86,27 @@ async def _servers(plan: Plan) -> list[Finding]:
                 agents.setdefault(chat_config(plan, agent, None).endpoint(), []).append(agent.name)
             except ValueError as error:
                 return [fail("agent-url", f"agent {agent.name}: {error}", "correct the variable OPENAI_BASE_URL")]
+    ports = functools.cache(_listened_ports)
     found = [
         fail("agent-unreachable", f"{'agents' if len(names) > 1 else 'agent'} {', '.join(names)}: {trouble}")
         for url, names in agents.items()
-        if (trouble := await _not_listening(url)) is not None
+        if (trouble := await _not_listening(url, ports)) is not None
     ]
-    if plan.controller != "local" and (trouble := await _not_listening(plan.controller)) is not None:
+    if plan.controller != "local" and (trouble := await _not_listening(plan.controller, ports)) is not None:
         found.append(fail("controller-unreachable", trouble))
     return found
 
 
-async def _not_listening(url: str) -> str | None:
+async def _not_listening(url: str, listened_ports: Callable[[], set[int]]) -> str | None:
     """Why no connection to a server on this machine can be made; None for other machines' servers.
 
-    A server that the system's table of listeners has is not disturbed by a connection.
+    A server at a port that is listened at is not disturbed by a connection.
     """
     parts = urlsplit(url)
     if parts.hostname is None or not is_loopback(parts.hostname):
         return None
     port = parts.port or (443 if parts.scheme == "https" else 80)
-    if port in _listened_ports():
+    if port in listened_ports():
         return None
     try:
         async with asyncio.timeout(REACH_S):
@@ -116,7 +118,10 @@ async def _not_listening(url: str) -> str | None:
 
 
 def _listened_ports() -> set[int]:
-    """The TCP ports of this machine that something listens at; empty where the system has no table of them."""
+    """The TCP ports of this machine that something listens at; empty where the system has no table of them.
+
+    To read the table takes milliseconds.
+    """
     rows = [line.split() for table in LISTENERS if table.exists() for line in table.read_text().splitlines()[1:]]
     return {int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == LISTENING}
 
