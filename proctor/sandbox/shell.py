@@ -122,13 +122,12 @@ def _line(command: str, token: str) -> bytes:
     """The text that makes bash run a command and then print `<token>:<status>;`.
 
     The command is quoted, so nothing in it can end the quotation; the token is written in halves, so tracing (set -x)
-    can't print it; output goes to descriptor 254, so an `exec >file` hides neither the mark nor later output. `$?` is
-    restored before the next command, not after the mark: nothing of ours still ends while a check looks at /proc.
+    can't print it; output goes to descriptor 254, so an `exec >file` hides neither the mark nor later output.
     """
     quoted = command.replace("\0", "").replace("'", "'\\''")
     half = len(token) // 2
     return (
-        "case ${__status-0} in 0) ;; *) (builtin exit $__status) ;; esac; "
         f"builtin eval '{quoted}\n' </dev/null >&254 2>&254; __status=$?; "
-        f"{{ builtin printf '\\n%s%s:%d;\\n' {token[:half]} {token[half:]} \"$__status\" >&254; }} 2>/dev/null\n"
+        f"{{ builtin printf '\\n%s%s:%d;\\n' {token[:half]} {token[half:]} \"$__status\" >&254; }} 2>/dev/null; "
+        f"(exit $__status)\n"
     ).encode("utf-8", "replace")
