@@ -3,15 +3,12 @@
 They generate data, or plot and convert recorded runs. Their click context object is an `OpenRun`.
 """
 
-import functools
-import importlib.metadata
-import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.metadata import EntryPoints
+from collections.abc import Callable, Iterator, Sequence
 
 import click
 
+from proctor.entry_points import entry_points
 from proctor.types import Finish, Value
 
 GROUP = "proctor.commands"
@@ -58,19 +55,6 @@ class RecordedRun(ABC):
 
 OpenRun = Callable[[str], RecordedRun]
 """Opens a run by its folder, its name or `latest`."""
-
-
-def entry_points(group: str, name: str | None = None) -> EntryPoints:
-    """The entry points of a group; those of one name, if given. A process reads the packages' metadata once."""
-    found = _by_group(tuple(sys.path)).get(group, EntryPoints())
-    return found if name is None else found.select(name=name)
-
-
-@functools.lru_cache
-def _by_group(_path: tuple[str, ...]) -> Mapping[str, EntryPoints]:
-    """The entry points of our groups that this import path leads to."""
-    found = importlib.metadata.entry_points()
-    return {group: found.select(group=group) for group in found.groups if group.startswith("proctor.")}
 
 
 def names() -> list[str]:

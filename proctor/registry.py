@@ -3,8 +3,8 @@
 from importlib.metadata import EntryPoint
 from importlib.util import find_spec
 
+from proctor.entry_points import entry_points
 from proctor.environment import Environment
-from proctor.plugins import entry_points
 
 GROUP = "proctor.environments"
 FOREIGN_GROUP = "proctor.foreign_environments"

@@ -37,7 +37,8 @@ def test_import_loads_nothing_but_the_package_itself() -> None:
         ),
         (
             "eval_client.execute",
-            "aiohttp difflib eval_client.mcp.episode fastapi jinja2 proctor.llm.cached_model rich starlette uvicorn",
+            "aiohttp click difflib eval_client.mcp.episode fastapi jinja2 proctor.llm.cached_model rich starlette "
+            "uvicorn",
         ),
     ],
 )
