@@ -52,7 +52,7 @@ tasks: [{name: db-own, environment: db, parameters: {engine: sqlite}}]
 """
 
 
-def test_a_quiet_run_imports_what_shows_a_run_and_runs_sandboxes_only_when_it_does(tmp_path: Path) -> None:
+def test_a_quiet_run_imports_neither_rich_nor_sandboxes_before_it_plays(tmp_path: Path) -> None:
     (plan := tmp_path / "plan.yaml").write_text(PLAN)
     code = "import contextlib; from eval_client.cli.main import main\nwith contextlib.suppress(SystemExit): main()"
     broken_key = "of two\nlines"  # which the run refuses once its loop runs

@@ -142,13 +142,10 @@ async def test_a_killed_worker_is_lost_at_once_and_the_other_goes_on(servers: Se
     by_url = {worker.url: worker for worker in (servers.worker(controller), servers.worker(controller))}
     client = TaskClient(controller.url, http)
     await free(client, 8)
-    one, two = await client.start(ONE, "count", "plain"), None
-    for other in (f"{number:032x}" for number in range(4)):  # a heartbeat under way does not know of the one before
-        two = await client.start(other, "count", "plain")
-        if two.url != one.url:
-            break
-    assert two is not None
-    assert one.url != two.url
+    one = two = await client.start(ONE, "count", "plain")
+    others = (f"{number:032x}" for number in range(4))
+    while two.url == one.url:  # a heartbeat under way does not know of the session before
+        two = await client.start(other := next(others), "count", "plain")
     by_url[one.url].end(signal.SIGKILL)
     began = time.monotonic()
     with pytest.raises(WorkerLost):
