@@ -74,7 +74,7 @@ async def _read_ready(source: OutputSource, capture: Capture) -> StreamEnd:
     return StreamEnd.PROCESS
 
 
-async def _next(source: OutputSource, limit_s: float, stop: "asyncio.Future[int] | None") -> bytes | None:
+async def _next(source: OutputSource, limit_s: float | None, stop: "asyncio.Future[Any] | None") -> bytes | None:
     """The next chunk, or None when the limit or `stop` came first. No chunk is lost, and no read left pending."""
     reading = asyncio.ensure_future(source.read())
     try:
@@ -88,16 +88,12 @@ async def _next(source: OutputSource, limit_s: float, stop: "asyncio.Future[int]
 
 async def _ready(source: OutputSource) -> bytes | None:
     """The next chunk if it is there. No chunk is lost, and no read left pending."""
-    reading = asyncio.ensure_future(source.read())
-    try:
-        for _ in range(_PASSES):
-            await asyncio.sleep(0)
-            if reading.done():
-                break
-    finally:
-        reading.cancel()
-        await asyncio.wait({reading})
-    return None if reading.cancelled() else reading.result()
+    return await _next(source, None, asyncio.ensure_future(_pass()))
+
+
+async def _pass() -> None:
+    for _ in range(_PASSES):
+        await asyncio.sleep(0)
 
 
 def _retrieve(exit_: "asyncio.Future[int]") -> None:

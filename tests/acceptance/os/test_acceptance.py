@@ -468,7 +468,8 @@ async def test_a_replaced_interpreter_fools_only_checkers_inside(strict: str, sc
 async def test_a_host_side_check_accepts_what_is_right() -> None:
     environment = dev(strict_check="outside")
     agents: dict[str, Agent] = {s: PolicyAgent(environment.reference(s)) for s in map(sample, (6, 8, 13, 21))}
-    assert failed(await play_all(environment, agents)) == [sample(8)]
+    finishes = await play_all(environment, agents)
+    assert failed(finishes) == [sample(8)], finishes
 
 
 async def test_a_finish_tells_nothing_of_the_expected_answer(lightly: OperatingSystem) -> None:
