@@ -5,7 +5,7 @@ import shlex
 import signal
 from pathlib import Path
 
-from tests.e2e.proctor import begin, proctor
+from tests.e2e.proctor import begin, proctor, scored
 from tests.pace import slowly, until
 from tests.support import ROOT
 
@@ -21,7 +21,7 @@ SHOWN = [
 def interrupted(command: str, folder: Path) -> None:
     """Start a run, and press Ctrl-C once while it plays."""
     process = begin(*shlex.split(command), cwd=folder)
-    until(lambda: "running" in proctor("ls", cwd=folder).stdout)
+    until(lambda: scored(folder, "whole") > 0)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=slowly(120))
     assert process.returncode == 130
