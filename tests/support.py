@@ -7,10 +7,12 @@ import os
 import secrets
 import shutil
 import socket
+import socketserver
 import subprocess
 import sys
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -33,6 +35,18 @@ CHROMIUM = os.environ.get("PROCTOR_CHROMIUM", _HEADLESS if program(_HEADLESS) el
 """The browser of tests marked `browser`: a program's name or path. One without windows takes 45% less CPU."""
 FAKETIME = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
 """The library that gives one process a wall clock of its own."""
+
+
+@contextlib.contextmanager
+def serving(server: socketserver.BaseServer) -> Iterator[None]:
+    """Serves in a thread. `shutdown` waits until the server looks for it, which it does every 0.5 s unless told."""
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()
 
 
 def free_port() -> int:

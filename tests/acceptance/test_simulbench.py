@@ -35,7 +35,7 @@ from proctor.types import Action, Finish, FinishReason, Observation, Summary
 from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
 from tests.faults.parts.proxy import Fault, proxies
 from tests.pace import slowly, until
-from tests.support import SHARED_DATA, built_packages
+from tests.support import SHARED_DATA, built_packages, serving
 
 DATA = SHARED_DATA / "simulbench"
 DEV = DATA / "simulbench_dev.jsonl"
@@ -122,10 +122,7 @@ def start() -> Iterator[Start]:
 
         def started(model: Model) -> Model:
             stack.enter_context(model)
-            thread = threading.Thread(target=model.serve_forever, args=(0.02,))
-            thread.start()
-            stack.callback(thread.join)
-            stack.callback(model.shutdown)
+            stack.enter_context(serving(model))
             return model
 
         yield started

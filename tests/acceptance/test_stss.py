@@ -31,7 +31,7 @@ from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
 from tests.pace import cost_s, slowly
-from tests.support import SHARED_DATA
+from tests.support import SHARED_DATA, serving
 from tests.unit.environments.fixed_policies import garbage
 
 STSS = SHARED_DATA / "stss"
@@ -645,12 +645,8 @@ SAMPLE = "fernmouth_sing_along"
 
 @pytest.fixture
 def model() -> Iterator[Model]:
-    with Model(Stss().naive(SAMPLE)) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+    with Model(Stss().naive(SAMPLE)) as server, serving(server):
         yield server
-        server.shutdown()
-        thread.join()
 
 
 PLAN = """\

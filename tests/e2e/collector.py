@@ -1,12 +1,13 @@
 """A stand-in for an OpenTelemetry collector: takes spans by OTLP over HTTP and keeps them."""
 
 import contextlib
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from tests.support import serving
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,5 @@ def collector() -> Iterator[Collector]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         kept = Collector(f"http://127.0.0.1:{server.server_address[1]}")
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield kept
-        server.shutdown()
-        thread.join()
+        with serving(server):
+            yield kept

@@ -29,6 +29,7 @@ from tests.database_servers import postgresql, program
 from tests.e2e.docker_engine import OwnEngine
 from tests.e2e.proctor import TOKEN, proctor, server
 from tests.pace import slowly
+from tests.support import serving
 
 CANARY = "sk-canary-canary-1234"
 OWN = "{name: own, environment: db, parameters: {engine: sqlite}}"
@@ -156,15 +157,11 @@ def models() -> Iterator[tuple[str, list[str]]]:
         def handle_error(self, request: object, client_address: object) -> None:
             """A client that left early is no error."""
 
-    with Server(("127.0.0.1", 0), Handler) as listening:
-        serving = threading.Thread(target=listening.serve_forever)
-        serving.start()
+    with Server(("127.0.0.1", 0), Handler) as listening, serving(listening):
         try:
             yield f"http://127.0.0.1:{listening.server_address[1]}/v1", asked
         finally:
             released.set()
-            listening.shutdown()
-            serving.join()
 
 
 def test_a_plan_with_everything_wrong_that_can_be_wrong_on_this_machine(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import contextlib
 import json
 import re
 import subprocess
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -26,6 +25,7 @@ from proctor.tables.money import money_text
 from tests.e2e.proctor import Server, begin, proctor, rows, server
 from tests.faults.parts.invariants import rows_of
 from tests.pace import slowly, until
+from tests.support import serving
 
 KILLS, SESSIONS = 3, 2
 ANSWER_S = 0.1
@@ -91,12 +91,8 @@ class _Answer(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def host() -> Iterator[Host]:
-    with Host() as host:
-        serving = threading.Thread(target=host.serve_forever)
-        serving.start()
+    with Host() as host, serving(host):
         yield host
-        host.shutdown()
-        serving.join()
 
 
 def until_asked(host: Host, client: "subprocess.Popen[str]", count: int) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import json
 import random
-import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -31,7 +30,7 @@ from proctor.types import Action, Finish, FinishReason, Observation
 from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
 from tests.pace import slowly, until
 from tests.scripted_server import Script, reply, scripted_server
-from tests.support import ROOT, SHARED_DATA
+from tests.support import ROOT, SHARED_DATA, serving
 
 LTP = SHARED_DATA / "ltp"
 FORECAST = "Is it about yesterday's weather forecast on television?"
@@ -518,12 +517,8 @@ class HostModelHandler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def host_model() -> Iterator[HostModel]:
-    with HostModel() as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+    with HostModel() as server, serving(server):
         yield server
-        server.shutdown()
-        thread.join()
 
 
 JUDGED_PLAN = """\

@@ -1,6 +1,5 @@
 """Pages of other web sites against the viewer, in a real browser that knows both."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,6 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from eval_client.view.access import COOKIE
 from tests.e2e.pages.conftest import viewer
 from tests.pace import until
+from tests.support import serving
 from tests.unit.eval_client.report.compare.stored import stored_run
 
 pytestmark = pytest.mark.browser
@@ -56,14 +56,8 @@ def other_site(shown: str) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://localhost:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server, serving(server):
+        yield f"http://localhost:{server.server_port}"
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,6 +18,7 @@ from environments.stss.language.scenarios import load
 from proctor.llm.config import ChatConfig
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Finish, FinishReason
+from tests.support import serving
 
 TOWN = shipped().town
 SAMPLE = "fernmouth_birthday"
@@ -60,12 +60,8 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def model() -> Iterator[Model]:
-    with Model() as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+    with Model() as server, serving(server):
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def agreeable(asked: str) -> str:
