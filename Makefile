@@ -1,6 +1,6 @@
 # Every target does its own set-up, says what it does, and can be run again.
 # VENV=folder puts the virtual environment elsewhere, PYTHON=program chooses the interpreter (3.11 or newer), and
-# JOBS=n runs tests in n processes (two or three per core by default: tests wait for half of their time, or for most).
+# JOBS=n runs tests in n processes (by default three to six for two cores: tests wait for half of their time, or for most).
 
 .PHONY: demo test docs quick faults fuzz simulation deployments containers check bench bench-rivals lock pythons interop size size-of-code dist images clean
 

@@ -3,4 +3,4 @@
 # machine lacks is skipped.
 . "$(dirname "$0")/lib.sh"
 ensure_venv dev
-exec "$VENV/bin/python" -m pytest -n "${JOBS:-$(nproc)}" --dist loadfile --no-loadscope-reorder -m "not thorough" "$@" tests/unit tests/conformance
+exec "$VENV/bin/python" -m pytest -n "${JOBS:-$(($(nproc) * 3 / 2))}" --dist worksteal --no-loadscope-reorder -m "not thorough" "$@" tests/unit tests/conformance

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Sets up what the tests need and runs them: `test.sh [FOLDER or other pytest argument ...]`. Without arguments it runs
 # all but most of the fault suite, the simulation and the deployments, and beside them ruff, mypy and the import contracts.
-# JOBS=n runs the tests in n processes, by default two per core, since tests wait for half of their time; DIST is the --dist of
-# pytest-xdist, loadfile by default.
+# JOBS=n runs the tests in n processes, by default five for two cores, since tests wait for half of their time; DIST is the
+# --dist of pytest-xdist, loadfile by default.
 . "$(dirname "$0")/lib.sh"
 . scripts/system.sh
 trap put_away EXIT
@@ -24,7 +24,7 @@ if [[ -n $whole_system ]]; then
     jobs_begun+=($!)
 fi
 ensure_venv "$EXTRAS"
-JOBS=${JOBS:-$(($(nproc) * 2))}
+JOBS=${JOBS:-$(($(nproc) * 5 / 2))}
 if ((JOBS > 1)) && [[ ! -d tests/unit/house/__pycache__ ]]; then # one compiles all modules; else each process would
     "$VENV/bin/python" -m pytest --collect-only >/dev/null 2>&1 9>&- &
     compiling=$!

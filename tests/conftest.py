@@ -33,6 +33,23 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that mostly wait, of e2e and integration tests, are spread evenly among those that compute.
+
+    So a parallel run keeps the cores busy. The short files come last, so that its processes end at the same time.
+    """
+    kinds: dict[str, dict[str, None]] = {"e2e": {}, "integration": {}, "unit": {}, "others": {}}
+    for item in items:
+        kind = next((kind for kind in kinds if item.nodeid.startswith(f"tests/{kind}/")), "others")
+        kinds[kind][item.location[0]] = None
+    places = {
+        file: (kind in ("integration", "unit"), number / len(files))
+        for kind, files in kinds.items()
+        for number, file in enumerate(files)
+    }
+    items.sort(key=lambda item: places[item.location[0]])
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     parts = ("compose", "docker", "faketime", "images", "mariadb", "postgresql", "ray", "runsc", "shared", "textworld")
     for part in (*parts, "browser", "swarm", "virtuoso"):
