@@ -48,6 +48,8 @@ class Question(NamedTuple, Generic[Meaning]):
     tries: int
     salt: str = ""
     """Distinguishes equal questions that need replies of their own, or are read in other ways."""
+    read_last: Callable[[str], Meaning] | None = None
+    """How the last try's reply is read, and a stored one, where more is let pass than by `read`."""
 
 
 class Answer(NamedTuple, Generic[Meaning]):
@@ -106,7 +108,8 @@ class CachedModel:
             try:
                 if completion.stop == "content_filter":
                     raise ValueError("a content filter stopped it")
-                return Answer(question.read(reply.text), reply), last
+                read = question.read_last if reply.tries == question.tries else None
+                return Answer((read or question.read)(reply.text), reply), last
             except ValueError as error:
                 problem = str(error)
             self._replies.wasted(key, last)
@@ -124,6 +127,6 @@ class CachedModel:
 def _answer(question: Question[Meaning], kept: ModelReply) -> Answer[Meaning] | None:
     """The answer that a stored reply holds; None where it can't be read, as when an earlier version stored it."""
     try:
-        return Answer(question.read(kept.text), kept)
+        return Answer((question.read_last or question.read)(kept.text), kept)
     except ValueError:
         return None
