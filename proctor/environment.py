@@ -215,6 +215,10 @@ class Environment(BaseModel, ABC):
         """True if the isolation is too weak for a model's actions: then only built-in agents may play."""
         return False
 
+    def caution_for_models(self) -> str | None:
+        """Why a model's score says little as the task is set up, and what to set instead; None if it says much."""
+        return None
+
 
 def protocol_of(environment: Environment) -> TaskProtocol:
     """How the environment takes answers: its field `protocol`; `text` if it has none."""

@@ -120,6 +120,10 @@ PROBLEMS: dict[str, ProblemKind] = {
         "a model could break out of its sandbox",
         "use the environment's full engine (for os: parameters: {engine: docker})",
     ),
+    "task-simplified": ProblemKind(
+        "a model's score says little as the task is set up",
+        "set the field that the line names (for stss: parameters: {driver: {base_url: ..., model: ...}})",
+    ),
     "task-empty": ProblemKind("the task has no trials", "correct `data`"),
     "worker-relayed": ProblemKind(
         "its turns go through the controller, one more hop each",

@@ -27,7 +27,7 @@ LISTENING = "0A"
 async def quick_problems(plan: Plan, output: Path) -> list[Finding]:
     """The problems of a plan that show at once; `output` is the folder of the runs."""
     engines = await asyncio.gather(*(engine_problem(each) for each in _played_by_own_workers(plan)))
-    found = [*engines, *_isolation(plan), *key_findings(plan), *await _servers(plan)]
+    found = [*engines, *_of_models(plan), *key_findings(plan), *await _servers(plan)]
     trials = sum(agent.concurrency for agent in plan.agents)
     found += machine.folder_findings(await in_thread(machine.folder_facts, output))
     found += [
@@ -68,12 +68,14 @@ def _played_by_own_workers(plan: Plan) -> Sequence[TaskDefinition]:
     return plan.definitions() if plan.controller == "local" else ()
 
 
-def _isolation(plan: Plan) -> list[Finding]:
-    found = []
+def _of_models(plan: Plan) -> list[Finding]:
+    found: list[Finding] = []
     for definition in _played_by_own_workers(plan):
         models = sorted(agent for agent, policy in plan.playing(definition.name).items() if policy is None)
-        if models and definition.build().trusted_agents_only():
-            found.append(tasks.too_weak(definition.name, models))
+        if models:
+            built = definition.build()
+            weak, caution = built.trusted_agents_only(), built.caution_for_models()
+            found += tasks.model_findings(definition.name, models, weak=weak, caution=caution)
     return found
 
 

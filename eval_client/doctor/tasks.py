@@ -1,7 +1,7 @@
 """Checks of tasks that this machine plays itself: their data, and whether their environments start."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eval_client.doctor.docker_host import Sandboxes
@@ -23,6 +23,8 @@ class TaskFacts:
     digest: str
     not_comparable: str | None
     trusted_agents_only: bool
+    caution: str | None = None
+    """Why a model's score says little."""
     published_sampling: str = ""
     """The sampling parameters of the agents' requests behind published scores, as text."""
     missing_policies: tuple[PolicyKind, ...] = ()
@@ -39,6 +41,7 @@ def task_facts(definition: TaskDefinition, wanted: Iterable[PolicyKind | None] =
             digest=environment.digest(),
             not_comparable=environment.not_comparable_because(),
             trusted_agents_only=environment.trusted_agents_only(),
+            caution=environment.caution_for_models(),
             published_sampling=", ".join(
                 f"{name}: {value}" for name, value in environment.published_sampling().items()
             ),
@@ -59,8 +62,7 @@ def data_findings(facts: TaskFacts, playing: Mapping[str, PolicyKind | None]) ->
         agents = f", of agents with {facts.published_sampling}" if facts.published_sampling else ""
         found.append(ok("comparable", f"task {facts.name}: its scores can be compared with published ones{agents}"))
     models = sorted(agent for agent, policy in playing.items() if policy is None)
-    if facts.trusted_agents_only and models:
-        found.append(too_weak(facts.name, models))
+    found += model_findings(facts.name, models, weak=facts.trusted_agents_only, caution=facts.caution)
     found += [
         fail("policy-missing", f"task {facts.name}: its environment has no {policy} policy, needed by agent {agent}")
         for agent, policy in playing.items()
@@ -69,9 +71,13 @@ def data_findings(facts: TaskFacts, playing: Mapping[str, PolicyKind | None]) ->
     return found
 
 
-def too_weak(task: str, models: Iterable[str]) -> Finding:
-    """The finding on a task whose isolation is only for built-in agents, which these models would play."""
-    return fail("task-untrusted", f"task {task}: its isolation is too weak for {', '.join(models)}")
+def model_findings(task: str, models: Sequence[str], *, weak: bool, caution: str | None) -> list[Finding]:
+    """The findings on a task that these models play. `weak`: its isolation is only for built-in agents."""
+    named = ", ".join(models)
+    found = [fail("task-untrusted", f"task {task}: its isolation is too weak for {named}")] if weak and models else []
+    if caution is not None and models:
+        found.append(warn("task-simplified", f"task {task}, played by {named}: {caution}"))
+    return found
 
 
 def digest_findings(here: Iterable[TaskFacts], there: dict[str, str | None]) -> list[Finding]:

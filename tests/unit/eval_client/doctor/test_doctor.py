@@ -329,6 +329,11 @@ def test_data_that_are_read_here() -> None:
         ("task-untrusted", "fail"),
     ]
     assert said(tasks.data_findings(thin, {"r": "reference"})) == [("data", "ok"), ("not-comparable", "warn")]
+    ruled = tasks.TaskFacts("town", 3, "d", None, False, caution="its people are rules")
+    *_, found = tasks.data_findings(ruled, {"gpt": None, "r": "reference"})
+    assert said([found]) == [("task-simplified", "warn")]
+    assert "town, played by gpt: its people are rules" in found.what
+    assert said(tasks.data_findings(ruled, {"r": "reference"})) == [("data", "ok"), ("comparable", "ok")]
     assert said(tasks.data_findings(tasks.TaskFacts("x", 0, "d", None, False), {})) == [("task-empty", "fail")]
     assert tasks.digest_findings([TASK], {"db": "d" * 32, "os": "e"}) == []
     assert said(tasks.digest_findings([TASK], {"db": "e" * 32})) == [("data-differs", "fail")]
