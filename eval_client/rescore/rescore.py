@@ -79,6 +79,7 @@ async def rescore(request: RescoreRequest, say: Callable[[str], None], report: C
                             raise needed
                         say(str(needed))
                         await play.all(play.left, may_buy=True)
+                    play.refuse_if_all_diverged(source.manifest().version)
             finally:
                 await journal.close()
             _write_summaries(target, worlds)
@@ -93,8 +94,10 @@ class _Play:
     def __init__(self, request: RescoreRequest, worlds: Worlds, journal: Journal) -> None:
         self._source, self._plan, self._journal = request.source, request.plan, journal
         self._worlds = worlds
-        self.written = 0
-        """Trials whose final row is stored."""
+        self.written = Counter[str]()
+        """task -> trials whose final row is stored"""
+        self._diverged = Counter[str]()
+        """task -> those of them in which the agent would be shown something else"""
         self.postponed: list[Trial] = []
         """Trials that need answers of judges which the source lacks."""
         self.questions = Counter[str]()
@@ -114,6 +117,16 @@ class _Play:
                         group.create_task(self._in_turn(waiting, may_buy))
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from errors
+
+    def refuse_if_all_diverged(self, version: str) -> None:
+        """Raises PreflightError for a task of which no trial can be scored again. `version`: the source's."""
+        for task, trials in self.written.items():
+            if self._diverged[task] == trials:
+                raise PreflightError(
+                    f"task {task}: none of its {trials} trials can be scored again, since each would show the agent"
+                    f" something else than when it answered; score the run with the Proctor that played it ({version})"
+                    " and the same data, or start a new run"
+                )
 
     async def _in_turn(self, waiting: Iterator[Trial], may_buy: bool) -> None:
         for trial in waiting:
@@ -141,7 +154,8 @@ class _Play:
         seconds = sum(turn.model_seconds + (turn.world_seconds or 0.0) for turn in replayed.turns)
         cost = TrialHistory(turns=list(replayed.turns), seconds=seconds).cost()
         await self._journal.finish(trial, 1, None, replayed.finish, cost, outcome=outcome)
-        self.written += 1
+        self.written[trial.task] += 1
+        self._diverged[trial.task] += replayed.diverged
 
 
 @contextlib.contextmanager
@@ -151,11 +165,11 @@ def _progress(play: _Play, trials: int, report: Callable[[str], None]) -> Iterat
     async def repeat() -> None:
         while True:
             await asyncio.sleep(PROGRESS_S)
-            report(f"{play.written} of {trials} trials are scored again")
+            report(f"{play.written.total()} of {trials} trials are scored again")
 
     with beside(repeat()):
         yield
-        report(f"{play.written} of {trials} trials are scored again")
+        report(f"{play.written.total()} of {trials} trials are scored again")
 
 
 @contextlib.asynccontextmanager

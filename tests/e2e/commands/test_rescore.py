@@ -3,6 +3,7 @@
 import json
 import signal
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -76,14 +77,31 @@ def test_other_settings_change_scores(tmp_path: Path, endpoint: ScriptedEndpoint
 
 
 def test_a_divergence_leaves_the_trial_unscored_with_its_cause(tmp_path: Path, endpoint: ScriptedEndpoint) -> None:
-    play(tmp_path, endpoint, DB, "--limit", "2")
-    again = proctor("rescore", "r", "--name", "n", "--set", "tasks.db.parameters.protocol=tools", cwd=tmp_path)
+    data = tmp_path / "questions.jsonl"
+    data.write_text((files("environments.database") / "samples" / "select.jsonl").read_text())
+    play(tmp_path, endpoint, DB.replace("environment: db", "environment: db, data: questions.jsonl"), "--limit", "2")
+    first, *others = data.read_text().splitlines()
+    asked = json.loads(first)
+    data.write_text("\n".join([json.dumps(asked | {"description": "Something else?"}), *others]))
+    again = proctor("rescore", "r", "--name", "n", cwd=tmp_path)
     assert again.returncode == 1, again.stderr
-    for row in rows("n", tmp_path):
-        assert row["score"] is None
-        assert row["cause"] == "diverged: turn 1 shows something else than it did to the agent"
+    changed, same = rows("n", tmp_path)
+    assert changed["score"] is None
+    assert changed["cause"] == "diverged: turn 1 shows something else than it did to the agent"
+    assert same["score"] is not None
     states = {run["run"]: run["state"] for run in json.loads(proctor("ls", "--json", cwd=tmp_path).stdout)}
     assert states["n"] == "incomplete"
+
+
+def test_a_run_of_which_no_trial_can_be_scored_again_is_refused_with_what_to_do(
+    tmp_path: Path, endpoint: ScriptedEndpoint
+) -> None:
+    play(tmp_path, endpoint, DB, "--limit", "2")
+    again = proctor("rescore", "r", "--name", "n", "--set", "tasks.db.parameters.protocol=tools", cwd=tmp_path)
+    assert again.returncode == 2
+    assert "task db: none of its 2 trials can be scored again" in again.stderr
+    assert "score the run with the Proctor that played it" in again.stderr
+    assert not (tmp_path / "runs" / "n").exists()
 
 
 def test_a_trial_without_answers_is_unscored_too(tmp_path: Path, endpoint: ScriptedEndpoint) -> None:
