@@ -1,26 +1,16 @@
-"""`proctor stss`: imports data, shows a run's days, makes scenarios, measures the rules, prints tables."""
+"""`proctor stss`: imports data, writes a run's days as files, makes scenarios, prints the paper's tables."""
 
-import asyncio
 import os
 import re
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
-from typing import get_args
-from urllib.parse import quote
 
 import click
 
 from environments.stss.data import published
 from environments.stss.days.transcript import DayTranscript, unpack
-from environments.stss.drawing.page import document, drawing
-from environments.stss.hearing.labelled import Half
 from environments.stss.language.scenarios import Scenario, ScenarioFile, chosen, meetings
-from environments.stss.tables.levels import levels_table
-from environments.stss.tables.paper import action_table, language_table
-from environments.stss.tables.talks import key_of, no_shows_table, talks_table
-from environments.stss.understanding.measure import errors, measure, tables
-from proctor.environment import TurnAddress
+from environments.stss.tables import action_table, language_table
 from proctor.plugins import FinishedTrial, OpenRun, RecordedPair
 from proctor.tables.command import TableFormat, format_option, print_tables
 
@@ -29,7 +19,7 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 
 @click.group()
 def stss() -> None:
-    """Import the published data, show simulated days, make scenarios from them, and print the paper's tables.
+    """Import the published data, write simulated days as files, make scenarios of them, and print the paper's tables.
 
     RUN is a run's folder, its name in `runs`, or `latest`.
     """
@@ -48,47 +38,6 @@ def import_(repository: Path, folder: Path) -> None:
         raise click.UsageError(f"{folder}: can't be written: {error}; give a new folder elsewhere") from error
     holds = f"{counts.tasks} tasks, {counts.templates} templates, {counts.people} characters"
     click.echo(f"{folder}: {holds}; name it as `data` of a task")
-
-
-@stss.command()
-@click.argument("run")
-@click.argument("trial", type=click.IntRange(min=0), required=False)
-@click.option("--to", type=FOLDER, default=Path("stss-days"), show_default=True, help="Folder of the pages.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="HTML file for the one TRIAL.")
-@click.option("--viewer", metavar="URL", help="Address of `proctor view`, for links to the turns of the one TRIAL.")
-@click.pass_obj
-def draw(open_run: OpenRun, run: str, trial: int | None, *, to: Path, output: Path | None, viewer: str | None) -> None:
-    """Draw the two days of each trial of RUN, or of one TRIAL, as an HTML page that needs nothing else.
-
-    It shows the town with everybody on it at any minute, all talks, what was agreed, and who came. TRIAL is the
-    trial's number in `proctor view`, which shows the same page beside the trial's turns.
-    """
-    if trial is None:
-        if output or viewer:
-            raise click.UsageError("-o and --viewer are for one trial: name its number after RUN")
-        for name, found, _ in _played_days(open_run, run):
-            click.echo(_write(to / f"{name}.html", _drawn(name, found)))
-        return
-    if viewer and not viewer.startswith(("http://", "https://")):
-        raise click.UsageError(f"--viewer: {viewer!r} is no address; give what `proctor view` prints")
-    recorded = open_run(run).trial(trial)
-    name, address = _file_name(recorded), None
-    if viewer:
-        address = partial(_turn_address, f"{viewer.rstrip('/')}/runs/{quote(recorded.run, safe='')}/trials/{trial}")
-    page = _drawn(f"trial {trial}", recorded, address)
-    click.echo(_write(output, page, "--output") if output else _write(to / f"{name}.html", page))
-
-
-def _drawn(name: str, trial: FinishedTrial, address: TurnAddress | None = None) -> str:
-    title = f"{trial.agent} × {trial.task} × {trial.sample}, epoch {trial.epoch}"
-    try:
-        return document(title, drawing(trial.finish, address))
-    except ValueError as error:
-        raise click.UsageError(f"{name}: {error}") from error
-
-
-def _turn_address(base: str, turn: int) -> str:
-    return f"{base}?turn={turn}#turn-{turn}"
 
 
 @stss.command()
@@ -128,16 +77,9 @@ def scenarios(open_run: OpenRun, run: str, to: Path, task: str | None) -> None:
 
 @stss.command()
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
-@click.option("--talks", is_flag=True, help="Also print talks on each day, people met, and agreements made and kept.")
-@click.option("--no-shows", is_flag=True, help="Also list what people agreed to and did not do, or did in vain.")
-@click.option(
-    "--levels", is_flag=True, help="Also print success in talks beside the scores of the same tasks' two days."
-)
 @format_option
 @click.pass_obj
-def table(
-    open_run: OpenRun, runs: tuple[str, ...], *, talks: bool, no_shows: bool, levels: bool, form: TableFormat
-) -> None:
+def table(open_run: OpenRun, runs: tuple[str, ...], *, form: TableFormat) -> None:
     """Print each RUN in the form of the paper's tables 3 (language level) and 4 (action level), all RUNs together.
 
     A row for each agent and architecture: GA, or GA + TDP. Give the runs of both levels and both architectures.
@@ -148,45 +90,10 @@ def table(
         recorded = open_run(run)
         trials += recorded
         pairs += recorded.pairs()
-    named = ", ".join(runs)
     tables = [made for made in (language_table(trials, pairs), action_table(trials, pairs)) if made.rows]
     if not tables:
-        raise click.UsageError(f"{named}: no trial of stss has finished in them")
-    if talks or no_shows:
-        days = {
-            key_of(trial): _unpacked(f"{trial.agent} on {trial.task}, {trial.sample}", packed)
-            for trial in trials
-            if isinstance(packed := trial.finish.detail.get("evidence"), str) and "trajectory" in trial.finish.detail
-        }
-        if not days:
-            raise click.UsageError(f"{named}: no trial of stss at the action level has finished in them")
-        tables += [talks_table(trials, pairs, days)] if talks else []
-        tables += [no_shows_table(trials, pairs, days)] if no_shows else []
-    if levels:
-        tables.append(levels_table(trials, pairs))
-        if not tables[-1].rows:
-            raise click.UsageError(f"{named}: no agent has played a task at both levels; give the RUNs of both")
+        raise click.UsageError(f"{', '.join(runs)}: no trial of stss has finished in them")
     print_tables(tables, form)
-
-
-@stss.command("utterances")
-@click.option("--half", type=click.Choice(get_args(Half)), default="development", show_default=True)
-@click.option("--errors", "show", is_flag=True, help="Also print each utterance that is not understood.")
-@format_option
-def utterances_(half: Half, show: bool, form: TableFormat) -> None:
-    """Print how well the rules understand the labelled utterances of a half, and what the talks come to.
-
-    Rules are made with the development half only; look at no error of the others. `practice` is for
-    finding faults; `fresh` and `held` are later sets.
-    """
-    try:
-        heard, talks = asyncio.run(measure(half))
-    except FileNotFoundError as error:
-        missing = f"--half {half}: {error.filename} is not there"
-        raise click.UsageError(f"{missing}; put the file there, or name another half") from error
-    print_tables(tables(half, heard, talks), form)
-    if show:
-        click.echo("\n" + "\n".join(errors(heard, talks)))
 
 
 def _played_days(
@@ -223,7 +130,7 @@ def _lines(lines: Iterator[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _write(path: Path, text: str, option: str = "--to") -> Path:
+def _write(path: Path, text: str) -> Path:
     """Writes a file completely or not at all. Raises UsageError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -231,5 +138,5 @@ def _write(path: Path, text: str, option: str = "--to") -> Path:
         part.write_text(text, encoding="utf-8")
         os.replace(part, path)
     except OSError as error:
-        raise click.UsageError(f"{option}: {path}: can't be written: {error}") from error
+        raise click.UsageError(f"--to: {path}: can't be written: {error}") from error
     return path

@@ -1,7 +1,7 @@
 """Characters, tasks and map of a folder in the published format of STSS (arXiv 2404.05337)."""
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
@@ -142,17 +142,6 @@ class Town(NamedTuple):
     """Sectors that a character knows, by its name."""
     history: Mapping[str, tuple[str, ...]]
     """Facts that a character knows about acquaintances, by its name; empty without the file."""
-
-    @property
-    def owned(self) -> Mapping[str, tuple[str, ...]]:
-        """The sectors that each person calls its own: its home, and those that its description names in full."""
-        found = {name: (home_of(persona), *self._told(persona)) for name, persona in self.personas.items()}
-        return {name: tuple(dict.fromkeys(each.partition(":")[0] for each in own)) for name, own in found.items()}
-
-    def _told(self, persona: Persona) -> Iterator[str]:
-        """Addresses that a description names with more than one word: no `shop`, and no `Park` that is a surname."""
-        text = f"{persona.learned} {persona.daily_plan_req}"
-        return (spot.address for spot in self.places.mentions(text) if " " in text[spot.start : spot.end])
 
 
 @cache

@@ -10,12 +10,11 @@ from typing import ClassVar, Literal
 from pydantic import Field, JsonValue, PrivateAttr, model_validator
 
 from environments.stss import policies, prompt, scoring, session
-from environments.stss.agent.forms import CallForms, PlainForms, TextForms
+from environments.stss.agent.forms import CallForms, Forms, PlainForms, toolset
 from environments.stss.agent.performer import Performer
 from environments.stss.agent.script import PerformerScript, public_places, script
 from environments.stss.characters.driver import Driver
-from environments.stss.characters.model import CharacterModel, open_models
-from environments.stss.characters.model_driver import ModelDriver
+from environments.stss.characters.model import CharacterModel, ModelDriver, open_models
 from environments.stss.characters.rule_driver import RuleDriver
 from environments.stss.data.repairs import repair
 from environments.stss.data.templates import instantiate
@@ -23,12 +22,11 @@ from environments.stss.dataset import SHIPPED, Data, SocialTask, shipped
 from environments.stss.days.event_log import EventLog
 from environments.stss.days.simulation import DayLimits, Simulation
 from environments.stss.days.transcript import DayTranscript, pack, picture
-from environments.stss.functions import NAMES, toolset
-from environments.stss.language.judge import ModelJudge, SlotJudge
+from environments.stss.language.judge import FormJudge, ModelJudge
 from environments.stss.language.level import language_metrics, play_scenarios
 from environments.stss.language.scenarios import Scenario, by_task
 from environments.stss.session import Silent
-from environments.stss.summary import OWN_WORLD, summarize
+from environments.stss.summary import OWN_WORLD, RULES_CAUTION, summarize
 from environments.stss.town.world import TownMap
 from proctor.digest import json_digest
 from proctor.environment import Agent, Environment, Policy, TurnAddress
@@ -37,7 +35,7 @@ from proctor.llm.config import ChatConfig
 from proctor.tools import NO_PUBLISHED_FUNCTIONS, Protocol
 from proctor.types import Drawing, Finish, Summary
 
-_REVISION = "14"
+_REVISION = "15"
 """Raise it with every change to what a trial shows or how it is scored."""
 MAX_CALLS = 200
 _UNSHAPING = {"data", "scenarios", "cache", "driver", "judge", "protocol", "prompts"}
@@ -62,7 +60,7 @@ class Stss(Environment):
     driver: ChatConfig | None = None
     """The model that plays the background characters; None for rules, which need no model."""
     judge: ChatConfig | None = None
-    """The model that judges the language level; None for the slot parser."""
+    """The model that judges the language level; None for the reader of the one form."""
     cache: Path | None = None
     """Folder for replies of driver and judge; None for `proctor/stss` in the user's cache folder."""
     planning: Literal["tdp", "ga"] = "tdp"
@@ -122,7 +120,7 @@ class Stss(Environment):
         shape += [list(town.personas.values()), town.positions, town.known_places, town.world.walls, town.world.names]
         shape += [town.history if self.history else None]
         if self.protocol == "tools":
-            shape += [self.protocol, prompt.CALL_RULE, toolset(*NAMES).tools()]
+            shape += [self.protocol, prompt.CALL_RULE, toolset(*prompt.NAMES).tools()]
         if self.prompts == "simple":
             shape += [self.prompts, prompt.PLAIN_RULE, list(prompt.PLAIN_ANSWERS.values())]
         return json_digest(shape)
@@ -178,7 +176,7 @@ class Stss(Environment):
     async def _talks(self, task: SocialTask, performer: Performer, seed: int) -> Outcome:
         """Plays the language level: the task's scenarios."""
         town = self._data.town
-        judge = SlotJudge(town.places, town.owned) if self.judge is None else ModelJudge(self._helper("judge"))
+        judge = FormJudge(town.places) if self.judge is None else ModelJudge(self._helper("judge"))
         scenarios, mended = self._meetings[task.env_name], self._mended[task.env_name]
         driver = self._driver(task, seed)
         results = await play_scenarios(mended, scenarios, performer, personas=town.personas, driver=driver, judge=judge)
@@ -190,8 +188,10 @@ class Stss(Environment):
         return metrics["sr_conversation"], metrics, detail
 
     def _performer(self, shown: SocialTask, agent: Agent, calls: int) -> Performer:
-        brief = session.brief(self._data.town, shown, tdp=self.planning == "tdp", history=self.history)
-        text = TextForms if self.prompts == "full" else PlainForms
+        brief = session.brief(
+            self._data.town, shown, tdp=self.planning == "tdp", history=self.history, form=self.driver is None
+        )
+        text = Forms if self.prompts == "full" else PlainForms
         forms = text() if self.protocol == "text" else CallForms(strict=self.profile != "compat")
         return Performer(agent, forms, brief, calls)
 
@@ -200,8 +200,8 @@ class Stss(Environment):
         driver, rules = self._driver(task, seed), self._rules(task, seed)
         limits = DayLimits(talks=(self.talks_day_1, self.talks_day_2), walk_s=self.walk_s, pass_on=self.pass_on)
         event_log = await Simulation(self._data.town, task, performer, driver, rules, limits=limits).run()
-        mended, places = self._mended[task.env_name], self._data.town.places
-        return event_log, await asyncio.to_thread(session.metrics, event_log, mended, task, places)
+        mended = self._mended[task.env_name]
+        return event_log, await asyncio.to_thread(session.metrics, event_log, mended, task)
 
     def _rules(self, task: SocialTask, seed: int) -> RuleDriver:
         return RuleDriver(self._data.town, self.sociability, _seed(task, seed))
@@ -268,6 +268,9 @@ class Stss(Environment):
         from environments.stss.drawing.page import drawing  # only viewers need templates
 
         return drawing(finish, turn_address)
+
+    def caution_for_models(self) -> str | None:
+        return RULES_CAUTION if self.driver is None else None
 
     def not_comparable_because(self) -> str | None:
         if self.protocol == "tools":

@@ -5,13 +5,14 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from environments.stss.agent.plain import spelled
-from environments.stss.agent.script import PerformerScript, Visit
+from environments.stss.agent.forms import Reply, spelled, toolset
+from environments.stss.agent.script import PerformerScript, Visit, invitation
 from environments.stss.characters.routine import chance
-from environments.stss.dataset import SocialTask
-from environments.stss.functions import NAMES, Reply, toolset
+from environments.stss.dataset import ANY, SocialTask
+from environments.stss.invitation import ONLINE, Leg, form_of
+from environments.stss.prompt import NAMES
 from environments.stss.reply import FormatError, PerformerReply, fields_of, fitted
-from environments.stss.town.clock import DATES, time_text
+from environments.stss.town.clock import DATES, DAY, read_stamp, time_text
 from proctor.environment import Policy
 from proctor.tools import UnreadableCall, in_tools
 from proctor.types import Action, Message
@@ -20,11 +21,12 @@ _CODE = re.compile(r"Request ([A-Z]\d?)\.")
 _DAY_TWO = f"It is Tuesday {DATES[1]}"
 _NEAR = re.compile(r"You are at .*?\. (.+?) is near:")
 _SPEAKER = re.compile(r'(?:Request U\. |\n)([^\n"]+?) says: "')
-_SAYS = re.compile(r'says: "(.*)"', re.DOTALL)
-_INSTEAD = re.compile(r"How about (\d\d:\d\d) instead")
-_AGREED = re.compile(r"gladly: .* on \d{4}-\d\d-\d\d (\d\d:\d\d).*I will be there", re.DOTALL)
+_OVER = re.compile(r"The talk with (.+?) is over")
+_SAYS = re.compile(r'says: "(.*?)"(?:\n|$)', re.DOTALL)
+_INSTEAD = re.compile(r"How about `(when: [\d-]+ (\d\d):(\d\d) to [\d:]+)` instead")
 SPARE = 2
 """Number of additional guests, since some do not come."""
+NOON = 12 * 60
 TIRED = 3
 """Number of own utterances in a talk after which a script ends it."""
 
@@ -110,11 +112,15 @@ def _thinking() -> dict[str, Handler]:
 
 
 def ideal_inviter(task: SocialTask, script: PerformerScript) -> Policy:
-    """Visits busy places, invites everyone needed with activity, time and place, and keeps its own commitments."""
+    """Visits busy places, invites everyone needed with activity, time and place, and keeps its own commitments.
+
+    It waits for nobody's wording: who neither asks nor is sorry has agreed.
+    """
     wanted = task.task.target_num - 1 + SPARE if task.category in ("public", "online", "companions") else 1
     own_time = task.category in ("public", "online")
     end = min(script.start + script.minutes, 22 * 60 + 30)
     own = [_row(script.start, end, script.activity, script.place or "home")] if own_time else []
+    invites = invitation(script.legs)
 
     def needed(partner: re.Match[str] | None) -> bool:
         return not task.task.target or (partner is not None and partner[1] in task.task.target)
@@ -122,32 +128,34 @@ def ideal_inviter(task: SocialTask, script: PerformerScript) -> Policy:
     def encounter(turn: PerformerTurn) -> object:
         if not needed(_NEAR.search(turn.text)) or turn.phase.count(": agreed") >= wanted:
             return {"talk": False}
-        return {"talk": True, "utterance": script.invitation}
+        return {"talk": True, "utterance": invites}
 
     def note(turn: PerformerTurn) -> object:
-        agreed = _AGREED.search(turn.phase)
-        if agreed is None:
-            return {"note": "", "commitment": None, "reschedule": None}
-        promise = None
-        together = task.category in ("appointment", "companions")
-        if together and "- Committed:" not in turn.phase:
-            start = int(agreed[1][:2]) * 60 + int(agreed[1][3:])
+        if _refuses(_partner_text(turn.phase)) or not needed(_OVER.search(turn.text)):
+            return _nothing(turn)
+        promise, moved = None, _INSTEAD.findall(turn.phase)
+        if moved and task.category == "companions":  # who comes at another hour comes alone
+            return _nothing(turn)
+        if task.category in ("appointment", "companions") and "- Committed:" not in turn.phase:
+            start = int(moved[-1][1]) * 60 + int(moved[-1][2]) if moved else script.start
             row = _row(start, start + script.minutes, script.activity, script.place)
             promise = row | {"start": f"{DATES[1]} {row['start']}", "end": f"{DATES[1]} {row['end']}"}
         return {"note": "agreed", "commitment": promise, "reschedule": None}
 
     def utterance(turn: PerformerTurn) -> object:
-        latest = _partner_text(turn)
+        latest, begun = _partner_text(turn.text), "Request U. It is" in turn.text
         if not needed(_SPEAKER.search(turn.text)):
             return {"utterance": "I am well, thank you. Goodbye!", "end": True}
+        if begun:
+            return {"utterance": invites, "end": False}
         proposed = _INSTEAD.search(latest)
-        if _AGREED.search(latest):
-            return {"utterance": "Thank you, see you then!", "end": True}
-        if proposed and task.category in ("appointment", "help"):
-            return {"utterance": f"{proposed[1]} is fine, agreed.", "end": False}
-        if proposed or turn.spoken >= TIRED:
+        if proposed and task.category in ("appointment", "help", "companions"):
+            return {"utterance": proposed[1], "end": False}
+        if proposed or _refuses(latest):
             return {"utterance": "What a pity. Goodbye!", "end": True}
-        return {"utterance": script.invitation, "end": False}
+        if _asks(latest) and turn.spoken < TIRED:
+            return {"utterance": form_of(script.legs), "end": False}
+        return {"utterance": "Thank you, see you then!", "end": True}
 
     def day(turn: PerformerTurn) -> object:
         second = _DAY_TWO in turn.text
@@ -156,31 +164,46 @@ def ideal_inviter(task: SocialTask, script: PerformerScript) -> Policy:
     return _policy(_thinking() | {"D": day, "E": encounter, "U": utterance, "N": note})
 
 
-def _partner_text(turn: PerformerTurn) -> str:
-    found = _SAYS.findall(turn.text)
+def _partner_text(text: str) -> str:
+    """The last thing that a partner says in a request or a phase."""
+    found = _SAYS.findall(text)
     return found[-1] if found else ""
+
+
+def _refuses(said: str) -> bool:
+    return "sorry" in said.lower()
+
+
+def _asks(said: str) -> bool:
+    return "?" in said or "Please say" in said
 
 
 def _nothing(_: PerformerTurn) -> object:
     return {"note": "", "commitment": None, "reschedule": None}
 
 
-def _talker(invitation: str, visits: tuple[Sequence[Visit], Sequence[Visit]], *, agrees: bool = True) -> Policy:
-    """Makes the visits, repeats the invitation to everybody until it is accepted, and records no commitments.
+def _talker(
+    opening: str, filled: str, visits: tuple[Sequence[Visit], Sequence[Visit]], *, agrees: bool = True
+) -> Policy:
+    """Makes the visits, invites everybody, fills the form once when asked, and records no commitments.
 
     `agrees`: whether it accepts other times that are proposed.
     """
 
     def utterance(turn: PerformerTurn) -> object:
-        if _INSTEAD.search(_partner_text(turn)):
-            return {"utterance": "Fine with me." if agrees else "No, that does not suit me.", "end": True}
-        return {"utterance": invitation, "end": turn.spoken >= TIRED or bool(_AGREED.search(_partner_text(turn)))}
+        latest = _partner_text(turn.text)
+        if proposed := _INSTEAD.search(latest):
+            return {"utterance": proposed[1] if agrees else "No, that does not suit me.", "end": not agrees}
+        if "Request U. It is" in turn.text:
+            return {"utterance": opening, "end": False}
+        asked = _asks(latest) and turn.spoken == 1
+        return {"utterance": filled if asked else "See you then!", "end": not asked}
 
     return _policy(
         _thinking()
         | {
             "D": lambda turn: _plan(visits[_DAY_TWO in turn.text], []),
-            "E": lambda _: {"talk": True, "utterance": invitation},
+            "E": lambda _: {"talk": True, "utterance": opening},
             "U": utterance,
             "N": _nothing,
         }
@@ -188,24 +211,31 @@ def _talker(invitation: str, visits: tuple[Sequence[Visit], Sequence[Visit]], *,
 
 
 def vague_inviter(script: PerformerScript) -> Policy:
-    """Invites everybody it meets without naming a time."""
-    return _talker(script.vague, script.visits)
+    """Invites everybody it meets without a time; asked for the form, it names noon."""
+    untimed = tuple(leg._replace(day=None, start=None, end=None) for leg in script.legs)
+    first, *rest = untimed
+    return _talker(invitation(untimed), form_of([first._replace(day=1, start=NOON), *rest]), script.visits)
 
 
 def late(script: PerformerScript) -> Policy:
     """Invites everybody for an hour after the end of the activity."""
-    return _talker(script.late, script.visits, agrees=False)
+    return _talker(invitation(script.late), form_of(script.late), script.visits, agrees=False)
 
 
 def liar(script: PerformerScript) -> Policy:
     """Invites everybody, agrees to every proposal, and stays at home on day 2."""
-    return _talker(script.invitation, (script.visits[0], ()))
+    return _talker(invitation(script.legs), form_of(script.legs), (script.visits[0], ()))
 
 
 def goal_repeater(task: SocialTask, places: Sequence[str]) -> Policy:
-    """Stays at one public place all day and repeats the text of its goal to everybody."""
+    """Stays at one public place all day and repeats its goal; asked for the form, it fills in what the goal names."""
     visit = ((9 * 60, 20 * 60, places[0]),)
-    return _talker(f"{task.FPG} Will you join?", (visit, visit))
+    legs = []
+    for goal in task.task.goal:
+        day, start = (None, None) if goal.start_time == ANY else divmod(read_stamp(goal.start_time), DAY)
+        place = ONLINE if task.category == "online" else None if goal.location == ANY else goal.location
+        legs.append(Leg(goal.keyword, place, day, start))
+    return _talker(f"{task.FPG} Will you join?", form_of(legs), (visit, visit))
 
 
 def silent() -> Policy:
@@ -231,10 +261,10 @@ def random_performer(task: SocialTask, places: Sequence[str], seed: int) -> Poli
             return _plan([(hour * 60, hour * 60 + 60, roll.choice(places)) for hour in starts], [])
         if turn.code == "N":
             return _nothing(turn)
-        invitation = (
-            f"Would you like to join me for a walk at {roll.choice(places)} tomorrow at {roll.randrange(8, 20)}:00?"
-        )
-        words = {"utterance": roll.choice(["Hello!", "How are you?", invitation])}
-        return words | ({"talk": roll.random() < 0.5} if turn.code == "E" else {"end": roll.random() < 0.5})
+        legs = [Leg("go for a walk", roll.choice(places), 1, 60 * roll.randrange(8, 20))]
+        if turn.code == "E":
+            return {"talk": roll.random() < 0.5, "utterance": invitation(legs)}
+        words = roll.choice(["Hello!", "How are you?", form_of(legs)])
+        return {"utterance": words, "end": roll.random() < 0.5}
 
     return _policy(_thinking() | dict.fromkeys("DEUN", dice))

@@ -2,19 +2,9 @@
 
 from collections.abc import Sequence
 
+from environments.stss import reply
 from environments.stss.dataset import Persona, SocialTask
-from environments.stss.reply import (
-    MAX_NOTES,
-    UTTERANCE_WORDS,
-    Day,
-    Encounter,
-    FirstPlan,
-    Note,
-    PerformerReply,
-    Reminder,
-    Review,
-    Utterance,
-)
+from environments.stss.invitation import FORM_RULE
 from environments.stss.town.clock import spoken, time_text
 from environments.stss.town.schedule import Commitment, Row
 from environments.stss.town.world import TownMap
@@ -30,7 +20,7 @@ Rules
   themselves. To meet people, be where people are.
 - What counts is what people do: who is really there, at the right time, doing what the goal names. So say what it is,
   the date, the time and the place, in clear words, and keep your own appointments.
-- You may talk to each person once a day. An utterance has at most {UTTERANCE_WORDS} words.
+- You may talk to each person once a day. An utterance has at most {reply.UTTERANCE_WORDS} words.
 - Times are HH:MM, 24-hour clock. A place is one of the list, such as `Sector` or `Sector:room`, or `home`."""
 JSON_RULE = "- Answer every request with exactly one JSON object and nothing else."
 CALL_RULE = (
@@ -39,27 +29,56 @@ CALL_RULE = (
 )
 PLAIN_RULE = "- Answer every request in the form that it names, and with nothing else: no remark before or after it."
 RULES = f"{_RULES}\n{JSON_RULE}"
-ANSWERS: dict[type[PerformerReply], str] = {
-    FirstPlan: '{"plan": ["...", "..."]} with 3 to 5 short lines.',
-    Reminder: '{"schedule_reminder": "...", "checklist": ["..."]} with at most 4 items.',
-    Day: '{"wake": "07:00", "bed": "23:00", "schedule": [{"start": "08:00", "end": "09:30", "activity": "...",'
+ANSWERS: dict[type[reply.PerformerReply], str] = {
+    reply.FirstPlan: '{"plan": ["...", "..."]} with 3 to 5 short lines.',
+    reply.Reminder: '{"schedule_reminder": "...", "checklist": ["..."]} with at most 4 items.',
+    reply.Day: '{"wake": "07:00", "bed": "23:00", "schedule": [{"start": "08:00", "end": "09:30", "activity": "...",'
     ' "place": "..."}, ...]} with 4 to 14 rows in order, without overlaps; a row may name an "object". Between rows'
     " you are at home.",
-    Encounter: '{"talk": true, "utterance": "what you say first"} or {"talk": false}.',
-    Utterance: '{"utterance": "...", "end": false}; "end": true ends the talk with it.',
-    Note: '{"note": "...", "commitment": null or {"activity": "...", "place": "...", "start": "2023-02-14 15:00",'
+    reply.Encounter: '{"talk": true, "utterance": "what you say first"} or {"talk": false}.',
+    reply.Utterance: '{"utterance": "...", "end": false}; "end": true ends the talk with it.',
+    reply.Note: '{"note": "...", "commitment": null or {"activity": "...", "place": "...", "start": "2023-02-14 15:00",'
     ' "end": "2023-02-14 16:00"}, "reschedule": null or at most 14 new rows for the rest of today}.',
-    Review: f'{{"notes": ["...", "..."]}} with at most {MAX_NOTES} short lines.',
+    reply.Review: f'{{"notes": ["...", "..."]}} with at most {reply.MAX_NOTES} short lines.',
 }
 """What protocol `text` says about the reply to each kind of request."""
-PLAIN_ANSWERS: dict[type[PerformerReply], str] = {
-    FirstPlan: "write 3 to 5 short lines.",
-    Reminder: "write one line to keep in mind for the day's plan, then up to 4 lines, one for each thing to settle.",
-    Encounter: "write only what you say to them now, or only the word no.",
-    Utterance: "write only what you say next.",
-    Review: f"write at most {MAX_NOTES} short lines, or only the word nothing.",
+PLAIN_ANSWERS: dict[type[reply.PerformerReply], str] = {
+    reply.FirstPlan: "write 3 to 5 short lines.",
+    reply.Reminder: "write one line to keep in mind for the day's plan, then up to 4 lines, one for each thing to"
+    " settle.",
+    reply.Encounter: "write only what you say to them now, or only the word no.",
+    reply.Utterance: "write only what you say next.",
+    reply.Review: f"write at most {reply.MAX_NOTES} short lines, or only the word nothing.",
 }
 """What simple prompts say instead, of the requests that are answered in words."""
+NAMES: dict[type[reply.PerformerReply], str] = {
+    reply.FirstPlan: "plan",
+    reply.Reminder: "remind",
+    reply.Day: "day",
+    reply.Encounter: "encounter",
+    reply.Utterance: "say",
+    reply.Note: "note",
+    reply.Review: "review",
+}
+"""Protocol `tools` has a function for each kind of request."""
+DESCRIPTIONS: dict[type[reply.PerformerReply], str] = {
+    reply.FirstPlan: "Makes your plan: 3 to 5 short lines.",
+    reply.Reminder: "Keeps what to remember when you plan a day, and at most 4 items that every talk must settle.",
+    reply.Day: f"Plans your day: when you wake up and go to bed, and 4 to {reply.MAX_ROWS} rows in order, without "
+    "overlaps; a row may name an object. Times are HH:MM. Between rows you are at home.",
+    reply.Encounter: "Says whether you want to talk, and if so, what you say first.",
+    reply.Utterance: f"Says something in the talk, at most {reply.UTTERANCE_WORDS} words; with `end` the talk ends.",
+    reply.Note: "Keeps a note about the talk, and a commitment if you have promised to be somewhere, with times like "
+    "`2023-02-14 15:00`. `reschedule` replaces the rest of today's schedule, by at most "
+    f"{reply.MAX_ROWS} rows with times like `15:00`; null leaves it.",
+    reply.Review: f"Keeps what you want to remember tomorrow: at most {reply.MAX_NOTES} short lines.",
+}
+REPAIR = "Your answer can't be used: {}. Give the answer to the same request again, as one JSON object."
+"""The message after an invalid reply."""
+PLAIN_REPAIR = "Your answer can't be used: {}. Give the answer to the same request again, in the form asked for."
+"""The message after an invalid reply in words."""
+CALL_REPAIR = "Your call can't be used: {}. Call the same function again."
+"""The result of a call that asks for something not allowed."""
 FIRST_PLAN = (
     "Request T1. How will you reach the goal? Think of whom to ask, where to meet them, and what must be agreed."
 )
@@ -73,11 +92,19 @@ REVIEW = "Request R. The day is nearly over. What do you want to remember tomorr
 
 
 def brief(
-    persona: Persona, task: SocialTask, world: TownMap, sectors: Sequence[str], facts: Sequence[str], *, tdp: bool
+    persona: Persona,
+    task: SocialTask,
+    world: TownMap,
+    sectors: Sequence[str],
+    facts: Sequence[str],
+    *,
+    tdp: bool,
+    form: bool,
 ) -> str:
     """The fixed part of every phase: the performer's persona, the goal, how it is judged, the places, the rules.
 
-    JSON_RULE or CALL_RULE ends it.
+    `form`: whether the one form that people driven by rules understand is among the rules. JSON_RULE or CALL_RULE ends
+    the part.
     """
     goal = "" if tdp else f" {task.FPG.rstrip('.')}."
     card = [
@@ -90,6 +117,7 @@ def brief(
     people = f"People in town: {', '.join(task.others)}."
     return "\n".join(
         [*card, *aim, f"How it is judged: {task.Description}", _places(world, sectors), people, "", _RULES]
+        + ([FORM_RULE] if form else [])
     )
 
 
@@ -152,21 +180,6 @@ def note(partner: str, last: str | None, rows: Sequence[Row]) -> str:
         f"{quote}Request N. The talk with {partner} is over. What do you note? If you have promised to be somewhere,"
         f" make it a commitment. Left of today's schedule: {left}."
     )
-
-
-def repair(error: Exception) -> str:
-    """The message after an invalid reply."""
-    return f"Your answer can't be used: {error}. Give the answer to the same request again, as one JSON object."
-
-
-def repair_plain(error: Exception) -> str:
-    """The message after an invalid reply in words."""
-    return f"Your answer can't be used: {error}. Give the answer to the same request again, in the form asked for."
-
-
-def repair_call(error: Exception) -> str:
-    """The result of a call that asks for something not allowed."""
-    return f"Your call can't be used: {error}. Call the same function again."
 
 
 def _settle(checklist: Sequence[str]) -> str:

@@ -1,17 +1,17 @@
 """Parses the performer's replies: one JSON object each, with a form for each kind of request."""
 
-import contextlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
-from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
-from environments.stss.town.clock import DATES, DAY, END, read_time, time_text
+from environments.stss import spellings
+from environments.stss.town.clock import DAY, END, day_of, time_text
 from environments.stss.town.files import first_problem
 from environments.stss.town.places import Places
 from environments.stss.town.schedule import Commitment, DayPlan, Row, overlaps
-from proctor.json_objects import MAX_CHARS, objects
+from proctor.json_objects import MAX_CHARS
 from proctor.types import Value
 
 TEXT_CHARS = 200
@@ -21,8 +21,13 @@ MAX_NOTES = 12
 UTTERANCE_WORDS = 80
 UTTERANCE_CHARS = 800
 """Limit for languages without blanks between words."""
-HOME = "home"
+HOUR, ERRAND = 60, 20
+"""Minutes of a commitment without an end, and of a leg of an errand."""
 SILENCE = "..."
+MAX_LAYERS = 20
+"""Values within a value that are tried."""
+NIGHT = 6 * 60
+"""Minutes after midnight until which a day's bedtime may be."""
 EARLIEST, LATEST = 5 * 60, 23 * 60
 """Commitments must start between these times of day, in minutes since midnight."""
 
@@ -35,6 +40,10 @@ class ActionError(ValueError):
     """A readable reply that asks for something not allowed."""
 
 
+class CannotBeKept(ActionError):
+    """A readable commitment that is past, at night, or overlaps another one."""
+
+
 _BLANKS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)), " ")
 """Control characters, replaced so that they reach no database or page."""
 
@@ -42,10 +51,6 @@ _BLANKS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)), " ")
 def _plain(text: str) -> str:
     """A text on one line, without control characters and lone surrogates."""
     return " ".join(text.encode(errors="replace").decode().translate(_BLANKS).split())
-
-
-def _short(text: str) -> str:
-    return text[:TEXT_CHARS].rstrip()
 
 
 def _filled(text: str) -> str:
@@ -56,22 +61,35 @@ def _filled(text: str) -> str:
 
 Speech = Annotated[str, AfterValidator(_plain)]
 """An utterance of any length; `limited` cuts it."""
-Text = Annotated[Speech, AfterValidator(_short)]
+Text = Annotated[Speech, AfterValidator(lambda text: text[:TEXT_CHARS].rstrip())]
 Line = Annotated[Text, AfterValidator(_filled)]
 
 
 class PerformerReply(Value):
-    """Base of all forms of replies: unknown fields are ignored, and null means the default of an optional field."""
+    """Base of all forms of replies: unknown fields are ignored, and null means the default of an optional field.
 
-    model_config = ConfigDict(extra="ignore")
+    Numbers are texts where texts are wanted.
+    """
+
+    model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
+    has_times: ClassVar[bool] = False
+    """Whether it has a start and an end, which may be put in other fields."""
+    bare: ClassVar[str] = ""
+    """The field that a list without a name stands for."""
+
+    @classmethod
+    def fields(cls, given: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """Fields under their own names, with times where they belong."""
+        named = spellings.renamed(given, frozenset(cls.model_fields))
+        return spellings.timed(named) if cls.has_times else named
 
     @model_validator(mode="before")
     @classmethod
-    def _null_is_the_default(cls, fields: object) -> object:
+    def _as_written(cls, fields: object) -> object:
         if not isinstance(fields, dict):
             return fields
         optional = {name for name, field in cls.model_fields.items() if not field.is_required()}
-        return {name: value for name, value in fields.items() if value is not None or name not in optional}
+        return {name: value for name, value in cls.fields(fields).items() if value is not None or name not in optional}
 
 
 class FirstPlan(PerformerReply):
@@ -90,10 +108,12 @@ class Reminder(PerformerReply):
 class PlannedRow(PerformerReply):
     """A row of a day's plan, not yet checked."""
 
+    has_times = True
+
     start: Text
     end: Text
     activity: Line
-    place: Line
+    place: Line | None
     object: Text | None = None
 
 
@@ -102,7 +122,9 @@ class Day(PerformerReply):
 
     wake: Text
     bed: Text
-    schedule: tuple[PlannedRow, ...] = Field(min_length=4, max_length=MAX_ROWS)
+    schedule: Annotated[
+        tuple[PlannedRow, ...], Field(min_length=4, max_length=MAX_ROWS), BeforeValidator(spellings.listed)
+    ]
 
 
 class Encounter(PerformerReply):
@@ -120,12 +142,14 @@ class Utterance(PerformerReply):
 
 
 class Promise(PerformerReply):
-    """A commitment, not yet checked; its times may include a date."""
+    """A commitment, not yet checked; its times may include a date. No place is home, no end an hour."""
+
+    has_times = True
 
     activity: Line
-    place: Line
+    place: Line | None
     start: Text
-    end: Text
+    end: Text | None = None
 
 
 class Note(PerformerReply):
@@ -145,31 +169,41 @@ class Review(PerformerReply):
 Kind = TypeVar("Kind", bound=PerformerReply)
 
 
-def read(reply: str, kind: type[Kind]) -> Kind:
-    """The first balanced JSON object in a reply that fits the form. Raises FormatError about the first object.
+def read(reply: str, kind: type[Kind], *, last: bool = False) -> Kind:
+    """The first JSON value in a reply that fits the form, or the last one. Raises FormatError about the first one.
 
-    A later or nested object must set a field of the form, since without required fields every object would fit.
+    Models that drive people write drafts before their answer, so of theirs the last one counts. All but the first must
+    set a field, since without required fields every object would fit.
     """
-    found = objects(reply)
-    try:
-        first = next(found)
-    except StopIteration:
-        raise FormatError("there is no JSON object in the reply") from None
-    try:
-        return _fitted(first, kind)
-    except FormatError:
-        for text in found:
-            with contextlib.suppress(FormatError):
-                later = _fitted(text, kind)
-                if later.model_fields_set:
-                    return later
-        raise
+    fits = list[Kind]()
+    problem: FormatError | None = None
+    for number, value in enumerate(spellings.values(spellings.without_fence(reply))):
+        for layer in _layers(value):
+            try:
+                fit = fitted(layer, kind)
+            except FormatError as error:
+                problem = problem or error
+                continue
+            if fit.model_fields_set or (layer is value and not number):
+                fits.append(fit)
+                break
+    if not fits:
+        raise problem or FormatError("there is no JSON object in it")
+    return fits[-1 if last else 0]
 
 
-def _fitted(text: str | None, kind: type[Kind]) -> Kind:
-    if text is None:
-        raise FormatError(f"the first {{ is not closed within {MAX_CHARS} characters")
-    return fitted(fields_of(text), kind)
+def _layers(value: JsonValue) -> Sequence[JsonValue]:
+    """A value, what lies in it, and JSON in its texts, outer ones first."""
+    layers = [value]
+    for each in layers:
+        inner = list(each.values()) if isinstance(each, dict) else each if isinstance(each, list) else []
+        texts = (text for text in inner if isinstance(text, str) and text[:1] in ("{", "["))
+        layers += [part for part in inner if isinstance(part, dict | list)] + [
+            part for text in texts for part in spellings.values(text)
+        ]
+        if len(layers) > MAX_LAYERS:
+            break
+    return layers[:MAX_LAYERS]
 
 
 def fields_of(text: str) -> dict[str, JsonValue]:
@@ -185,10 +219,16 @@ def fields_of(text: str) -> dict[str, JsonValue]:
     return fields
 
 
-def fitted(fields: Mapping[str, JsonValue], kind: type[Kind]) -> Kind:
-    """Fields as a form. Raises FormatError."""
+def fitted(value: JsonValue, kind: type[Kind]) -> Kind:
+    """A value as a form; a list, or one entry of it, stands for a form's list. Raises FormatError."""
+    if isinstance(value, list) and kind.bare:
+        value = {kind.bare: value}
+    if not isinstance(value, dict):
+        raise FormatError("no JSON object")
+    if kind.bare and kind.bare not in kind.fields(value) and {"activity", "start"} <= set(Promise.fields(value)):
+        value = value | {kind.bare: [value]}
     try:
-        return kind.model_validate(fields)
+        return kind.model_validate(value)
     except ValidationError as error:
         raise FormatError("{}: {}".format(*first_problem(error))) from error
 
@@ -203,7 +243,7 @@ def rows_of(planned: tuple[PlannedRow, ...], day: int, places: Places, home: str
     """The rows of a day with addresses. Raises ActionError for unknown places, wrong times and overlaps."""
     rows: list[Row] = []
     for row in planned:
-        start, end = day * DAY + _time(row.start), day * DAY + _time(row.end)
+        start, end = day * DAY + _time(row.start, day), day * DAY + (_time(row.end, day) or DAY)
         if end <= start:
             raise ActionError(f"{row.start}-{row.end}: a row must end after it starts")
         if rows and start < rows[-1].end:
@@ -215,7 +255,7 @@ def rows_of(planned: tuple[PlannedRow, ...], day: int, places: Places, home: str
 
 def day_plan_of(reply: Day, day: int, places: Places, home: str) -> DayPlan:
     """The checked plan of a day. Raises ActionError."""
-    wake, bed = _time(reply.wake), _time(reply.bed)
+    wake, bed = _time(reply.wake, day), _time(reply.bed, day)
     if wake < 4 * 60 or (4 * 60 <= bed <= wake):
         raise ActionError(f"wake {reply.wake}, bed {reply.bed}: wake at 04:00 or later, and go to bed after that")
     first = day * DAY
@@ -223,43 +263,60 @@ def day_plan_of(reply: Day, day: int, places: Places, home: str) -> DayPlan:
     return DayPlan(first + wake, first + bed + late, rows_of(reply.schedule, day, places, home))
 
 
-def commitment_of(promise: Promise, now: int, existing: Sequence[Commitment], places: Places, home: str) -> Commitment:
-    """The checked commitment. Raises ActionError if it is past, at night, or overlaps an existing one."""
-    start, end = _moment(promise.start), _moment(promise.end)
+def commitment_of(
+    promise: Promise, now: int, existing: Sequence[Commitment], places: Places, home: str, *, length: int = HOUR
+) -> Commitment:
+    """The checked commitment; without an end it is `length` minutes long.
+
+    Raises ActionError for an unknown place or time, and CannotBeKept if it is past, at night, or overlaps an existing
+    one.
+    """
+    start, end = _span(promise, now, length)
+    address = _address(promise.place, None, places, home)
     if end <= start:
         raise ActionError(f"{promise.start}-{promise.end}: a commitment must end after it starts")
     if start <= now:
-        raise ActionError(f"{promise.start}: that time is over")
+        raise CannotBeKept(f"{promise.start}: that time is over")
     if start >= END or not EARLIEST <= start % DAY < LATEST:
-        raise ActionError(f"{promise.start}: commitments begin from 05:00 to 22:40")
+        raise CannotBeKept(f"{promise.start}: commitments begin from 05:00 to 22:40 of the two days")
     for other in existing:
         if overlaps(start, end, other.start, other.end):
-            raise ActionError(f"you are committed then: {other.line()}")
-    address = _address(promise.place, None, places, home)
+            raise CannotBeKept(f"you are committed then: {other.line()}")
     return Commitment(activity=promise.activity, address=address, start=start, end=end)
 
 
-def _address(place: str, thing: str | None, places: Places, home: str) -> str:
+def _span(promise: Promise, now: int, length: int) -> tuple[int, int]:
+    """Start and end; without a date a start is on day 2, the day of the goals, and an end on the day of its start."""
+    try:
+        start = spellings.moment(promise.start, day_of(now), 1)
+        if promise.end is None or spellings.nothing(promise.end):
+            return start, start + length
+        if promise.end.startswith("+"):
+            return start, start + int(promise.end)
+        end = spellings.moment(promise.end, day_of(now), day_of(start))
+    except ValueError as error:
+        raise ActionError(str(error)) from error
+    return start, end + DAY if end == day_of(start) * DAY else end
+
+
+def _address(place: str | None, thing: str | None, places: Places, home: str) -> str:
     """The address of a place, or of an object in it where there is one of that name."""
-    if place.lower() == HOME:
+    if place is None or spellings.at_home(place):
         return home
-    address = places.find(place)
+    found = filter(None, map(places.find, spellings.place_names(place)))
+    address = next(found, None)
     if address is None:
         raise ActionError(f"{place!r} is no place you know; take one from the list, or `home`")
     longer = f"{address}:{thing}" if thing and address.count(":") == 1 else ""
     return places.find(longer) or address if longer else address
 
 
-def _time(text: str) -> int:
+def _time(text: str, day: int) -> int:
+    """Minutes since the midnight of a day; the night after it ends at 06:00."""
     try:
-        return read_time(text)
+        minute = spellings.moment(text, day, day) - day * DAY
     except ValueError as error:
         raise ActionError(str(error)) from error
-
-
-def _moment(text: str) -> int:
-    """The minute of a time with a date; without a date it is on day 2, the day of the goals."""
-    for day, date in enumerate(DATES):
-        if text.strip().startswith(date):
-            return day * DAY + _time(text.strip()[len(date) :].replace("T", " "))
-    return DAY + _time(text)
+    if not 0 <= minute < DAY + NIGHT:
+        raise ActionError(f"{text!r} is not on the day that is planned")
+    return minute

@@ -2,11 +2,8 @@
 
 from environments.stss import prompt, published_scoring, scoring
 from environments.stss.dataset import ANY, SocialTask, Town
-from environments.stss.days.event_log import EventLog, Talk, kept_from
-from environments.stss.hearing.read import read
-from environments.stss.hearing.slots import Situation
+from environments.stss.days.event_log import EventLog, kept_from
 from environments.stss.town.clock import DAY
-from environments.stss.town.places import Places
 from proctor.environment import Agent
 from proctor.types import Action, Observation
 
@@ -27,14 +24,14 @@ def known_sectors(town: Town, task: SocialTask) -> list[str]:
     ]
 
 
-def brief(town: Town, task: SocialTask, *, tdp: bool, history: bool) -> str:
-    """The fixed part of every phase."""
+def brief(town: Town, task: SocialTask, *, tdp: bool, history: bool, form: bool) -> str:
+    """The fixed part of every phase. `form`: whether the people understand one form of an invitation alone."""
     facts = town.history.get(task.performer, ()) if history else ()
     persona = town.personas[task.performer]
-    return prompt.brief(persona, task, town.world, known_sectors(town, task), facts, tdp=tdp)
+    return prompt.brief(persona, task, town.world, known_sectors(town, task), facts, tdp=tdp, form=form)
 
 
-def metrics(event_log: EventLog, played: SocialTask, published: SocialTask, places: Places) -> dict[str, float]:
+def metrics(event_log: EventLog, played: SocialTask, published: SocialTask) -> dict[str, float]:
     """The scores of both profiles, and counts of talks, invitations and commitments.
 
     `played` is the repaired task, `published` the unrepaired one.
@@ -53,17 +50,9 @@ def metrics(event_log: EventLog, played: SocialTask, published: SocialTask, plac
         "compat": published_scoring.score(event_log, published),
         "talked_to": talked_to,
         "partners_met": float(len(met)),
-        "invitations": float(sum(_invites(talk, me, places) for talk in event_log.talks)),
+        "invitations": float(sum(bool(talk.invited_to) for talk in event_log.talks if me in talk.people)),
         "commitments_made": float(len(promised)),
         "commitments_kept": float(kept),
+        "commitments_dropped": float(sum(len(talk.dropped) for talk in event_log.talks)),
         "no_shows": float(len(promised) - kept),
     }
-
-
-def _invites(talk: Talk, me: str, places: Places) -> bool:
-    """Whether the performer names an activity in a talk."""
-    return any(
-        read(line.text, Situation(places, talk.t, me, before=talk.lines[:index])).activity is not None
-        for index, line in enumerate(talk.lines)
-        if line.speaker == me
-    )

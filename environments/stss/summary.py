@@ -7,8 +7,10 @@ from proctor.summary import means
 from proctor.types import Finish, FinishReason, Summary
 
 PRIMARY = "score"
-RULES = "rules"
+RULES = "rules of one form"
 """Name of the driver without a model."""
+OLD_RULES = "rules"
+"""Its name up to version 0.2, when it read free English, with mistakes."""
 ACTION = (
     "strict",
     "compat",
@@ -18,6 +20,7 @@ ACTION = (
     "invitations",
     "commitments_made",
     "commitments_kept",
+    "commitments_dropped",
     "no_shows",
 )
 LANGUAGE = ("sr_conversation", "gcsr_conversation", "sr_summary", "gcsr_summary")
@@ -26,10 +29,14 @@ OWN_WORLD = (
     "The world's rules, the prompts and the background characters are Proctor's own; scores are not comparable with"
     " published tables."
 )
-LOWER_BOUND = (
-    "The people are driven by rules, which miss part of what is said to them: a model's score is a lower bound of what"
-    " it would reach with people driven by a model."
+ONE_FORM = "The people are rules that understand one form; evaluate models with `driver:` a model."
+RULES_CAUTION = "its people are rules that understand one form; evaluate models with `driver:` a model"
+OLD = (
+    "The people are rules of an earlier version, which read free English with mistakes; scores are not comparable with"
+    " later ones. Play it again, and evaluate models with `driver:` a model."
 )
+DRIVERS = {RULES: ONE_FORM, OLD_RULES: OLD}
+"""What a reader must know of a driver without a model."""
 MACRO = "Plain rates are means over tasks (macro), those called micro_ are over conversations."
 FLOOR = "`floor` is the score of the same tasks with a performer that stays at home and says nothing."
 
@@ -53,7 +60,7 @@ def summarize(finishes: Sequence[Finish]) -> Summary:
     metrics |= {"requested": float(len(finishes)), "tasks": float(len(scored))}
     drivers = sorted({str(finish.detail.get("driver")) for finish in scored})
     driven = [f"Background characters driven by: {', '.join(drivers)}."] if drivers else []
-    driven += [LOWER_BOUND] if RULES in drivers else []
+    driven += [DRIVERS[driver] for driver in drivers if driver in DRIVERS]
     judges = sorted({str(finish.detail.get("judge")) for finish in scored})
     notes = (f"Judged by: {', '.join(judges)}.", MACRO) if language else (FLOOR,)
     return Summary(primary=PRIMARY, metrics=metrics, notes=(*driven, *notes))

@@ -4,7 +4,7 @@ import asyncio
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from functools import cache
@@ -29,10 +29,12 @@ from environments.stss.town.schedule import Kind
 from proctor.environment import Agent, Policy
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message, Observation
+from tests.acceptance.stss_people import People
 from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
 from tests.pace import cost_s, slowly
 from tests.support import SHARED_DATA, serving
 from tests.unit.environments.fixed_policies import garbage
+from tests.unit.environments.stss.town_model import Model as TownModel
 
 STSS = SHARED_DATA / "stss"
 PolicyOf = Callable[[Stss, str], Policy]
@@ -48,6 +50,9 @@ def dev() -> Stss:
     return Stss(data=STSS)
 
 
+CATEGORIES = ("public", "appointment", "companions", "online", "help")
+
+
 POLICIES: dict[str, PolicyOf] = {
     "ideal_inviter": lambda environment, sample: environment.reference(sample),
     "vague_inviter": lambda environment, sample: policies.vague_inviter(environment.script(sample)),
@@ -60,23 +65,18 @@ POLICIES: dict[str, PolicyOf] = {
 }
 
 
-CATEGORIES = {"late": ("public",)}
-"""Those of which section 10 speaks, where it does not speak of all."""
-
-
-async def play_all(environment: Stss, name: str, categories: Sequence[str] = ()) -> dict[str, Finish]:
+async def play_all(environment: Stss, name: str) -> dict[str, Finish]:
     policy = POLICIES[name]
     return {
         sample: await play_to_finish(environment, sample, PolicyAgent(policy(environment, sample)))
         for sample in environment.samples()
-        if not categories or environment.category(sample) in categories
     }
 
 
 @pytest.fixture(scope="module")
 def played() -> dict[str, dict[str, Finish]]:
     """Every policy of section 10 on the tasks of the dev data."""
-    return {name: asyncio.run(play_all(dev(), name, CATEGORIES.get(name, ()))) for name in POLICIES}
+    return {name: asyncio.run(play_all(dev(), name)) for name in POLICIES}
 
 
 def mean(finishes: dict[str, Finish], *categories: str) -> float:
@@ -177,11 +177,8 @@ def test_04_a_template_gives_the_same_cast_twice_with_the_target_in_it() -> None
 
 @pytest.mark.shared
 def test_05_the_policies_reach_what_the_table_says(played: dict[str, dict[str, Finish]]) -> None:
-    assert mean(played["ideal_inviter"]) > mean(played["vague_inviter"]) > mean(played["silent"])
-    assert mean(played["silent"], "appointment", "companions") == 0
-    assert mean(played["silent"]) < 0.1
-    assert mean(played["ideal_inviter"], "public", "online") >= 0.8
-    assert mean(played["vague_inviter"]) < mean(played["ideal_inviter"]) - 0.3
+    assert_order({name: mean(finishes) for name, finishes in played.items()})
+    assert mean(played["vague_inviter"]) > mean(played["silent"])
     assert mean(played["liar"], "companions", "appointment") == 0
     assert any(finish.metrics["compat"] > 0 for finish in played["liar"].values())
     assert mean(played["late"], "public") <= mean(played["silent"], "public")
@@ -189,6 +186,41 @@ def test_05_the_policies_reach_what_the_table_says(played: dict[str, dict[str, F
         assert finish.reason is FinishReason.INVALID_FORMAT
         assert finish.score == played["silent"][sample].score
     assert mean(played["random"]) < mean(played["naive"]) < mean(played["ideal_inviter"])
+
+
+def assert_order(means: Mapping[str, float]) -> None:
+    """Silent 0 <= late, vague and naive < liar < ideal 1; vague and naive below half of ideal."""
+    assert (means["silent"], means["ideal_inviter"]) == (0, 1)
+    assert max(means[name] for name in ("late", "vague_inviter", "naive")) < means["liar"] < means["ideal_inviter"]
+    assert max(means["vague_inviter"], means["naive"]) < means["ideal_inviter"] / 2
+
+
+async def play_driven(name: str, sample: str, cache: Path) -> Finish:
+    """A policy among people that a scripted model drives, who agree in all spellings, now and then in vain."""
+    with TownModel() as model, serving(model):
+        environment = Stss(data=STSS, driver=model.config, cache=cache)
+        people = People(data().town, environment.task(sample))
+        model.says = lambda asked: people(asked, json.loads(model.asked[-1])[1]["content"])
+        async with environment.lifespan():
+            return await play_to_finish(environment, sample, PolicyAgent(POLICIES[name](environment, sample)))
+
+
+@pytest.mark.shared
+async def test_05_the_reference_does_not_wait_for_the_wording_of_the_rules(tmp_path: Path) -> None:
+    finishes = {sample: await play_driven("ideal_inviter", sample, tmp_path) for sample in dev().samples()}
+    assert {finish.reason for finish in finishes.values()} == {FinishReason.COMPLETED}
+    assert mean(finishes) >= 0.9
+    assert all(finish.metrics["invitations"] > 0 for finish in finishes.values())
+
+
+@pytest.mark.shared
+async def test_05_people_driven_by_a_model_keep_the_order_of_the_policies(tmp_path: Path) -> None:
+    """On one task of each category."""
+    some = [next(each for each in dev().samples() if dev().category(each) == of) for of in CATEGORIES]
+    means = {}
+    for name in ("silent", "late", "vague_inviter", "naive", "liar", "ideal_inviter"):
+        means[name] = mean({sample: await play_driven(name, sample, tmp_path / name) for sample in some})
+    assert_order(means)
 
 
 @pytest.mark.shared
@@ -572,10 +604,10 @@ def test_09_scenarios_of_our_own_runs_tell_the_policies_apart(
         finishes = asyncio.run(play_all(environment, name))
         rates[name] = environment.summarize(list(finishes.values())).metrics
     for rate in ("sr_conversation", "micro_sr_conversation"):
-        assert rates["ideal_inviter"][rate] >= 0.8
+        assert rates["ideal_inviter"][rate] == 1
         assert rates["vague_inviter"][rate] < rates["ideal_inviter"][rate] - 0.3
         assert rates["silent"][rate] == 0
-    assert rates["ideal_inviter"]["gcsr_summary"] >= 0.8
+    assert rates["ideal_inviter"]["gcsr_summary"] == 1
     appointments = {scenario.partner for scenario in chosen if "appointment" in scenario.task}
     assert appointments == {"Yuriko Yamamoto", "Giorgio Rossi", "Latoya Williams"}
 
@@ -702,16 +734,14 @@ def test_a_worker_killed_in_the_second_day_is_replaced_from_the_calls_that_were_
     assert rows("killed", tmp_path) == rows("whole", tmp_path)
 
 
-def test_the_days_of_a_run_are_drawn_written_and_frozen(tmp_path: Path, model: Model) -> None:
+def test_the_days_of_a_run_are_written_and_frozen(tmp_path: Path, model: Model) -> None:
     model.released.set()
     (tmp_path / "plan.yaml").write_text(PLAN.format(url=f"http://127.0.0.1:{model.server_port}/v1"))
     ran = proctor("run", "plan.yaml", "--name=one", "--limit=1", "-q", cwd=tmp_path, OPENAI_API_KEY=TOKEN)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    for command in (("draw", "one"), ("files", "one"), ("scenarios", "one", "--to", "frozen.json")):
+    for command in (("files", "one"), ("scenarios", "one", "--to", "frozen.json")):
         done = proctor("stss", *command, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-    (page,) = (tmp_path / "stss-days").glob("*.html")
-    assert "http" not in page.read_text().replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
     (trajectory,) = (tmp_path / "stss-days").glob("*/trajectory.jsonl")
     first = json.loads(trajectory.read_text().splitlines()[0])
     assert set(first) == {"t", "who", "tile", "sector", "arena", "activity", "address", "kind", "talk_with"}

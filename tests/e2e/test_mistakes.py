@@ -175,3 +175,16 @@ def test_a_server_shows_no_token_in_its_errors(tmp_path: Path) -> None:
     assert ended.returncode == 2
     assert "PROCTOR_TOKEN" in ended.stderr
     assert "nary" not in ended.stderr
+
+
+def test_a_run_of_a_model_among_people_driven_by_rules_is_warned(tmp_path: Path) -> None:
+    """Not of a built-in agent, nor with a model as driver."""
+    model = "{name: m, endpoint: 'http://127.0.0.1:9/v1'}"
+    driver = "driver: {model: d, base_url: 'http://127.0.0.1:9/v1'}"
+    warned = {}
+    for agent, parameters in ((model, ""), ("{name: r, builtin: reference}", ""), (model, driver)):
+        plan = f"agents: [{agent}]\ntasks: [{{name: town, environment: stss, parameters: {{{parameters}}}}}]\n"
+        (tmp_path / "plan.yaml").write_text(plan)
+        shown = proctor("run", "plan.yaml", "--dry-run", cwd=tmp_path, OPENAI_API_KEY="key-of-the-tests")
+        warned[agent, parameters] = "evaluate models with `driver:` a model" in shown.stderr
+    assert list(warned.values()) == [True, False, False]

@@ -4,13 +4,12 @@ from collections.abc import Callable
 from typing import TypeVar, cast
 
 from environments.stss import prompt
-from environments.stss.agent.forms import Forms
-from environments.stss.functions import Reply
+from environments.stss.agent.forms import Forms, Reply
 from environments.stss.reply import ActionError, FirstPlan, PerformerReply, Reminder
 from environments.stss.town.schedule import Commitment
 from proctor.environment import Agent, AgentStopped
 from proctor.tools import ParsedReply, UnreadableCall
-from proctor.types import FinishReason, Message, Observation
+from proctor.types import FinishReason, Observation
 
 MAX_INVALID = 10
 """A session with more invalid replies ends with an invalid finish reason."""
@@ -72,7 +71,7 @@ class Performer:
         """
         text = self._forms.request(text, kind)
         for attempt in range(2):
-            reply = await self._reply(text, kind, begins=begins and attempt == 0)
+            reply = await self._reply(text, begins=begins and attempt == 0)
             if reply is None:
                 return None
             if isinstance(reply, UnreadableCall):
@@ -91,24 +90,21 @@ class Performer:
                 return result
         return None
 
-    async def _reply(self, text: str, kind: type[PerformerReply], *, begins: bool) -> Reply | None:
+    async def _reply(self, text: str, *, begins: bool) -> Reply | None:
         """The agent's reply to a request; None if it is stopped."""
         if self.stopped is None and self._left == 0:
             self.stopped = self._forms.limit_reason()
         if self.stopped is not None:
             return None
         self._left -= 1
-        messages = self._opening(text) if begins else self._last.answered([text])
-        reader = self._forms.reader(kind)
-        observation = Observation(messages=messages, tools=reader.tools, conversation="performer", fresh=begins)
+        memory = prompt.digest(self.plan, self.commitments, self.notes)
+        messages = self._forms.opening(self._brief, memory, text) if begins else self._last.answered([text])
+        observation = Observation(messages=messages, tools=self._forms.tools, conversation="performer", fresh=begins)
         try:
             action = await self._agent.act(observation)
         except AgentStopped as stopped:
             self.stopped = stopped.reason
             return None
         self.calls += 1
-        self._last = reader.read(action)
+        self._last = self._forms.read(action)
         return self._last.actions[0]
-
-    def _opening(self, text: str) -> tuple[Message, ...]:
-        return self._forms.opening(self._brief, prompt.digest(self.plan, self.commitments, self.notes), text)

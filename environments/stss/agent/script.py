@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from environments.stss.characters.read_back import HOUR
 from environments.stss.characters.routine import day_plan, habits
 from environments.stss.dataset import ANY, SocialTask, Town, home_of
-from environments.stss.town.clock import DATES, DAY, read_stamp, time_text
+from environments.stss.invitation import ONLINE, Leg, form_of, in_words
+from environments.stss.reply import HOUR
+from environments.stss.town.clock import DAY, read_stamp
 from environments.stss.town.schedule import Block, agenda, overlaps
 
 OUT = (6 * 60 + 30, 21 * 60)
@@ -21,7 +22,7 @@ Visit = tuple[int, int, str]
 
 
 class PerformerScript(NamedTuple):
-    """Texts, times and visits of a scripted performer."""
+    """Words, times and visits of a scripted performer."""
 
     activity: str
     place: str
@@ -29,11 +30,10 @@ class PerformerScript(NamedTuple):
     start: int
     """Start of the activity, minutes since midnight of day 2."""
     minutes: int
-    invitation: str
-    vague: str
-    """The invitation without its time."""
-    late: str
-    """The invitation for an hour after the end of the activity."""
+    legs: tuple[Leg, ...]
+    """What to invite to: one thing, or the two legs of an errand."""
+    late: tuple[Leg, ...]
+    """The same an hour after the end of the activity."""
     visits: tuple[tuple[Visit, ...], tuple[Visit, ...]]
     """Visits of the two days, to meet people."""
 
@@ -55,9 +55,8 @@ def script(town: Town, task: SocialTask, sociability: float, seed: str) -> Perfo
         place=place,
         start=start,
         minutes=min(goal.duration_in_minutes, HOUR),
-        invitation=_invitation(task, place, f" on {DATES[1]} at {time_text(start)}"),
-        vague=_invitation(task, place, ""),
-        late=_invitation(task, place, f" on {DATES[1]} at {time_text(after)}"),
+        legs=_legs(task, place, start, start + min(goal.duration_in_minutes, HOUR)),
+        late=_legs(task, place, after, after + HOUR),
         visits=(visits[0], visits[1]),
     )
 
@@ -72,18 +71,23 @@ def _until(day: int, start: int) -> int:
     return OUT[1] if day == 0 else DAY + min(OUT[1], start - BEFORE)
 
 
-def _invitation(task: SocialTask, place: str, when: str) -> str:
+def _legs(task: SocialTask, place: str, start: int, end: int) -> tuple[Leg, ...]:
+    """One thing to do, or the legs of an errand; the legs after the first follow it."""
     first, *rest = task.task.goal
     if task.category == "help" and rest:
-        then = "".join(f" and then {_errand(goal.keyword)} at {goal.location}" for goal in rest)
-        return f"Could you {_errand(first.keyword)} at {first.location}{when}{then}? I would be very grateful."
-    where = " online" if task.category == "online" else f" at {place}"
-    return f"I would like to invite you to {max(first.keywords, key=len)}{where}{when}. Please come!"
+        begins = Leg(_errand(first.keyword), first.location, 1, start)
+        return (begins, *(Leg(_errand(goal.keyword), goal.location) for goal in rest))
+    return (Leg(f"join me for {max(first.keywords, key=len)}", place or ONLINE, 1, start, end),)
 
 
 def _errand(keyword: str) -> str:
     """A keyword as an errand: a single word is fetched."""
     return keyword if len(keyword.split()) > 1 else f"fetch {keyword}"
+
+
+def invitation(legs: Sequence[Leg]) -> str:
+    """The sentence that asks for one thing, or the lines that ask for an errand."""
+    return f"Would you like to {in_words(legs)}?" if len(legs) == 1 else f"I would be very grateful: {form_of(legs)}"
 
 
 def _best_hour(town: Town, wanted: Sequence[str]) -> int:

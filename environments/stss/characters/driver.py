@@ -1,14 +1,18 @@
-"""Interface to the rules or the model that drive the background characters."""
+"""A talk of two characters, and the interface to the rules or the model that drive the background characters."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from environments.stss.dataset import Persona
-from environments.stss.hearing.slots import SpokenLine
+from environments.stss.invitation import SpokenLine
 from environments.stss.town.schedule import Commitment, DayPlan
 
 SIDE_LIMIT = 8
 """Utterances of each side in a talk."""
+CHARS_A_MINUTE = 240
+Speaker = Callable[[Sequence[SpokenLine]], Awaitable[tuple[str, bool]]]
+"""Given the talk so far, returns the next utterance and whether the talk ends with it."""
 
 
 class Context(NamedTuple):
@@ -27,6 +31,19 @@ class Context(NamedTuple):
     commitments: tuple[Commitment, ...] = ()
     memory: tuple[str, ...] = ()
     """Summaries of earlier talks, latest last."""
+
+
+class TalkResult(NamedTuple):
+    """What a talk came to, as the character took it."""
+
+    commitments: tuple[Commitment, ...] = ()
+    """What the character has agreed to; an errand is two of them in order."""
+    invited_to: str = ""
+    """What the partner asked the character to do; empty if nothing."""
+    topic: str = ""
+    """What the talk was about; empty if nothing in particular."""
+    dropped: tuple[str, ...] = ()
+    """What the character agreed to and can't keep, each with the reason."""
 
 
 class Driver(ABC):
@@ -48,9 +65,26 @@ class Driver(ABC):
         """The character's next utterance, and whether the talk ends with it."""
 
     @abstractmethod
-    async def after_conversation(self, context: Context) -> tuple[Commitment, ...]:
-        """The character's commitments from the talk; an errand is two of them in order."""
+    async def after_conversation(self, context: Context) -> TalkResult:
+        """What the talk came to."""
 
     @abstractmethod
     async def summary(self, context: Context) -> str:
         """The character's summary of the talk, in one or two sentences."""
+
+
+async def converse(opening: SpokenLine, first: str, speaks: Mapping[str, Speaker]) -> list[SpokenLine]:
+    """The lines of a talk that begins with `opening` and a reply of `first`; each side has at most eight."""
+    lines, speaker = [opening], first
+    while sum(line.speaker == speaker for line in lines) < SIDE_LIMIT:
+        text, end = await speaks[speaker](lines)
+        lines.append(SpokenLine(speaker, text))
+        if end:
+            break
+        speaker = next(name for name in speaks if name != speaker)
+    return lines
+
+
+def minutes(lines: Sequence[SpokenLine]) -> int:
+    """The duration of a talk in simulated minutes."""
+    return max(1, -(-sum(len(line.text) for line in lines) // CHARS_A_MINUTE))

@@ -1,35 +1,39 @@
-"""The default driver: routines, slots and fixed phrases; deterministic for a seed, and without a model."""
+"""The default driver: routines, the one form of an invitation, fixed phrases; deterministic for a seed."""
 
 from collections.abc import Sequence
 
-from environments.stss.characters.driver import SIDE_LIMIT, Context, Driver
-from environments.stss.characters.negotiation import NOT_A_DAY, PATIENCE, negotiate
-from environments.stss.characters.read_back import heard_text, listed
+from environments.stss.characters.driver import SIDE_LIMIT, Context, Driver, TalkResult
+from environments.stss.characters.negotiation import Stance, negotiate
 from environments.stss.characters.routine import chance, day_plan
-from environments.stss.characters.stance import BEGINNING, Stance
 from environments.stss.dataset import Town, home_of
-from environments.stss.hearing.read import WHAT_FOR
-from environments.stss.town.clock import DAY, time_text
+from environments.stss.invitation import FORM, ONLINE, Leg, form_of, in_words, missing
+from environments.stss.summary import RULES
+from environments.stss.town.clock import DAY
 from environments.stss.town.schedule import Commitment, DayPlan
 
 FORWARD = 0.1
 """Probability, times sociability, that a character speaks first to the performer."""
 GOSSIP = 0.5
 """Probability, times sociability, that two background characters who meet talk."""
-_QUESTIONS = {"activity": WHAT_FOR, "place": "where", "start": "when", "day": "on which day", "end": "until when"}
+ACCEPTS = "Yes, gladly: "
+"""How the answer begins that agrees."""
+AGREED = "I agreed."
+"""How a summary ends of a talk that came to an agreement."""
+UNSETTLED = ("Nothing is settled.", "Please say it", "I am sorry", "Another time", "called off", "I had a chat")
+"""Words of answers and summaries that agree to nothing."""
+PATIENCE = 3
+"""Number of texts in a row that are not in the form, after which a character leaves."""
 
 
 class RuleDriver(Driver):
     """Drives one session's characters; all random choices come from the seed."""
 
-    name = "rules"
+    name = RULES
 
     def __init__(self, town: Town, sociability: float, seed: str) -> None:
         """`seed` is made of task and seed of the trial."""
         self._town = town
         self._sociability, self._seed = sociability, seed
-        self._last: tuple[Context, Stance] | None = None
-        """Whose stance was asked for last, and that stance."""
 
     async def day_plan(self, context: Context, day: int) -> DayPlan:
         return day_plan(self._town, context.persona, day, self._sociability, self._seed)
@@ -45,130 +49,110 @@ class RuleDriver(Driver):
         return chance(self._seed, name, other, day, "gossip").random() < GOSSIP * self._sociability
 
     async def reply(self, context: Context) -> tuple[str, bool]:
-        stance = self.stance(context)
+        stance = negotiate(context, self._town)
         turn = sum(line.speaker == context.persona.name for line in context.lines) + 1
-        text, end = self._utterance(stance, context, turn)
-        return text, end or turn >= SIDE_LIMIT or (stance.in_vain >= PATIENCE and stance.move != "accept")
+        text, end = _utterance(self._heard(stance, context), stance, context)
+        return text, end or turn >= SIDE_LIMIT
 
-    async def after_conversation(self, context: Context) -> tuple[Commitment, ...]:
-        return self.stance(context).kept
+    async def after_conversation(self, context: Context) -> TalkResult:
+        stance = negotiate(context, self._town)
+        activity = stance.kept[-1].activity if stance.kept else _activity(stance)
+        return TalkResult(stance.kept, _activity(stance) or activity, activity)
 
     async def summary(self, context: Context) -> str:
-        stance, partner = self.stance(context), context.partner
-        if stance.slots.activity is None:
+        stance, partner = negotiate(context, self._town), context.partner
+        if not stance.legs:
             return f"I had a chat with {partner}."
-        settled = "I agreed." if stance.move in ("accept", "settled") else "Nothing is settled."
-        return f"{partner} invited me to {heard_text(stance.slots, context.now)}. {settled}"
+        if stance.move in ("accept", "settled"):
+            return f"{partner} asked me: {form_of(self._heard(stance, context))}. {AGREED}"
+        return f"{partner} asked me: {form_of(stance.legs)}. Nothing is settled."
 
-    def stance(self, context: Context) -> Stance:
-        """The character's stance after all lines of the talk so far."""
+    def _heard(self, stance: Stance, context: Context) -> tuple[Leg, ...]:
+        """What was heard, with the times that were agreed to or are proposed."""
         home = self._town.world.full(home_of(context.persona))
-        heard, before = self._so_far(context)
-        stance = negotiate(context, self._town.places, home, heard, before)
-        self._last = context, stance
-        return stance
-
-    def _so_far(self, context: Context) -> tuple[int, Stance]:
-        """How many lines of this talk were heard before, and the stance after them."""
-        if self._last is not None:
-            begun, stance = self._last
-            heard = len(begun.lines)
-            if context._replace(lines=context.lines[:heard]) == begun:
-                return heard, stance
-        return 0, BEGINNING
-
-    def _utterance(self, stance: Stance, context: Context, turn: int) -> tuple[str, bool]:
-        heard = heard_text(stance.slots, context.now)
-        match stance.move:
-            case "accept":
-                return f"Yes, gladly: {heard}. I will be there.{_assumed(stance, context)}{_who(stance)}", False
-            case "settled":
-                return "See you then!", True
-            case "ask_what_is_wrong":
-                return "I am sorry, what did I get wrong?", False
-            case "ask_consent":
-                more = f", or {listed(_asked(stance.missing))} instead" if stance.missing else ""
-                return f"Will {heard or 'it'} take place, then{more}?{_who(stance)}", False
-            case "propose":
-                start = time_text(stance.commitments[0].start)
-                return f"{_echo(heard)}I am sorry, {stance.why}. How about {start} instead?", False
-            case "decline":
-                why = stance.why if stance.why.endswith("?") else f"{stance.why}."
-                return f"{_echo(heard)}I am sorry, {why}{_who(stance)}", stance.in_vain > 0
-            case "confirm_refusal":
-                return f"That is a pity. {_refusal(stance, heard)}", False
-            case "called_off":
-                return "Another time, then!", True
-            case "confirm_activity":
-                more = f"Gladly, but {_question(stance.missing)}?" if stance.missing else "Gladly."
-                return f"{_echo(heard)}You mean: {stance.guess}? {more}{_who(stance)}{_off(stance)}", False
-            case "ask":
-                but = "Gladly, but" if stance.slots.day in (None, 0, 1) else f"I am sorry, {NOT_A_DAY} And"
-                question = f"{but} {_question(stance.missing)}?" if stance.missing else "Gladly."
-                return f"{_echo(heard)}{question}{_who(stance)}{_off(stance)}", False
-            case "chat":
-                said, end = _small_talk(context, turn)
-                return (said, end) if end else (f"{said}{_off(stance)}", end)
+        legs = legs_of(stance.commitments, home)
+        online = (leg._replace(place=said.place) for leg, said in zip(legs, stance.legs, strict=True)) if legs else ()
+        return tuple(online) or stance.legs
 
 
-def _echo(heard: str) -> str:
-    """What was heard, as a question before the answer to it."""
-    return f"{_sentence(heard)}? " if heard else ""
+def legs_of(promised: Sequence[Commitment], home: str) -> tuple[Leg, ...]:
+    """Commitments as legs; at `home` they are online."""
+    return tuple(
+        Leg(
+            each.activity,
+            ONLINE if each.address == home else each.address,
+            *((None, None, None) if each.after_previous else _times(each)),
+        )
+        for each in promised
+    )
+
+
+def _times(promise: Commitment) -> tuple[int, int, int]:
+    """Day, start and end as a leg has them."""
+    day = promise.start // DAY
+    return day, promise.start % DAY, promise.end - day * DAY
+
+
+def _activity(stance: Stance) -> str:
+    """The activity that was heard, if any."""
+    return (stance.legs[0].activity or "") if stance.legs else ""
+
+
+def _utterance(heard: Sequence[Leg], stance: Stance, context: Context) -> tuple[str, bool]:
+    """The next utterance, and whether the talk ends with it; `heard` is the stance's invitation with its times."""
+    words, unread = in_words(heard), _unread(stance)
+    match stance.move:
+        case "accept":
+            again = f" {unread}To change it, say it as `{FORM}`." if unread else ""
+            return f"{ACCEPTS}{words}. I will be there.{again}", False
+        case "settled":
+            leaves = stance.in_vain > 1
+            return f"As agreed: {words}. If that changes, say it as `{FORM}`. See you then!", leaves
+        case "propose":
+            when = form_of([heard[0]._replace(activity=None, place=None)])
+            stays = " Else it stays as agreed." if stance.stands else ""
+            asked = _sentence(in_words(stance.legs))
+            return f"{asked}? I am sorry, {stance.why}. How about `{when}` instead?{stays}", False
+        case "decline":
+            return f"{_sentence(words)}? I am sorry, {stance.why}.", stance.in_vain > 0
+        case "called_off":
+            return "What a pity. Another time, then!", False
+        case "ask_what_is_off":
+            return f"What is called off? We have agreed on {words}. Say it as `not: ACTIVITY`.", False
+        case "ask":
+            if stance.in_vain >= PATIENCE:
+                return "I am sorry, I do not understand. Goodbye!", True
+            echo = f"{_sentence(words)}? " if words else ""
+            return f"{echo}{unread}{_question(missing(stance.legs))}", False
+        case "chat":
+            return _small_talk(stance, context)
+
+
+def _unread(stance: Stance) -> str:
+    return f"I have not understood {' and '.join(stance.unread)}. " if stance.unread else ""
+
+
+_QUESTIONS = {"what": "what would it be", "where": "where", "when": "on which day, and from when to when"}
+
+
+def _question(labels: Sequence[str]) -> str:
+    """Asks for what is missing, in the form."""
+    asked = ", and ".join(_QUESTIONS[label] for label in labels)
+    parts = dict(part.split(": ", 1) for part in FORM.split("; "))
+    form = "; ".join(f"{label}: {parts[label]}" for label in labels) or FORM
+    return f"{_sentence(asked)}? Please say it as `{form}`." if asked else f"Please say it again, as `{form}`."
+
+
+def _small_talk(stance: Stance, context: Context) -> tuple[str, bool]:
+    """The answer to free words: how to ask for something."""
+    if stance.in_vain >= PATIENCE:
+        return "It was nice to talk to you. Goodbye!", True
+    hello = f"Hello {_first(context.partner)}! I am {context.doing}." if stance.in_vain <= 1 else "I see."
+    return f"{hello} If you want me to do something, what, where and when? Please say it as `{FORM}`.", False
 
 
 def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
-
-
-def _refusal(stance: Stance, heard: str) -> str:
-    """The question whether something won't take place, or what it is."""
-    if stance.slots.activity is not None:
-        more = listed(_asked(stance.missing)) if stance.missing else ""
-        known = stance.slots.day is not None or stance.slots.start is not None
-        question = f" Or {more} will it be instead?" if known else f" {_sentence(more)} would it have been?"
-        return f"So {heard} won't take place?{question if more else ''}"
-    more = listed(["What is it that won't take place", *_asked(stance.missing[1:])])
-    return f"{_echo(heard)}{more}?"
-
-
-def _question(missing: Sequence[str]) -> str:
-    """The question for all slots that are missing."""
-    asked = listed(_asked(missing))
-    return asked if "activity" in missing else f"{asked} would that be"
-
-
-def _asked(missing: Sequence[str]) -> list[str]:
-    return [_QUESTIONS[name] for name in missing]
-
-
-def _assumed(stance: Stance, context: Context) -> str:
-    """Says that the day was assumed, where none was named."""
-    if stance.slots.day is not None:
-        return ""
-    return f" I take it that you mean {'tomorrow' if context.now < DAY else 'today'}."
-
-
-def _who(stance: Stance) -> str:
-    """The question whether those who were named take part."""
-    if not stance.asks_about_people:
-        return ""
-    names = sorted(stance.named - stance.slots.people)
-    if not names:
-        return " Who else takes part?"
-    return f" {'Does' if len(names) == 1 else 'Do'} {listed(names)} take part too?"
-
-
-def _off(stance: Stance) -> str:
-    """The question whether something is called off."""
-    return " Or is something called off?" if stance.doubts else ""
-
-
-def _small_talk(context: Context, turn: int) -> tuple[str, bool]:
-    if turn == 1:
-        return f"Hello {_first(context.partner)}! I am {context.doing}. What can I do for you?", False
-    if turn == 2:
-        return "I see. Is there anything that I can do for you?", False
-    return "It was nice to talk to you. Goodbye!", True
 
 
 def _first(name: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from environments.stss.hearing.slots import SpokenLine
+from environments.stss.invitation import SpokenLine
 from environments.stss.town.clock import END, stamp
 from environments.stss.town.schedule import Commitment, Kind, overlaps
 
@@ -38,6 +38,10 @@ class Talk(NamedTuple):
     lines: tuple[SpokenLine, ...]
     turns: tuple[int, ...] = ()
     """For each line the turn of the trial that it was said in; 0 if the agent did not say it. Empty in older runs."""
+    invited_to: str = ""
+    """What the performer asked its partner to do, as the partner took it. Empty if nothing, and in older runs."""
+    dropped: tuple[str, ...] = ()
+    """What the partner agreed to and can't keep, each with the reason."""
 
 
 class Agreed(NamedTuple):

@@ -6,16 +6,13 @@ from collections.abc import Sequence
 
 from environments.stss import prompt
 from environments.stss.agent.performer import Performer
-from environments.stss.characters.driver import Context, Driver
-from environments.stss.characters.read_back import commitments_text
-from environments.stss.characters.rule_driver import RuleDriver
-from environments.stss.characters.talk import converse, minutes
+from environments.stss.characters.driver import Context, Driver, TalkResult, converse, minutes
+from environments.stss.characters.rule_driver import RuleDriver, legs_of
 from environments.stss.dataset import SocialTask, Town
 from environments.stss.days.contacts import Contacts
 from environments.stss.days.event_log import ActivityRecord, Agreed, EventLog, Talk
 from environments.stss.days.person import Person
-from environments.stss.hearing.read import read
-from environments.stss.hearing.slots import InvitationSlots, Situation, SpokenLine
+from environments.stss.invitation import SpokenLine, form_of
 from environments.stss.reply import (
     SILENCE,
     ActionError,
@@ -193,9 +190,9 @@ class Simulation:
         answers = me if opening.speaker == partner.name else partner.name
         lines = await converse(opening, answers, {me: performer_speaks, partner.name: partner_speaks})
         context = self._context(partner, now, lines)
-        promised = await self._driver.after_conversation(context)
+        result = await self._driver.after_conversation(context)
         spoken = tuple(turns.get(index, 0) for index in range(len(lines)))
-        self._conclude(self._self, partner, lines, now, promised, turns=spoken)
+        self._conclude(self._self, partner, lines, now, result, turns=spoken)
         partner.memory.append(await self._driver.summary(context))
         await self._note(partner, lines[-1], now)
 
@@ -205,36 +202,33 @@ class Simulation:
         other: Person,
         lines: Sequence[SpokenLine],
         now: int,
-        promised: Sequence[Commitment],
+        result: TalkResult,
         *,
         turns: tuple[int, ...] = (),
     ) -> None:
         """Records a talk, its duration, and the commitments of `other`."""
         until = min(now + minutes(lines), END)
-        topic = promised[0].activity if promised else self._topic(one.name, lines, now)
-        self._talks.append(Talk(now, until - now, (lines[0].speaker, lines[1].speaker), tuple(lines), turns))
+        topic = result.topic or NO_TOPIC
+        kept, dropped = self._possible(other, result, now)
+        people = lines[0].speaker, lines[1].speaker
+        self._talks.append(Talk(now, until - now, people, tuple(lines), turns, result.invited_to, dropped))
         for person, partner in ((one, other), (other, one)):
             person.met.add(partner.name)
             self._keep(person.talk(partner.name, topic, now, until))
-        for promise in self._possible(other, promised, now):
+        for promise in kept:
             self._agreed.append(Agreed(now, other.name, other.commit(promise, now)))
 
-    def _possible(self, person: Person, promised: Sequence[Commitment], now: int) -> Sequence[Commitment]:
-        """The commitments if all can be kept, else none: known places, future times, no overlap with earlier ones."""
-        for promise in promised:
-            clash = any(overlaps(promise.start, promise.end, old.start, old.end) for old in person.commitments)
+    def _possible(self, person: Person, result: TalkResult, now: int) -> tuple[Sequence[Commitment], tuple[str, ...]]:
+        """The commitments that can be kept (known places, future times, no overlap), and why others can't."""
+        kept, dropped = list[Commitment](), list(result.dropped)
+        for promise in result.commitments:
+            known = (*person.commitments, *kept)
+            clash = any(overlaps(promise.start, promise.end, old.start, old.end) for old in known)
             if promise.address not in self._world or not now < promise.start < min(promise.end, END) or clash:
-                return ()
-        return promised
-
-    def _topic(self, speaker: str, lines: Sequence[SpokenLine], now: int) -> str:
-        if tuple(line.text for line in lines) == IDLE_TALK:
-            return NO_TOPIC
-        slots = InvitationSlots()
-        for index, line in enumerate(lines):
-            if line.speaker == speaker:
-                slots = slots.merged(read(line.text, Situation(self._places, now, speaker, before=lines[:index])))
-        return slots.activity or NO_TOPIC
+                dropped.append(f"{promise.line()}: {'overlaps an earlier one' if clash else 'no such place or time'}")
+            else:
+                kept.append(promise)
+        return kept, tuple(dropped)
 
     async def _note(self, partner: Person, last: SpokenLine, now: int) -> None:
         me, performer = self._self, self._performer
@@ -272,15 +266,16 @@ class Simulation:
         if not self._invited(one):
             one, other = other, one
         lines = [SpokenLine(one.name, IDLE_TALK[0]), SpokenLine(other.name, IDLE_TALK[1])]
-        promised: Sequence[Commitment] = ()
+        result = TalkResult()
         invited = self._invited(one)
         if self._limits.pass_on and invited:
-            opening = SpokenLine(one.name, f"{self._self.name} invites you to {commitments_text(invited)}.")
+            form = form_of(legs_of(invited, one.home))
+            opening = SpokenLine(one.name, f"{self._self.name} invites you. {form}")
             context = self._context(other, now, [opening], one)
             reply, _ = await self._rules.reply(context)
             lines = [opening, SpokenLine(other.name, reply)]
-            promised = await self._rules.after_conversation(context)
-        self._conclude(one, other, lines, now, promised)
+            result = await self._rules.after_conversation(context)
+        self._conclude(one, other, lines, now, result)
 
     def _invited(self, person: Person) -> list[Commitment]:
         """A character's first commitment to the performer, with the second leg if it is an errand."""

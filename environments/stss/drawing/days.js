@@ -57,8 +57,8 @@ function show(minute) {
   dots.forEach((dot, index) => dot.setAttribute("transform", `translate(${spots[index][1]} ${spots[index][2]})`));
   rows.forEach((row, index) => {
     const stay = latest(stays[index], from, minute);
-    row.cells[2].textContent = stay?.cells[1].textContent ?? "";
-    row.cells[3].textContent = stay?.cells[2].textContent ?? "";
+    row.cells[1].textContent = stay?.cells[1].textContent ?? "";
+    row.cells[2].textContent = stay?.cells[2].textContent ?? "";
   });
   lines.replaceChildren();
   for (const talk of talks) {

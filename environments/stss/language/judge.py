@@ -2,16 +2,16 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from itertools import zip_longest
 
-from environments.stss.characters.model import CharacterModel, UnreadableReply
+from environments.stss.characters.model import CharacterModel
+from environments.stss.characters.rule_driver import ACCEPTS, AGREED, UNSETTLED
 from environments.stss.dataset import ANY, SocialTask, SubGoal
-from environments.stss.hearing.read import read
-from environments.stss.hearing.slots import InvitationSlots, Situation, SpokenLine
-from environments.stss.language.dialogue import DialogueSlots, Spot, activities, dialogue
-from environments.stss.language.spoken_times import HALF_DAY
+from environments.stss.invitation import Leg, SpokenLine, changed, read, same
 from environments.stss.town.clock import DAY, read_stamp
 from environments.stss.town.places import Places
+from proctor.llm.cached_model import NoReadableReply
 
 _LABELLED = r"[^\w\n]{0,20}(?:(?:condition|criterion|question|no\.?)\s{0,3})?(\d{1,2})(?!\w)"
 _LABEL = re.compile(_LABELLED, re.IGNORECASE)
@@ -63,80 +63,89 @@ def conditions(task: SocialTask) -> tuple[str, ...]:
             return tuple(condition for pair in pairs for condition in pair)
 
 
-class SlotJudge(Judge):
-    """Judges by parsed slots: deterministic and without a model, but blind to phrases that the parser does not know."""
+class FormJudge(Judge):
+    """Judges by the one form: deterministic, without a model, and silent on talks in free words."""
 
-    name = "slots"
+    name = "form"
 
-    def __init__(self, places: Places, owned: Mapping[str, Sequence[str]]) -> None:
-        """`owned`: the sectors that belong to each person."""
-        self._places, self._owned = places, owned
+    def __init__(self, places: Places) -> None:
+        self._places = places
 
     async def verdicts(self, task: SocialTask, lines: Sequence[SpokenLine]) -> tuple[bool, ...] | None:
-        found, goal = dialogue(lines, self._places, self._owned), task.task.goal[0]
-        invited = self._raised(goal, lines, found)
-        exact = _exactly(found, goal)
-        named = _named(found.spots, goal)
-        match task.category:
-            case "public":
-                return invited, exact, named
-            case "appointment":
-                return invited, exact and found.agreed, bool(found.spots) and found.agreed
-            case "companions":
-                return invited, exact and found.agreed, named
-            case "online":
-                return invited, exact
-            case "help":
-                return self._errand(task, lines, found)
+        """None where the performer, or the one voice of a summary, has said nothing in the form.
 
-    def _errand(self, task: SocialTask, lines: Sequence[SpokenLine], found: DialogueSlots) -> tuple[bool, ...]:
-        """By what the performer asks for; what it leaves open, by the others' lines."""
-        mine = self._merged([line for line in lines if line.speaker == task.performer])
-        slots = mine.or_else(self._merged([line for line in lines if line.speaker != task.performer]))
-        legs = ((slots.activity, slots.place), (slots.then_activity, slots.then_place))
-        spots = [spot for spot in found.spots if mine.place is None or spot.speaker == task.performer]
-        verdicts = []
-        for number, goal in enumerate(task.task.goal):
-            activity, place = legs[number] if number < len(legs) else (None, None)
-            spoken = self._raised(goal if number == 0 else goal.model_copy(update={"alter_kwd": ()}), lines, found)
-            there = _at(place, goal) if slots.then_place else _named(spots, goal)
-            verdicts += [_names(activity, goal) or spoken, there]
-        return tuple(verdicts)
-
-    def _raised(self, goal: SubGoal, lines: Sequence[SpokenLine], found: DialogueSlots) -> bool:
-        """Whether what the goal names is spoken of in a talk that does not end with a refusal, or invited to."""
-        spoken = not found.declined and any(_names(line.text, goal) for line in lines)
-        return spoken or any(_names(activity, goal) for activity in activities(lines, self._places))
-
-    def _merged(self, lines: Sequence[SpokenLine]) -> InvitationSlots:
-        slots = InvitationSlots()
-        for line in lines:
-            slots = slots.merged(read(line.text, Situation(self._places, 0, line.speaker)))
-        return slots
+        Also None where an agreement is wanted and the partner answers in free words.
+        """
+        talk = len({line.speaker for line in lines}) > 1
+        heard = [
+            (index, read(line.text, self._places, 0))
+            for index, line in enumerate(lines)
+            if line.speaker == task.performer or not talk
+        ]
+        legs: tuple[Leg, ...] = ()
+        last = -1
+        for index, said in heard:
+            off = any(same(said.off, leg.activity) for leg in legs)
+            legs, last = (
+                ((), index)
+                if off
+                else (changed(legs, said.legs, whole=said.whole), index)
+                if said.legs
+                else (legs, last)
+            )
+        if last < 0:
+            return None
+        answer = lines[-1].text if not talk else next((line.text for line in lines[last + 1 :]), "")
+        return _met(task, legs or (Leg(),), _agreed(answer))
 
 
-def _names(activity: str | None, goal: SubGoal) -> bool:
-    words = "|".join(map(re.escape, goal.keywords))
-    return activity is not None and re.search(rf"(?<!\w)(?:{words})(?!\w)", activity, re.IGNORECASE) is not None
+def _agreed(answer: str) -> bool | None:
+    """Whether the words of a character driven by rules say yes; None for other people's words."""
+    if answer.startswith(ACCEPTS) or answer.endswith(AGREED):
+        return True
+    return False if any(mark in answer for mark in UNSETTLED) or not answer else None
 
 
-def _exactly(found: DialogueSlots, goal: SubGoal) -> bool:
-    """Whether the talk comes to the goal's day and time: to day 2 and some time where the goal names none.
+def _met(task: SocialTask, legs: Sequence[Leg], agreed: bool | None) -> tuple[bool, ...] | None:
+    """The verdicts by what was said in the form."""
+    goals = task.task.goal
+    first, goal = legs[0], goals[0]
+    if agreed is None and task.category in ("appointment", "companions"):
+        return None
+    match task.category:
+        case "public":
+            return _names(first, goal), _timely(first, goal), _there(first, goal)
+        case "appointment":
+            return _names(first, goal), _timely(first, goal) and bool(agreed), first.place is not None and bool(agreed)
+        case "companions":
+            return _names(first, goal), _timely(first, goal) and bool(agreed), _there(first, goal)
+        case "online":
+            return _names(first, goal), _timely(first, goal)
+        case "help":
+            pairs = zip_longest(goals, legs[: len(goals)], fillvalue=Leg())
+            return tuple(
+                met
+                for each, leg in pairs
+                if isinstance(each, SubGoal)
+                for met in (_names(leg, each), _there(leg, each))
+            )
 
-    Where no day was named, today is meant.
-    """
+
+def _names(leg: Leg, goal: SubGoal) -> bool:
+    """Whether an activity has a keyword of a goal as a word."""
+    words = "|".join(re.escape(word) for word in goal.keywords)
+    return re.search(rf"(?<!\w)(?:{words})(?!\w)", leg.activity or "", re.IGNORECASE) is not None
+
+
+def _timely(leg: Leg, goal: SubGoal) -> bool:
+    """Whether date and time are the goal's; where it names none, whether there is a time on day 2."""
     if goal.start_time == ANY:
-        return 1 in found.days and bool(found.starts)
-    day, start = divmod(read_stamp(goal.start_time), DAY)
-    return day in (found.days or (0,)) and start % HALF_DAY in found.starts
+        return leg.day == 1 and leg.start is not None
+    return (leg.day, leg.start) == divmod(read_stamp(goal.start_time), DAY)
 
 
-def _named(spots: Sequence[Spot], goal: SubGoal) -> bool:
-    return _at(None, goal) or any(_at(spot.address, goal) for spot in spots)
-
-
-def _at(place: str | None, goal: SubGoal) -> bool:
-    return goal.location == ANY or (place is not None and f"{place}:".startswith(f"{goal.location}:"))
+def _there(leg: Leg, goal: SubGoal) -> bool:
+    return goal.location == ANY or (leg.place is not None and f"{leg.place}:".startswith(f"{goal.location}:"))
 
 
 class ModelJudge(Judge):
@@ -151,8 +160,8 @@ class ModelJudge(Judge):
         material = "\n".join(f"{line.speaker}: {line.text}" for line in lines)
         text = f"Goal: {task.FPG}\n\nMaterial\n{material}\n\nConditions\n{numbered}"
         try:
-            return await self._helper.ask(SYSTEM, text, lambda reply: read_verdicts(reply, len(needed)))
-        except UnreadableReply:
+            return await self._helper.ask(SYSTEM, text, lambda reply, _: read_verdicts(reply, len(needed)))
+        except NoReadableReply:
             return None
 
 

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from environments.stss import prompt
 from environments.stss.agent.performer import Performer
-from environments.stss.characters.driver import Context, Driver
-from environments.stss.characters.talk import converse
+from environments.stss.characters.driver import Context, Driver, converse
 from environments.stss.dataset import Persona, SocialTask
-from environments.stss.hearing.slots import SpokenLine
+from environments.stss.invitation import SpokenLine
 from environments.stss.language.judge import Judge, conditions
 from environments.stss.language.scenarios import Scenario
 from environments.stss.reply import SILENCE, Encounter, Utterance, limited
@@ -101,7 +100,10 @@ def language_metrics(results: Sequence[Judged]) -> dict[str, float]:
     for level, verdicts in judged.items():
         read = [verdict for verdict in verdicts if verdict is not None]
         if not read and level == "conversation":
-            raise EnvironmentFault("the judge gave no verdict that could be read; try another model under `judge`")
+            raise EnvironmentFault(
+                "no conversation has a verdict that could be read; without a model under `judge` only what is said in"
+                " the people's one form is judged: name one, or another one"
+            )
         metrics[f"judged_{level}"] = float(len(read))
         metrics[f"unscored_{level}"] = float(len(verdicts) - len(read))
         if read:

@@ -1,6 +1,7 @@
 """Finds the addresses of places from their names in texts."""
 
 import difflib
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -57,6 +58,9 @@ class Places:
         for address, arena in zip(world.arenas, arenas, strict=True):
             if arenas.count(arena) == 1:
                 names.setdefault(arena, address)
+        for person, home in self.homes.items():
+            for owner, thing in itertools.product((person, person.split()[0]), ("house", "home", "place", "apartment")):
+                names.setdefault(f"{owner.lower()}'s {thing}", home.partition(":")[0])
         for nickname, sector in NICKNAMES.items():
             if sector in world:
                 names.setdefault(nickname.lower(), sector)
@@ -70,17 +74,19 @@ class Places:
         by_first = (f"{re.escape(first)}(?:{'|'.join(rests)})" for first, rests in longest.items())
         return re.compile(rf"(?<!\w)(?:{'|'.join(by_first)})(?!\w)", re.IGNORECASE)
 
+    def named(self, text: str) -> str | None:
+        """The address of a name; case and the world's name do not matter. None if there is none."""
+        name = self._plain(text)
+        return self._names.get(name) or self._names.get(name.removeprefix("the "))
+
     def find(self, text: str) -> str | None:
-        """The address of a name; case, the world's name and small misspellings do not matter. None if there is none."""
+        """As `named`; small misspellings do not matter either."""
+        close = difflib.get_close_matches(self._plain(text), self._names, n=1, cutoff=CLOSE)
+        return self.named(text) or (self._names[close[0]] if close else None)
+
+    def _plain(self, text: str) -> str:
         name = " ".join(text.replace("’", "'").strip().strip(".").lower().split())
-        name = name.removeprefix(f"{self._world.name.lower()}:")
-        if name in self._names:
-            return self._names[name]
-        bare = name.removeprefix("the ")
-        if bare in self._names:
-            return self._names[bare]
-        close = difflib.get_close_matches(name, self._names, n=1, cutoff=CLOSE)
-        return self._names[close[0]] if close else None
+        return name.removeprefix(f"{self._world.name.lower()}:")
 
     def mentions(self, text: str) -> list[Mention]:
         """The places named in a text, in order."""

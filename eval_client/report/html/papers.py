@@ -52,7 +52,7 @@ def _tables(environment: str, trials: Sequence[FinishedTrial], pairs: Sequence[R
 
         makers = (ratings_table, verdicts_table)
     else:
-        from environments.stss.tables.paper import action_table, language_table
+        from environments.stss.tables import action_table, language_table
 
         makers = (language_table, action_table)
     return [table for table in (make(trials, pairs) for make in makers) if table.rows]

@@ -1,4 +1,4 @@
-"""The two days of a trial of STSS: in the viewer beside its turns, and as a file of `proctor stss draw`."""
+"""The two days of a trial of STSS, in the viewer beside its turns."""
 
 from collections.abc import Iterator
 from importlib.resources import files
@@ -8,6 +8,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.e2e.pages.conftest import watched
 from tests.e2e.proctor import proctor
 from tests.e2e.view.conftest import viewer
 
@@ -19,20 +20,16 @@ PLAN = """\
 agents: [{name: reference, builtin: reference}]
 tasks: [{name: town, environment: stss}, {name: talks, environment: stss, parameters: {level: language}}]
 """
+DRAWING = "/runs/days/trials/0/drawing"
 
 
 @pytest.fixture(scope="module")
-def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A working directory with a finished run of one trial at each level."""
-    folder = tmp_path_factory.mktemp("town")
-    (folder / "plan.yaml").write_text(PLAN)
-    run = proctor("run", "plan.yaml", "--name", "days", "--limit", "1", "-q", cwd=folder)
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A viewer of a finished run of one trial at each level."""
+    town: Path = tmp_path_factory.mktemp("town")
+    (town / "plan.yaml").write_text(PLAN)
+    run = proctor("run", "plan.yaml", "--name", "days", "--limit", "1", "-q", cwd=town)
     assert run.returncode == 0, run.stderr
-    return folder
-
-
-@pytest.fixture(scope="module")
-def address(town: Path) -> Iterator[str]:
     with viewer(town) as shown:
         yield shown
 
@@ -56,7 +53,7 @@ def test_a_trial_without_days_has_no_drawing(address: str, page: Page) -> None:
 
 
 def test_keys_and_buttons_go_from_talk_to_talk(address: str, page: Page) -> None:
-    page.goto(f"{address}/runs/days/trials/0/drawing")
+    page.goto(f"{address}{DRAWING}")
     clock, current = page.locator(".days-clock"), page.locator("li.days-mine[aria-current]")
     expect(current).to_have_count(1)
     first, spot = clock.inner_text(), page.locator(".days-me").get_attribute("transform")
@@ -72,43 +69,45 @@ def test_keys_and_buttons_go_from_talk_to_talk(address: str, page: Page) -> None
     expect(clock).not_to_have_text(first)
     page.keyboard.press("End")
     expect(clock).to_have_text("Tuesday 2023-02-14, 22:40")
-    page.goto(f"{address}/runs/days/trials/0/drawing#moment-2")
+    page.goto(f"{address}{DRAWING}#moment-2")
     expect(page.locator("#moment-2")).to_have_attribute("aria-current", "step")
 
 
-@pytest.fixture(scope="module")
-def drawn(town: Path) -> Path:
-    """The file of the two days, with links to a viewer."""
-    done = proctor("stss", "draw", "days", "0", "-o", "two.html", "--viewer", "http://127.0.0.1:7400/", cwd=town)
-    assert (done.returncode, done.stdout.strip()) == (0, "two.html"), done.stderr
-    return town / "two.html"
+def test_the_table_says_where_everybody_is_at_the_minute_of_the_slider(address: str, page: Page) -> None:
+    page.goto(f"{address}{DRAWING}")
+    ada = page.locator(".days-now tr", has=page.get_by_role("rowheader", name="Ada Birch"))
+    expect(page.locator(".days-now td", has_text="talks with Ada Birch")).to_have_count(1)
+    expect(ada).to_contain_text("talks with")
+    page.get_by_role("slider", name="Time").focus()
+    page.keyboard.press("Home")
+    expect(ada).to_contain_text("on the way")
+    expect(page.locator(".days-now td", has_text="talks with")).to_have_count(0)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 1024, 390])
-def test_the_file_is_whole_accessible_and_fits(drawn: Path, browser: Browser, scheme: str, width: int) -> None:
+def test_the_page_is_whole_accessible_and_fits(address: str, browser: Browser, scheme: str, width: int) -> None:
     colours: Literal["light", "dark"] = "dark" if scheme == "dark" else "light"
-    with browser.new_context(color_scheme=colours, viewport={"width": width, "height": 900}) as made:
-        said: list[str] = []
-        made.on("console", lambda message: said.append(message.text))
-        made.on("weberror", lambda error: said.append(str(error.error)))
-        page = made.new_page()
-        page.goto(drawn.as_uri())
+    with (
+        browser.new_context(color_scheme=colours, viewport={"width": width, "height": 900}) as made,
+        watched(made, address) as shown,
+    ):
+        page = shown.page
+        page.goto(f"{address}{DRAWING}")
         expect(page.locator("li.days-mine[aria-current]")).to_have_count(1)
         link = page.get_by_role("link", name="turn 4", exact=True).get_attribute("href")
-        assert link == "http://127.0.0.1:7400/runs/days/trials/0?turn=4#turn-4"
+        assert link == "/runs/days/trials/0?turn=4#turn-4"
         page.evaluate("() => document.querySelectorAll('details').forEach(each => { each.open = true })")
         assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
-        assert said == []
+        assert shown.trouble() == []
         page.evaluate(AXE)
         assert page.evaluate(FOUND) == []
 
 
-def test_without_javascript_the_file_tells_the_days(town: Path, browser: Browser) -> None:
-    assert proctor("stss", "draw", "days", "0", "-o", "plain.html", cwd=town).returncode == 0
+def test_without_javascript_the_page_tells_the_days(address: str, browser: Browser) -> None:
     with browser.new_context(java_script_enabled=False) as made:
         page = made.new_page()
-        page.goto((town / "plain.html").as_uri())
+        page.goto(f"{address}{DRAWING}")
         expect(page.locator(".days-controls")).to_be_hidden()
         expect(page.locator(".days-clock")).to_have_text("Tuesday 2023-02-14, 19:00")
         assert page.locator(".days-story table tbody tr").count() >= 6

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from environments.stss.dataset import SHIPPED, shipped
+from environments.stss.dataset import SHIPPED
 from environments.stss.environment import Stss
 
 
@@ -142,10 +142,3 @@ def test_a_place_of_a_goal_that_nobody_knows_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(ValueError, match="'Moon' is not on the map"):
         environment.samples()
-
-
-def test_what_is_somebody_s_own_is_named_in_full() -> None:
-    owned = shipped().town.owned
-    assert owned["Kiri Tane"] == ("Kiri's house",), "it paints shop signs, and the bakery has the only room called shop"
-    assert owned["Ada Birch"] == ("Ada's house", "Gull Bakery")
-    assert owned["Dev Anand"] == ("Dev's house", "Quay Workshop")

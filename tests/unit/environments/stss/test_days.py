@@ -1,6 +1,8 @@
 """What surrounds the days: pages, files, frozen meetings, passing invitations on, the floor, broken scenario files."""
 
+import base64
 import json
+import zlib
 from pathlib import Path
 
 import pytest
@@ -34,10 +36,38 @@ async def test_evidence_is_small_and_comes_back_whole() -> None:
 async def test_both_files_hold_a_json_object_a_line() -> None:
     day_transcript: DayTranscript = unpack(str((await finish_of(Stss())).detail["evidence"]))
     talks = [json.loads(line) for line in day_transcript.event_log.conversations()]
-    assert {"t", "minutes", "people", "lines", "turns"} == set(talks[0])
+    assert {"t", "minutes", "people", "lines", "turns", "invited_to", "dropped"} == set(talks[0])
     moves = [json.loads(line) for line in day_transcript.event_log.trajectory()]
     assert {move["kind"] for move in moves} == {"act", "walk", "talk", "sleep"}
     assert [move["t"] for move in moves] == sorted(move["t"] for move in moves)
+
+
+async def test_a_talk_tells_what_was_asked_in_it_and_only_the_performers_own_count() -> None:
+    finish = await finish_of(Stss(sociability=1.0, pass_on=True))
+    talks = unpack(str(finish.detail["evidence"])).event_log.talks
+    asked = [talk for talk in talks if talk.invited_to]
+    assert {talk.invited_to for talk in asked} == {"join me for birthday party"}
+    mine = sum("Ada Birch" in talk.people for talk in asked)
+    assert finish.metrics["invitations"] == mine
+    assert len(asked) > mine > 5
+    assert finish.metrics["commitments_dropped"] == sum(len(talk.dropped) for talk in talks) == 0
+
+
+@pytest.mark.parametrize("fields", [4, 5], ids=["without turns", "without invitations"])
+async def test_the_days_of_an_earlier_version_open_and_are_drawn(fields: int) -> None:
+    finish = await finish_of(Stss())
+    packed = json.loads(zlib.decompress(base64.b64decode(str(finish.detail["evidence"]))))
+    packed["talks"] = [talk[:fields] for talk in packed["talks"]]
+    old = base64.b64encode(zlib.compress(json.dumps(packed).encode())).decode()
+    detail = finish.detail | {"evidence": old, "driver": "rules"}
+    earlier, today = unpack(old).event_log, unpack(str(finish.detail["evidence"])).event_log
+    assert earlier.records == today.records
+    assert earlier.talks == tuple(
+        talk._replace(turns=talk.turns if fields == 5 else (), invited_to="", dropped=()) for talk in today.talks
+    )
+    body = Stss().draw(finish.model_copy(update={"detail": detail})).body
+    assert all(f"{talk.people[0]} talks to {talk.people[1]}" in body for talk in today.talks)
+    assert ("turn 4" in body) == (fields == 5)
 
 
 async def test_another_seed_is_another_day() -> None:

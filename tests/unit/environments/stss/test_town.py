@@ -64,6 +64,8 @@ def test_people_see_each_other_within_eight_tiles_of_one_room_only() -> None:
         ("Fernmouth:Anchor Inn:taproom", "Anchor Inn:taproom"),
         ("taproom", "Anchor Inn:taproom"),
         ("Ben’s house", "Ben's house"),
+        ("Ben Osei's place", "Ben's house"),
+        ("kiri's home", "Kiri's house"),
         ("Atlantis", None),
         ("house", None),
         ("", None),
@@ -175,6 +177,10 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 @given(st.integers(0, 2 * DAY - 1))
 def test_a_stamp_is_read_back(minute: int) -> None:
     assert read_stamp(stamp(minute)) == minute
+
+
+def test_the_midnight_after_the_two_days_is_of_the_third() -> None:
+    assert stamp(2 * DAY) == "2023-02-15 00:00"
 
 
 def test_places_of_one_name_are_told_apart_by_their_sector() -> None:

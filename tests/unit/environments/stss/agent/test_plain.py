@@ -5,7 +5,8 @@ from typing import Literal
 
 import pytest
 
-from environments.stss.agent.plain import READERS, said
+from environments.stss.agent.forms import READERS, said
+from environments.stss.agent.script import invitation
 from environments.stss.environment import Stss
 from environments.stss.reply import Encounter, FirstPlan, PerformerReply, Reminder, Review, Utterance
 from proctor.conformance.check import check
@@ -45,7 +46,7 @@ async def test_the_reference_reaches_the_same_in_words(level: Literal["action", 
 
 
 async def test_a_model_without_json_talks_in_simple_prompts_alone() -> None:
-    words = SIMPLE.script(SAMPLE).invitation
+    words = invitation(SIMPLE.script(SAMPLE).legs)
     full = await played(Stss(level="language"), Weak(words))
     simple = await played(Stss(level="language", prompts="simple"), Weak(words))
     assert (full.reason, full.score) == (FinishReason.INVALID_FORMAT, 0.0)
@@ -54,7 +55,7 @@ async def test_a_model_without_json_talks_in_simple_prompts_alone() -> None:
 
 
 async def test_only_days_and_notes_ask_for_json() -> None:
-    agent = Weak(SIMPLE.script(SAMPLE).invitation)
+    agent = Weak(invitation(SIMPLE.script(SAMPLE).legs))
     await played(SIMPLE, agent)
     asked: dict[str, set[bool]] = {}
     for request in agent.asked:

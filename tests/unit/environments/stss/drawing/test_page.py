@@ -1,8 +1,6 @@
 """The page of two days: all is in it without JavaScript, nothing from elsewhere, and every text stays text."""
 
 import asyncio
-import base64
-import hashlib
 import re
 from html.parser import HTMLParser
 
@@ -10,9 +8,9 @@ import pytest
 
 from environments.stss.days.event_log import ActivityRecord, Agreed, EventLog, Talk
 from environments.stss.days.transcript import pack, unpack
-from environments.stss.drawing.page import document, drawing
+from environments.stss.drawing.page import drawing
 from environments.stss.environment import Stss
-from environments.stss.hearing.slots import SpokenLine
+from environments.stss.invitation import SpokenLine
 from environments.stss.town.clock import DAY
 from environments.stss.town.schedule import Commitment
 from proctor.session.play import PolicyAgent
@@ -55,7 +53,8 @@ def test_without_javascript_a_page_says_who_talked_what_was_agreed_and_who_came(
         assert name in shown
     for talk in days.event_log.talks:
         assert all(line.text in shown for line in talk.lines)
-    assert "Grace Obi agreed: birthday party, Anchor Inn, 2023-02-14 19:00 to 20:00. ✓ came at 19:01" in shown
+    agreed = "Grace Obi agreed: join me for birthday party, Anchor Inn, 2023-02-14 19:00 to 20:00. ✓ came at 19:01"
+    assert agreed in shown
     assert {"script", "style", "link", "img", "base"}.isdisjoint(elements.tags)
 
 
@@ -64,18 +63,7 @@ def test_a_line_links_to_its_turn_where_the_page_knows_the_viewer(finish: Finish
     alone = Elements(drawing(finish).body)
     assert any(re.fullmatch(r"/runs/r/trials/0\?turn=(\d+)#turn-\1", address) for address in linked.addresses)
     assert all(address.startswith("#moment-") for address in alone.addresses)
-
-
-def test_the_file_admits_its_own_style_and_script_alone(finish: Finish) -> None:
-    text = document("a trial", drawing(finish))
-    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
-    assert policy is not None
-    for tag, rule in (("style", "style-src"), ("script", "script-src")):
-        (found,) = re.findall(rf"<{tag}[^>]*>(.*?)</{tag}>", text, re.DOTALL)
-        digest = base64.b64encode(hashlib.sha256(found.encode()).digest()).decode()
-        assert f"{rule} 'sha256-{digest}'" in policy[1]
-    assert policy[1].startswith("default-src 'none'; ")
-    assert "unsafe" not in policy[1]
+    assert "turn 4" in " ".join(alone.texts)
 
 
 def test_what_people_say_cannot_break_out_of_the_page(finish: Finish) -> None:
@@ -83,22 +71,24 @@ def test_what_people_say_cannot_break_out_of_the_page(finish: Finish) -> None:
     records = tuple(
         ActivityRecord(t, SCRIPT, 0, SCRIPT, SCRIPT, SCRIPT, SCRIPT, "act") for t in (400, DAY + 600, DAY + 700)
     )
-    talk = Talk(400, 1, (SCRIPT, SCRIPT), (SpokenLine(SCRIPT, SCRIPT),), (3,))
+    talk = Talk(400, 1, (SCRIPT, SCRIPT), (SpokenLine(SCRIPT, SCRIPT),), (3,), SCRIPT, (SCRIPT,))
     promise = Commitment(activity=SCRIPT, address=SCRIPT, start=DAY + 600, end=DAY + 660, with_whom=SCRIPT)
     town = days.town.model_copy(update={"sectors": {SCRIPT: (1, 1, 3, 3)}})
     log = EventLog(records, (talk,), (Agreed(400, SCRIPT, promise),))
     evil = pack(days._replace(event_log=log, town=town, hits=[(SCRIPT, 0, DAY + 600, DAY + 660)]))
     named = ("goal", "performer", "driver", "note")
     detail = finish.detail | dict.fromkeys(named, SCRIPT) | {"evidence": evil, "sub_goals": [SCRIPT]}
-    text = document(SCRIPT, drawing(finish.model_copy(update={"detail": detail}), lambda turn: SCRIPT))
-    assert Elements(text).tags.count("script") == 1
-    assert "alert(1)" in text
+    text = drawing(finish.model_copy(update={"detail": detail}), lambda turn: SCRIPT).body
+    elements = Elements(text)
+    assert "script" not in elements.tags
+    assert sum("alert(1)" in each for each in elements.texts) > 10
     assert "\x1b" not in text
 
 
 def test_long_texts_are_cut(finish: Finish) -> None:
     days, long = unpack(str(finish.detail["evidence"])), "so " * 10_000
-    talk = Talk(400, 1, ("Ada Birch", "Ben Osei"), (SpokenLine("Ada Birch", long),) * 200)
+    lines = (SpokenLine("Ada Birch", long),) * 200
+    talk = Talk(400, 1, ("Ada Birch", "Ben Osei"), lines, dropped=(long[:1_000],) * 2_000)
     evidence = pack(days._replace(event_log=days.event_log._replace(talks=(talk,))))
     detail = finish.detail | {"evidence": evidence, "goal": long, "note": long, "sub_goals": [long] * 1_000}
     assert len(drawing(finish.model_copy(update={"detail": detail})).body) < 400_000

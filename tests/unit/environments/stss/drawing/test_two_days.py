@@ -1,4 +1,4 @@
-"""What a stored trial tells of its two days: who met whom, what was agreed, who came."""
+"""What a page tells of a stored trial's two days: who met whom, what was agreed, who came."""
 
 import asyncio
 import base64
@@ -6,24 +6,80 @@ import json
 import zlib
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from lxml import etree
 
 from environments.stss.days.event_log import ActivityRecord, Agreed, EventLog, Talk
 from environments.stss.days.transcript import DayTranscript, Picture, pack, unpack
-from environments.stss.drawing.town_map import PEOPLE_APART, lane_x, moves
-from environments.stss.drawing.two_days import TwoDays, two_days
+from environments.stss.drawing.page import drawing
 from environments.stss.environment import Stss
-from environments.stss.hearing.slots import SpokenLine
-from environments.stss.town.clock import DAY, END, START
+from environments.stss.invitation import SpokenLine
+from environments.stss.town.clock import DAY, START
 from environments.stss.town.schedule import Commitment
 from proctor.session.play import PolicyAgent
 from proctor.types import Action, Finish, FinishReason, Message
 
 SAMPLE = "fernmouth_birthday"
 INN = Commitment(activity="party", address="Inn", start=DAY + 600, end=DAY + 660, with_whom="Ada")
+PARTY = "party, Inn, 2023-02-14 10:00 to 11:00"
 TOWN = Picture(width=10, height=4, walls="." * 40, sectors={"Inn": (0, 0, 3, 3)})
+
+
+class Shown:
+    """A page as its reader sees it."""
+
+    def __init__(self, finish: Finish) -> None:
+        self._page = etree.fromstring(drawing(finish).body, etree.HTMLParser())
+
+    def _all(self, path: str) -> list[Any]:
+        return cast(list[Any], self._page.xpath(path))
+
+    def _texts(self, path: str) -> list[str]:
+        return [" ".join("".join(found.itertext()).split()) for found in self._all(path)]
+
+    def _rows(self, table: str) -> list[tuple[str, ...]]:
+        count = len(self._all(f"{table}/tbody/tr"))
+        return [tuple(self._texts(f"({table}/tbody/tr)[{row}]/*")) for row in range(1, count + 1)]
+
+    @property
+    def outcomes(self) -> list[tuple[str, ...]]:
+        """Who agreed, to what, and what came of it."""
+        return self._rows("//section[h2='Who came']//table")
+
+    @property
+    def goals(self) -> list[str]:
+        return self._texts("//ul[@class='days-goals']/li")
+
+    @property
+    def under_talks(self) -> list[str]:
+        """What stands under the talks."""
+        return self._texts("//ol[@class='days-moments']//p[contains(@class, 'days-agreed')]")
+
+    @property
+    def lines(self) -> list[tuple[str, str, str]]:
+        """Who speaks, in which turn of the trial if that is known, and what is said."""
+        found = self._all("//div[@class='days-lines']/p")
+        return [(line.findtext("b"), line.findtext("small", ""), line.find("br").tail) for line in found]
+
+    def stays(self, name: str) -> list[tuple[str, ...]]:
+        """From when, where, and what a person does."""
+        return self._rows(f"//details[summary='{name}']//table")
+
+    @property
+    def people(self) -> list[str]:
+        return self._texts("//table[@class='days-now']/tbody/tr/th")
+
+    @property
+    def ways(self) -> dict[str, list[tuple[float, ...]]]:
+        """For each person on the map minute, x and y wherever it goes."""
+        people = self.people
+        dots = {people[int(dot.get("data-person"))]: dot for dot in self._all("//*[@data-moves]")}
+        return {
+            name: [tuple(map(float, move.split(","))) for move in dot.get("data-moves").split()]
+            for name, dot in dots.items()
+        }
 
 
 @pytest.fixture(scope="module")
@@ -32,84 +88,91 @@ def finish() -> Finish:
     return asyncio.run(environment.play(SAMPLE, PolicyAgent(environment.reference(SAMPLE))))
 
 
-def at(t: int, who: str, sector: str = "Inn", activity: str = "party", kind: str = "act") -> ActivityRecord:
-    assert kind in ("act", "walk")
-    return ActivityRecord(
-        t, who, 0, sector, "hall", activity, f"town:{sector}:hall", "act" if kind == "act" else "walk"
-    )
+def at(t: int, who: str, sector: str = "Inn", activity: str = "party", *, walks: bool = False) -> ActivityRecord:
+    return ActivityRecord(t, who, 0, sector, "hall", activity, f"town:{sector}:hall", "walk" if walks else "act")
 
 
 def told(
-    *records: ActivityRecord, agreed: tuple[Agreed, ...], hits: tuple[tuple[str, int, int, int], ...] = ()
-) -> TwoDays:
-    """The story of a trial with a talk of Ada and Ben at 400."""
+    *records: ActivityRecord,
+    agreed: tuple[Agreed, ...] = (),
+    hits: tuple[tuple[str, int, int, int], ...] = (),
+    dropped: tuple[str, ...] = (),
+) -> Shown:
+    """The page of a trial with a talk of Ada and Ben at 400."""
     lines = (SpokenLine("Ada", "Come to my party!"), SpokenLine("Ben", "Gladly."))
-    log = EventLog(
-        (at(START, "Ada"), at(START, "Ben"), *records), (Talk(400, 2, ("Ada", "Ben"), lines, (7, 0)),), agreed
-    )
+    talk = Talk(400, 2, ("Ada", "Ben"), lines, (7, 0), "party", dropped)
+    log = EventLog((at(START, "Ada"), at(START, "Ben"), *records), (talk,), agreed)
     detail = {"evidence": pack(DayTranscript(log, TOWN, hits)), "performer": "Ada", "level": "action"}
-    return two_days(Finish(reason=FinishReason.COMPLETED, score=0.5, detail=detail))
+    done = Finish(reason=FinishReason.COMPLETED, score=0.5, detail=detail | {"sub_goals": ["a party", "a speech"]})
+    return Shown(done)
 
 
 def test_who_agreed_and_came_is_told_with_the_time() -> None:
     shown = told(agreed=(Agreed(400, "Ben", INN),), hits=(("Ben", 0, DAY + 600, DAY + 660),))
-    (agreement,) = shown.moments[0].agreed
-    assert (agreement.who, agreement.partner, agreement.came, agreement.counts) == ("Ben", "Ada", DAY + 600, True)
-    assert agreement.otherwise == ""
-    (appointment,) = shown.appointments
-    assert appointment.agreed == (agreement,)
-    assert [(each.who, each.came) for each in appointment.others] == [("Ada", DAY + 600)]
+    assert shown.outcomes == [("Ben", PARTY, "✓ came at 10:00")]
+    assert shown.under_talks == [f"Ben agreed: {PARTY}. ✓ came at 10:00"]
 
 
 def test_who_stayed_away_is_told_with_what_it_did_instead() -> None:
     away = at(DAY, "Ben", "Quay", "carving"), at(DAY, "Ada", "Quay", "fishing")
     shown = told(*away, agreed=(Agreed(400, "Ben", INN),))
-    (agreement,) = shown.moments[0].agreed
-    assert (agreement.came, agreement.instead, agreement.counts) == (None, "carving, Quay, hall", False)
-    (performer,) = shown.appointments[0].others
-    assert (performer.came, performer.instead) == (None, "fishing, Quay, hall")
+    assert shown.outcomes == [("Ben", PARTY, "✗ did not come: carving, Quay, hall")]
+    assert shown.under_talks == [f"Ben agreed: {PARTY}. ✗ did not come: carving, Quay, hall"]
 
 
-def test_an_agreement_that_the_two_noted_differently_is_told_apart() -> None:
+def test_who_came_to_what_the_goal_does_not_name_is_told_apart() -> None:
+    ((_, _, outcome),) = told(agreed=(Agreed(400, "Ben", INN),)).outcomes
+    assert outcome == "○ came at 10:00, but what, where or when is not what the goal names"
+
+
+def test_what_the_two_noted_is_told_as_each_of_them_noted_it_in_the_order_of_time() -> None:
     later = INN.model_copy(update={"start": DAY + 720, "end": DAY + 780, "with_whom": ""})
-    shown = told(agreed=(Agreed(400, "Ben", INN), Agreed(400, "Ada", later)))
-    ben, ada = shown.moments[0].agreed
-    assert ben.otherwise == "party, Inn, 2023-02-14 12:00 to 13:00"
-    assert ada.otherwise == "party, Inn, 2023-02-14 10:00 to 11:00"
-    alike = INN.model_copy(update={"activity": "our party", "with_whom": ""})
-    same = told(agreed=(Agreed(400, "Ben", INN), Agreed(400, "Ada", alike)))
-    assert [each.otherwise for each in same.moments[0].agreed] == ["", ""]
+    shown = told(agreed=(Agreed(400, "Ada", later), Agreed(400, "Ben", INN)))
+    assert [row[:2] for row in shown.outcomes] == [("Ben", PARTY), ("Ada", "party, Inn, 2023-02-14 12:00 to 13:00")]
 
 
-def test_what_the_performer_alone_noted_was_misheard() -> None:
-    (agreement,) = told(agreed=(Agreed(400, "Ada", INN),)).moments[0].agreed
-    assert agreement.otherwise == "nothing"
+def test_passing_by_is_no_coming() -> None:
+    passing = at(DAY + 590, "Ada", walks=True), at(DAY + 700, "Ada", "Quay")
+    ((who, _, outcome),) = told(*passing, agreed=(Agreed(400, "Ada", INN),)).outcomes
+    assert (who, outcome) == ("Ada", "✗ did not come: party, on the way")
 
 
-def test_who_comes_unasked_is_told_and_passing_by_is_no_coming() -> None:
-    passing = at(DAY + 590, "Ada", kind="walk"), at(DAY + 700, "Ada", "Quay")
-    guest = at(DAY + 600, "Cleo")
-    hits = (("Cleo", 0, DAY + 600, DAY + 660),)
-    shown = told(*passing, guest, agreed=(Agreed(400, "Ben", INN),), hits=hits)
-    assert [(each.who, each.came) for each in shown.appointments[0].others] == [("Ada", None), ("Cleo", DAY + 600)]
+def test_who_did_what_the_goal_names_is_told_even_of_those_who_come_unasked() -> None:
+    hits = (("Cleo", 0, DAY + 600, DAY + 630), ("Cleo", 0, DAY + 640, DAY + 660), ("Ben", 0, DAY + 610, DAY + 660))
+    shown = told(at(DAY + 600, "Cleo"), agreed=(Agreed(400, "Ben", INN),), hits=hits)
+    first, second = shown.goals
+    assert first.startswith("a party: ✓ done by ")
+    assert {*first.removeprefix("a party: ✓ done by ").split("; ")} == {
+        "Cleo (2023-02-14 10:00)",
+        "Ben (2023-02-14 10:10)",
+    }
+    assert second == "a speech: ✗ done by nobody"
 
 
-def test_a_walk_is_one_stay_and_stays_leave_no_gap(finish: Finish) -> None:
-    shown = two_days(finish)
+def test_what_was_agreed_to_and_cannot_be_kept_is_told_with_the_reason() -> None:
+    assert told(dropped=("tea, Moon: no such place or time",)).under_talks == [
+        "Nothing was agreed.",
+        "Agreed to, but it can't be kept: tea, Moon: no such place or time",
+    ]
+
+
+def test_a_walk_is_one_stay_and_each_stay_differs_from_the_one_before(finish: Finish) -> None:
+    shown = Shown(finish)
+    assert {"on the way"} < {where for name in shown.people for _, where, _ in shown.stays(name)}
     for name in shown.people:
-        stays = shown.stays[name]
-        assert (stays[0].start, stays[-1].end) == (START, END)
-        assert all(one.end == other.start for one, other in pairwise(stays))
-        assert all(one[2:] != other[2:] for one, other in pairwise(stays))
+        stays = shown.stays(name)
+        assert stays[0][0] == "Mon 06:00"
+        assert [since for since, _, _ in stays] == sorted(since for since, _, _ in stays)
+        assert all(one[1:] != other[1:] for one, other in pairwise(stays))
 
 
 def test_the_story_of_a_played_trial_is_that_of_its_score(finish: Finish) -> None:
-    shown = two_days(finish)
-    assert shown.people[0] == shown.performer == "Ada Birch"
-    guests = [each for each in shown.appointments[0].agreed if each.who != shown.performer]
+    shown = Shown(finish)
+    assert shown.people[0] == "Ada Birch"
+    assert {*shown.people} == {*Stss().task(SAMPLE).all_chars}
+    guests = [outcome for who, _, outcome in shown.outcomes if who != "Ada Birch"]
     assert len(guests) == finish.metrics["commitments_made"]
-    assert sum(each.came is not None for each in guests) == finish.metrics["commitments_kept"]
-    assert len([talk for talk in shown.moments if shown.performer in talk.people]) >= finish.metrics["partners_met"]
+    assert sum("came at" in outcome for outcome in guests) == finish.metrics["commitments_kept"]
 
 
 def test_a_line_of_the_agent_names_the_turn_that_said_it(finish: Finish) -> None:
@@ -123,36 +186,36 @@ def test_a_line_of_the_agent_names_the_turn_that_said_it(finish: Finish) -> None
         return action
 
     played = asyncio.run(environment.play(SAMPLE, PolicyAgent(noted)))
-    mine = [
-        line for talk in two_days(played).moments for line in talk.lines if line.speaker == "Ada Birch" and line.turn
-    ]
+    mine = [(int(turn.removeprefix("turn ")), text) for _, turn, text in Shown(played).lines if turn]
     assert len(mine) >= finish.metrics["partners_met"]
-    assert all(json.loads(seen[line.turn - 1])["utterance"] == line.text for line in mine)
+    assert all(json.loads(seen[turn - 1])["utterance"] == text for turn, text in mine)
 
 
 def test_a_run_from_before_turns_were_kept_is_told_without_them(finish: Finish) -> None:
     packed = json.loads(zlib.decompress(base64.b64decode(str(finish.detail["evidence"]))))
     packed["talks"] = [talk[:4] for talk in packed["talks"]]
     old = base64.b64encode(zlib.compress(json.dumps(packed).encode())).decode()
-    shown = two_days(finish.model_copy(update={"detail": finish.detail | {"evidence": old}}))
-    assert {line.turn for talk in shown.moments for line in talk.lines} == {0}
+    shown = Shown(finish.model_copy(update={"detail": finish.detail | {"evidence": old}}))
+    assert shown.lines == [(who, "", text) for who, _, text in Shown(finish).lines]
+
+
+def test_everybody_is_drawn_at_its_tile_or_a_little_beside_it(finish: Finish) -> None:
+    days, ways = unpack(str(finish.detail["evidence"])), Shown(finish).ways
+    unit = 60 / days.town.width
+    assert {*ways} == {*Stss().task(SAMPLE).all_chars}
+    for name, way in ways.items():
+        for (minute, x, y), record in zip(way, days.event_log.of(name), strict=True):
+            row, column = divmod(record.tile, days.town.width)
+            assert minute == record.t
+            assert 0 <= x - (column + 0.5) * unit < 10
+            assert 0 <= y - (row + 0.5) * unit < 10
 
 
 def test_nobody_covers_anybody_on_the_map(finish: Finish) -> None:
-    ways = {
-        name: [tuple(map(float, move.split(","))) for move in way.split()]
-        for name, way in moves(two_days(finish)).items()
-    }
-    for minute in (START, 12 * 60, DAY + 19 * 60 + 15):
-        spots = [[move[1:] for move in way if move[0] <= minute][-1] for way in ways.values()]
-        for index, (x, y) in enumerate(spots):
-            assert all(max(abs(x - a), abs(y - b)) >= PEOPLE_APART for a, b in spots[:index])
-
-
-def test_lanes_leave_the_night_out_and_stay_in_order() -> None:
-    places = [lane_x(minute) for minute in range(START, END)]
-    assert places == sorted(places)
-    assert lane_x(DAY + 3 * 60) == lane_x(DAY + 5 * 60)
+    ways = Shown(finish).ways.values()
+    for minute in range(START, DAY + 22 * 60, 15):
+        spots = [[move[1:] for move in way if move[0] <= minute][-1] for way in ways]
+        assert len({*spots}) == len(spots), minute
 
 
 Change = Callable[[DayTranscript], DayTranscript]
@@ -179,13 +242,13 @@ def _record(**fields: Any) -> Change:
 def test_days_that_no_simulation_makes_are_refused(finish: Finish, change: Change) -> None:
     evidence = pack(change(unpack(str(finish.detail["evidence"]))))
     with pytest.raises(ValueError, match="play it again"):
-        two_days(finish.model_copy(update={"detail": finish.detail | {"evidence": evidence}}))
+        drawing(finish.model_copy(update={"detail": finish.detail | {"evidence": evidence}}))
 
 
 def test_a_small_text_that_unpacks_to_a_huge_one_is_refused(finish: Finish) -> None:
     bomb = base64.b64encode(zlib.compress(b"[" * 200_000_000, 9)).decode()
     with pytest.raises(ValueError, match="damaged"):
-        two_days(finish.model_copy(update={"detail": finish.detail | {"evidence": bomb}}))
+        drawing(finish.model_copy(update={"detail": finish.detail | {"evidence": bomb}}))
 
 
 @pytest.mark.parametrize(
@@ -198,4 +261,4 @@ def test_a_small_text_that_unpacks_to_a_huge_one_is_refused(finish: Finish) -> N
 )
 def test_a_trial_without_days_is_refused_with_what_to_do(given: Finish, said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        two_days(given)
+        drawing(given)

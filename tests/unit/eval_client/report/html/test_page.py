@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from environments.simulbench.tables.paper import ratings_table, verdicts_table
 from environments.stss.summary import OWN_WORLD
-from environments.stss.tables.paper import action_table, language_table
+from environments.stss.tables import action_table, language_table
 from eval_client.report.bench_runs import finished_trials, played_tasks, recorded_pairs
 from eval_client.report.compare.compare import compare_run
 from eval_client.report.compare.measure import Settings

@@ -1,1 +1,0 @@
-"""Finds the activity that an utterance names, by clues and learned weights."""

@@ -1,1 +1,0 @@
-"""Days, times, places and people that a text names."""

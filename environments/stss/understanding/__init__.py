@@ -1,1 +1,0 @@
-"""How well the characters understand the labelled utterances: what they answer, and what talks come to."""
