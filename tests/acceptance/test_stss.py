@@ -195,32 +195,38 @@ def assert_order(means: Mapping[str, float]) -> None:
     assert max(means["vague_inviter"], means["naive"]) < means["ideal_inviter"] / 2
 
 
-async def play_driven(name: str, sample: str, cache: Path) -> Finish:
-    """A policy among people that a scripted model drives, who agree in all spellings, now and then in vain."""
+PlayDriven = Callable[[str, str], Finish]
+
+
+@pytest.fixture(scope="module")
+def play_driven(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayDriven]:
+    """Plays a policy on a task among people of a scripted model, who agree in all spellings, now and then in vain."""
     with TownModel() as model, serving(model):
-        environment = Stss(data=STSS, driver=model.config, cache=cache)
-        people = People(data().town, environment.task(sample))
-        model.says = lambda asked: people(asked, json.loads(model.asked[-1])[1]["content"])
-        async with environment.lifespan():
-            return await play_to_finish(environment, sample, PolicyAgent(POLICIES[name](environment, sample)))
+        environment = Stss(data=STSS, driver=model.config, cache=tmp_path_factory.mktemp("cache"))
+
+        async def played(name: str, sample: str) -> Finish:
+            people = People(data().town, environment.task(sample))
+            model.says = lambda asked: people(asked, json.loads(model.asked[-1])[1]["content"])
+            async with environment.lifespan():
+                return await play_to_finish(environment, sample, PolicyAgent(POLICIES[name](environment, sample)))
+
+        yield lambda name, sample: asyncio.run(played(name, sample))
 
 
 @pytest.mark.shared
-async def test_05_the_reference_does_not_wait_for_the_wording_of_the_rules(tmp_path: Path) -> None:
-    finishes = {sample: await play_driven("ideal_inviter", sample, tmp_path) for sample in dev().samples()}
+def test_05_the_reference_does_not_wait_for_the_wording_of_the_rules(play_driven: PlayDriven) -> None:
+    finishes = {sample: play_driven("ideal_inviter", sample) for sample in dev().samples()}
     assert {finish.reason for finish in finishes.values()} == {FinishReason.COMPLETED}
     assert mean(finishes) >= 0.9
     assert all(finish.metrics["invitations"] > 0 for finish in finishes.values())
 
 
 @pytest.mark.shared
-async def test_05_people_driven_by_a_model_keep_the_order_of_the_policies(tmp_path: Path) -> None:
+def test_05_people_driven_by_a_model_keep_the_order_of_the_policies(play_driven: PlayDriven) -> None:
     """On one task of each category."""
     some = [next(each for each in dev().samples() if dev().category(each) == of) for of in CATEGORIES]
-    means = {}
-    for name in ("silent", "late", "vague_inviter", "naive", "liar", "ideal_inviter"):
-        means[name] = mean({sample: await play_driven(name, sample, tmp_path / name) for sample in some})
-    assert_order(means)
+    names = ("silent", "late", "vague_inviter", "naive", "liar", "ideal_inviter")
+    assert_order({name: mean({sample: play_driven(name, sample) for sample in some}) for name in names})
 
 
 @pytest.mark.shared

@@ -81,8 +81,10 @@ class Places:
 
     def find(self, text: str) -> str | None:
         """As `named`; small misspellings do not matter either."""
+        if (address := self.named(text)) is not None:
+            return address
         close = difflib.get_close_matches(self._plain(text), self._names, n=1, cutoff=CLOSE)
-        return self.named(text) or (self._names[close[0]] if close else None)
+        return self._names[close[0]] if close else None
 
     def _plain(self, text: str) -> str:
         name = " ".join(text.replace("’", "'").strip().strip(".").lower().split())

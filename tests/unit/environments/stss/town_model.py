@@ -24,7 +24,9 @@ class Model(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One request."""
+    """One request; the answer goes out in one packet, since a second one would wait for the first one's receipt."""
+
+    wbufsize = -1
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
