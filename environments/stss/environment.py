@@ -9,9 +9,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue, PrivateAttr, model_validator
 
-from environments.stss import policies, prompt, scoring, session
+from environments.stss import policies, prompt, scoring
 from environments.stss.agent.forms import CallForms, Forms, PlainForms, toolset
-from environments.stss.agent.performer import Performer
+from environments.stss.agent.performer import Performer, Silent
 from environments.stss.agent.script import PerformerScript, public_places, script
 from environments.stss.characters.driver import Driver
 from environments.stss.characters.model import CharacterModel, ModelDriver, open_models
@@ -25,7 +25,6 @@ from environments.stss.days.transcript import DayTranscript, pack, picture
 from environments.stss.language.judge import FormJudge, ModelJudge
 from environments.stss.language.level import language_metrics, play_scenarios
 from environments.stss.language.scenarios import Scenario, by_task
-from environments.stss.session import Silent
 from environments.stss.summary import OWN_WORLD, RULES_CAUTION, summarize
 from environments.stss.town.world import TownMap
 from proctor.digest import json_digest
@@ -188,7 +187,7 @@ class Stss(Environment):
         return metrics["sr_conversation"], metrics, detail
 
     def _performer(self, shown: SocialTask, agent: Agent, calls: int) -> Performer:
-        brief = session.brief(
+        brief = prompt.brief(
             self._data.town, shown, tdp=self.planning == "tdp", history=self.history, form=self.driver is None
         )
         text = Forms if self.prompts == "full" else PlainForms
@@ -201,7 +200,7 @@ class Stss(Environment):
         limits = DayLimits(talks=(self.talks_day_1, self.talks_day_2), walk_s=self.walk_s, pass_on=self.pass_on)
         event_log = await Simulation(self._data.town, task, performer, driver, rules, limits=limits).run()
         mended = self._mended[task.env_name]
-        return event_log, await asyncio.to_thread(session.metrics, event_log, mended, task)
+        return event_log, await asyncio.to_thread(scoring.day_metrics, event_log, mended, task)
 
     def _rules(self, task: SocialTask, seed: int) -> RuleDriver:
         return RuleDriver(self._data.town, self.sociability, _seed(task, seed))
@@ -304,8 +303,7 @@ class Stss(Environment):
 
 
 def _packed(event_log: EventLog, task: SocialTask, world: TownMap) -> str:
-    hits = [(name, index, hit.start, hit.end) for name, index, hit in scoring.reached(event_log, task)]
-    return pack(DayTranscript(event_log=event_log, town=picture(world), hits=hits))
+    return pack(DayTranscript(event_log=event_log, town=picture(world), hits=scoring.reached(event_log, task)))
 
 
 def _seed(task: SocialTask, seed: int) -> str:

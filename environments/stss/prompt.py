@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 
 from environments.stss import reply
-from environments.stss.dataset import Persona, SocialTask
+from environments.stss.dataset import ANY, SocialTask, Town
 from environments.stss.invitation import FORM_RULE
 from environments.stss.town.clock import spoken, time_text
 from environments.stss.town.schedule import Commitment, Row
-from environments.stss.town.world import TownMap
 
 DIGEST_LINES = 12
 LINE_CHARS = 180
@@ -91,21 +90,13 @@ REVIEW = "Request R. The day is nearly over. What do you want to remember tomorr
 """Asks for notes at the end of day 1."""
 
 
-def brief(
-    persona: Persona,
-    task: SocialTask,
-    world: TownMap,
-    sectors: Sequence[str],
-    facts: Sequence[str],
-    *,
-    tdp: bool,
-    form: bool,
-) -> str:
+def brief(town: Town, task: SocialTask, *, tdp: bool, history: bool, form: bool) -> str:
     """The fixed part of every phase: the performer's persona, the goal, how it is judged, the places, the rules.
 
     `form`: whether the one form that people driven by rules understand is among the rules. JSON_RULE or CALL_RULE ends
     the part.
     """
+    persona, facts = town.personas[task.performer], town.history.get(task.performer, ()) if history else ()
     goal = "" if tdp else f" {task.FPG.rstrip('.')}."
     card = [
         f"You are {persona.name}, {persona.age} years old: {persona.innate}.",
@@ -116,17 +107,21 @@ def brief(
     aim = [f"Your goal: {task.FPG}"] if tdp else []
     people = f"People in town: {', '.join(task.others)}."
     return "\n".join(
-        [*card, *aim, f"How it is judged: {task.Description}", _places(world, sectors), people, "", _RULES]
+        [*card, *aim, f"How it is judged: {task.Description}", _places(town, task), people, "", _RULES]
         + ([FORM_RULE] if form else [])
     )
 
 
-def _places(world: TownMap, sectors: Sequence[str]) -> str:
-    lines = []
-    for sector in sectors:
-        rooms = [address.partition(":")[2] for address in world.arenas if address.startswith(f"{sector}:")]
-        lines.append(f"- {sector}" + (f": {', '.join(rooms)}" if rooms else ""))
-    return "\n".join(["Places (sector: rooms)", *lines])
+def _places(town: Town, task: SocialTask) -> str:
+    """The sectors that the performer knows, those that the task adds, and those of the goal, with their rooms."""
+    added = [*task.required_spatial_mem, *task.shared_spatial_mem]
+    named = [goal.location.split(":")[0] for goal in task.task.goal if goal.location != ANY]
+    lines = ["Places (sector: rooms)"]
+    for sector in dict.fromkeys((*town.known_places[task.performer], *added, *named)):
+        rooms = [address.partition(":")[2] for address in town.world.arenas if address.startswith(f"{sector}:")]
+        if sector in town.world:
+            lines.append(f"- {sector}" + (f": {', '.join(rooms)}" if rooms else ""))
+    return "\n".join(lines)
 
 
 def digest(plan: Sequence[str], commitments: Sequence[Commitment], notes: Sequence[str]) -> str:

@@ -11,12 +11,12 @@ from environments.stss.town.schedule import overlaps
 TALK = "conversing about"
 
 
-class ScoredEvent(NamedTuple):
-    """A maximal interval with one action at one declared place."""
+class Stretch(NamedTuple):
+    """A person's activity at one place, from minute `start` to before `end`."""
 
     start: int
     end: int
-    action: str
+    activity: str
     place: str
 
 
@@ -30,33 +30,62 @@ def score(event_log: EventLog, task: SocialTask) -> float:
             present = sum(any(_starts_within(event, goal) for event in events[name]) for name in task.others)
             return min(present / wanted, 1.0)
         case "appointment":
-            return _appointment(events, task, goal)
+            met = {
+                name: [
+                    event._replace(place=event.place.rpartition(":")[0])
+                    for event in events[name]
+                    if _names_goal(event, goal) and TALK not in event.activity
+                ]
+                for name in (task.performer, *task.task.target)
+            }
+            return meeting(met[task.performer], [event for name in task.task.target for event in met[name]])
         case "companions":
-            return min(_companions(events, task, goal) / wanted, 1.0)
+            near = {
+                name: [event for event in events[name] if _names_goal(event, goal) and _near(event, goal)]
+                for name in events
+            }
+            return min(together(near[task.performer], [near[name] for name in task.others]) / wanted, 1.0)
         case "help":
             return _help(events, task)
 
 
-def _events(event_log: EventLog, name: str) -> list[ScoredEvent]:
-    events: list[ScoredEvent] = []
+def meeting(mine: Sequence[Stretch], theirs: Sequence[Stretch]) -> float:
+    """1 if two stretches share a minute and the place, 0.5 if only a minute, else 0."""
+    at_once = [(a.place, b.place) for a in mine for b in theirs if overlaps(a.start, a.end, b.start, b.end)]
+    return max((1.0 if place == other else 0.5 for place, other in at_once), default=0.0)
+
+
+def together(mine: Sequence[Stretch], others: Sequence[Sequence[Stretch]]) -> int:
+    """The largest number of others at the same minute as the performer; only starts of stretches are checked."""
+    starts = {each.start for found in (mine, *others) for each in found}
+    return max((sum(_at(found, minute) for found in others) for minute in starts if _at(mine, minute)), default=0)
+
+
+def _at(found: Sequence[Stretch], minute: int) -> bool:
+    return any(each.start <= minute < each.end for each in found)
+
+
+def _events(event_log: EventLog, name: str) -> list[Stretch]:
+    """The maximal stretches with one activity at one declared place."""
+    events: list[Stretch] = []
     for record, end in intervals(event_log.of(name), END):
         last = events[-1] if events else None
-        if last is not None and (last.action, last.place) == (record.activity, record.address):
+        if last is not None and (last.activity, last.place) == (record.activity, record.address):
             events[-1] = last._replace(end=end)
         elif end > record.t:
-            events.append(ScoredEvent(record.t, end, record.activity, record.address))
+            events.append(Stretch(record.t, end, record.activity, record.address))
     return events
 
 
-def _names_goal(event: ScoredEvent, goal: SubGoal) -> bool:
-    return any(word.lower() in event.action.lower() for word in goal.keywords)
+def _names_goal(event: Stretch, goal: SubGoal) -> bool:
+    return any(word.lower() in event.activity.lower() for word in goal.keywords)
 
 
-def _is_there(event: ScoredEvent, goal: SubGoal) -> bool:
+def _is_there(event: Stretch, goal: SubGoal) -> bool:
     return goal.location == ANY or goal.location in event.place
 
 
-def _starts_within(event: ScoredEvent, goal: SubGoal) -> bool:
+def _starts_within(event: Stretch, goal: SubGoal) -> bool:
     """Whether an event fits a sub-goal; times are compared without their dates, both ends inclusive."""
     if not (_names_goal(event, goal) and _is_there(event, goal)):
         return False
@@ -66,48 +95,19 @@ def _starts_within(event: ScoredEvent, goal: SubGoal) -> bool:
     return start <= event.start % DAY <= start + goal.duration_in_minutes
 
 
-def _appointment(events: Mapping[str, Sequence[ScoredEvent]], task: SocialTask, goal: SubGoal) -> float:
-    best = 0.0
-    for mine in events[task.performer]:
-        for theirs in (event for name in task.task.target for event in events[name]):
-            meet = overlaps(mine.start, mine.end, theirs.start, theirs.end)
-            if meet and all(_names_goal(event, goal) and TALK not in event.action for event in (mine, theirs)):
-                same = mine.place.rpartition(":")[0] == theirs.place.rpartition(":")[0]
-                best = max(best, 1.0 if same else 0.5)
-    return best
+def _near(event: Stretch, goal: SubGoal) -> bool:
+    return _is_there(event, goal) or goal.location.lower() in event.activity.lower()
 
 
-def _companions(events: Mapping[str, Sequence[ScoredEvent]], task: SocialTask, goal: SubGoal) -> int:
-    """The largest number of others that qualify at the same minute as the performer."""
-    qualified = {
-        name: [event for event in events[name] if _names_goal(event, goal) and _near(event, goal)] for name in events
-    }
-    starts = {event.start for found in qualified.values() for event in found}
-
-    def at(name: str, minute: int) -> bool:
-        return any(event.start <= minute < event.end for event in qualified[name])
-
-    counts = (sum(at(name, minute) for name in task.others) for minute in starts if at(task.performer, minute))
-    return max(counts, default=0)
-
-
-def _near(event: ScoredEvent, goal: SubGoal) -> bool:
-    return _is_there(event, goal) or goal.location.lower() in event.action.lower()
-
-
-def _help(events: Mapping[str, Sequence[ScoredEvent]], task: SocialTask) -> float:
+def _help(events: Mapping[str, Sequence[Stretch]], task: SocialTask) -> float:
     """A sub-goal that a person did also counts for every later person; only the order is each person's own."""
     goals, done, best = task.task.goal, set[int](), 0.0
     for name in task.others:
         in_order = 0
         for event in events[name]:
             for index, goal in enumerate(goals):
-                if (
-                    TALK not in event.action
-                    and _names_goal(event, goal)
-                    and _is_there(event, goal)
-                    and _strictly(event, goal)
-                ):
+                fits = _names_goal(event, goal) and _is_there(event, goal) and _strictly(event, goal)
+                if fits and TALK not in event.activity:
                     done.add(index)
                     in_order += index == in_order
         reached = len(done) / len(goals)
@@ -115,8 +115,6 @@ def _help(events: Mapping[str, Sequence[ScoredEvent]], task: SocialTask) -> floa
     return best
 
 
-def _strictly(event: ScoredEvent, goal: SubGoal) -> bool:
-    if goal.start_time == ANY:
-        return True
-    start = read_stamp(goal.start_time)
-    return start < event.start < start + goal.duration_in_minutes
+def _strictly(event: Stretch, goal: SubGoal) -> bool:
+    start = 0 if goal.start_time == ANY else read_stamp(goal.start_time)
+    return goal.start_time == ANY or start < event.start < start + goal.duration_in_minutes

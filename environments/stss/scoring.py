@@ -2,21 +2,13 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
+
+from environments.stss import published_scoring
 from environments.stss.dataset import ANY, SocialTask, SubGoal
-from environments.stss.days.event_log import ActivityRecord, EventLog, intervals
+from environments.stss.days.event_log import ActivityRecord, EventLog, intervals, kept_from
+from environments.stss.published_scoring import Stretch, meeting, together
 from environments.stss.town.clock import DAY, END, read_stamp
-from environments.stss.town.schedule import overlaps
-
-
-class GoalHit(NamedTuple):
-    """A person does the activity of a sub-goal, from minute `start` to before `end`."""
-
-    start: int
-    end: int
-    sector: str
-    arena: str
 
 
 def score(event_log: EventLog, task: SocialTask) -> float:
@@ -27,25 +19,24 @@ def score(event_log: EventLog, task: SocialTask) -> float:
         case "public" | "online":
             return min(sum(bool(found[name][0]) for name in task.others) / wanted, 1.0)
         case "appointment":
-            return _appointment(found[task.performer][0], [hit for name in task.task.target for hit in found[name][0]])
+            return meeting(found[task.performer][0], [hit for name in task.task.target for hit in found[name][0]])
         case "companions":
-            together = _together(found[task.performer][0], [found[name][0] for name in task.others])
-            return min(together / wanted, 1.0)
+            return min(together(found[task.performer][0], [found[name][0] for name in task.others]) / wanted, 1.0)
         case "help":
             return max((_errand(found[name]) for name in task.others), default=0.0)
 
 
-def hits(event_log: EventLog, task: SocialTask) -> Mapping[str, list[list[GoalHit]]]:
-    """Hits in order of time, by name and then by sub-goal, for the whole cast."""
+def hits(event_log: EventLog, task: SocialTask) -> Mapping[str, list[list[Stretch]]]:
+    """Stretches that do a sub-goal, in order of time, by name and then by sub-goal, for the whole cast."""
     return {
         name: [_hits(event_log.of(name), goal) for goal in task.task.goal] for name in dict.fromkeys(task.all_chars)
     }
 
 
-def reached(event_log: EventLog, task: SocialTask) -> list[tuple[str, int, GoalHit]]:
-    """All hits with name and sub-goal, for drawing."""
+def reached(event_log: EventLog, task: SocialTask) -> list[tuple[str, int, int, int]]:
+    """All hits, for drawing: name, sub-goal, start, end."""
     return [
-        (name, index, hit)
+        (name, index, hit.start, hit.end)
         for name, goals in hits(event_log, task).items()
         for index, found in enumerate(goals)
         for hit in found
@@ -60,11 +51,11 @@ def window(goal: SubGoal) -> tuple[int, int]:
     return start, start + goal.duration_in_minutes
 
 
-def _hits(records: Sequence[ActivityRecord], goal: SubGoal) -> list[GoalHit]:
+def _hits(records: Sequence[ActivityRecord], goal: SubGoal) -> list[Stretch]:
     start, end = window(goal)
     pattern = re.compile("|".join(rf"(?<!\w){re.escape(word)}(?!\w)" for word in goal.keywords), re.IGNORECASE)
     return [
-        GoalHit(max(record.t, start), min(until, end), record.sector, record.arena)
+        Stretch(max(record.t, start), min(until, end), record.activity, f"{record.sector}:{record.arena}")
         for record, until in intervals(records, END)
         if record.kind == "act"
         and min(until, end) > max(record.t, start)
@@ -78,38 +69,42 @@ def inside(record: ActivityRecord, location: str) -> bool:
     return location in (ANY, record.sector, f"{record.sector}:{record.arena}")
 
 
-def _appointment(mine: Sequence[GoalHit], theirs: Sequence[GoalHit]) -> float:
-    best = 0.0
-    for one in mine:
-        for other in theirs:
-            if overlaps(one.start, one.end, other.start, other.end):
-                same = (one.sector, one.arena) == (other.sector, other.arena)
-                best = max(best, 1.0 if same else 0.5)
-    return best
+def _errand(goals: Sequence[Sequence[Stretch]]) -> float:
+    """Fraction of sub-goals done; 0.5 if all are done but in the wrong order.
 
-
-def _together(mine: Sequence[GoalHit], others: Sequence[Sequence[GoalHit]]) -> int:
-    """The largest number of others with a hit at the same minute as the performer; only starts of hits are checked."""
-    starts = {hit.start for hit in mine} | {hit.start for found in others for hit in found}
-    return max((sum(_at(found, minute) for found in others) for minute in starts if _at(mine, minute)), default=0)
-
-
-def _at(found: Sequence[GoalHit], minute: int) -> bool:
-    return any(hit.start <= minute < hit.end for hit in found)
-
-
-def _errand(goals: Sequence[Sequence[GoalHit]]) -> float:
-    """Fraction of sub-goals done; 0.5 if all are done but in the wrong order."""
-    done = sum(map(bool, goals)) / len(goals)
-    return 1.0 if done == 1 and _in_order(goals) else (0.5 if done == 1 else done)
-
-
-def _in_order(goals: Sequence[Sequence[GoalHit]]) -> bool:
-    """Whether hits of the sub-goals exist in order, each not over before the one before it begins."""
-    minute = 0
-    for found in goals:
+    In order means that a hit of each sub-goal is not over before the one before it begins.
+    """
+    done, minute = sum(map(bool, goals)) / len(goals), 0
+    for found in goals if done == 1 else ():
         later = [max(hit.start, minute) for hit in found if hit.end > minute]
         if not later:
-            return False
+            return 0.5
         minute = min(later)
-    return True
+    return done
+
+
+def day_metrics(event_log: EventLog, played: SocialTask, published: SocialTask) -> dict[str, float]:
+    """The scores of both profiles, and counts of talks, invitations and commitments.
+
+    `played` is the repaired task, `published` the unrepaired one.
+    """
+    me = played.performer
+    met = {name for talk in event_log.talks if me in talk.people for name in talk.people} - {me}
+    early = {name for talk in event_log.talks if me in talk.people and talk.t < DAY for name in talk.people} - {me}
+    promised = [agreed for agreed in event_log.agreed if agreed.who != me]
+    kept = sum(kept_from(event_log, agreed) is not None for agreed in promised)
+    if played.category == "appointment":
+        talked_to = float(bool(early & set(played.task.target)))
+    else:
+        talked_to = len(early) / max(1, played.task.target_num - 1)
+    return {
+        "strict": score(event_log, played),
+        "compat": published_scoring.score(event_log, published),
+        "talked_to": talked_to,
+        "partners_met": float(len(met)),
+        "invitations": float(sum(bool(talk.invited_to) for talk in event_log.talks if me in talk.people)),
+        "commitments_made": float(len(promised)),
+        "commitments_kept": float(kept),
+        "commitments_dropped": float(sum(len(talk.dropped) for talk in event_log.talks)),
+        "no_shows": float(len(promised) - kept),
+    }

@@ -9,7 +9,7 @@ from environments.stss.reply import ActionError, FirstPlan, PerformerReply, Remi
 from environments.stss.town.schedule import Commitment
 from proctor.environment import Agent, AgentStopped
 from proctor.tools import ParsedReply, UnreadableCall
-from proctor.types import FinishReason, Observation
+from proctor.types import Action, FinishReason, Observation
 
 MAX_INVALID = 10
 """A session with more invalid replies ends with an invalid finish reason."""
@@ -108,3 +108,10 @@ class Performer:
         self.calls += 1
         self._last = self._forms.read(action)
         return self._last.actions[0]
+
+
+class Silent(Agent):
+    """A performer without calls, for the floor."""
+
+    async def act(self, observation: Observation) -> Action:
+        raise AssertionError("a performer without calls is never asked")

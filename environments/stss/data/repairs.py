@@ -1,16 +1,24 @@
 """Repairs known errors of the published tasks and logs each change; the files are not changed."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from environments.stss.data import keywords
 from environments.stss.dataset import ANY, Category, SocialTask, SubGoal, Town
 from environments.stss.town.places import Places
 from proctor.types import Value
 
 SHORT = 6
 """Keywords of at most so many letters often occur within other words, so the whole-word match is logged."""
+_WANTS = r"(?:.*?\bwants? to )?"
+_LEAD = re.compile(
+    rf"^{_WANTS}(?:(?:find|invite|meet|gather|recruit|ask|bring|get|look for)\b.*?\b(?:for|to)\b"
+    r"|(?:hold|host|organi[sz]e|arrange|give|throw|have|run|start|do)\b)?",
+    re.IGNORECASE,
+)
+_HEAD = re.compile(r"^(?:\s*\b(?:an?|the|some|his|her|their|upcoming|public|go|about|on|of)\b)+", re.IGNORECASE)
+_TAIL = re.compile(r"(?:[\s.,;:!]+|\b(?:together|online|with|others?|people|and|in)\b)+$", re.IGNORECASE)
+_DOING = re.compile(r"^\w+ing\s+(?=\w)", re.IGNORECASE)
 
 
 class Repair(Value):
@@ -98,9 +106,9 @@ def _goal(task: SocialTask, index: int, town: Town, log: list[Repair]) -> SubGoa
 
 def _keywords(task: SocialTask, goal: SubGoal) -> tuple[str, ...]:
     """The goal's keywords; those extracted from its text if none of them occurs in any text of the task."""
-    if task.category == "help" or not keywords.missing(goal.keywords, (task.goal, task.FPG, task.Description)):
+    if task.category == "help" or not missing(goal.keywords, (task.goal, task.FPG, task.Description)):
         return goal.keywords
-    return keywords.of_goal(task.goal, goal.location) or goal.keywords
+    return of_goal(task.goal, goal.location) or goal.keywords
 
 
 def _note(log: list[Repair], task: SocialTask, field: str, was: str, now: str) -> None:
@@ -124,3 +132,24 @@ def criteria(task: SocialTask) -> str:
         + ".",
     }
     return texts[task.category]
+
+
+def missing(keywords: Sequence[str], texts: Sequence[str]) -> bool:
+    """Whether no keyword occurs in any of the texts as a whole word; case does not matter."""
+    words = "|".join(map(re.escape, keywords))
+    return not re.search(rf"(?<!\w)(?:{words})(?!\w)", "\n".join(texts), re.IGNORECASE)
+
+
+def of_goal(goal: str, location: str) -> tuple[str, ...]:
+    """The activity in a goal's text, and the same without a leading `...ing` word; empty if none is found.
+
+    From `Invite some friends for watching movies together online at 2023-02-14 20:30`: `watching movies`, `movies`.
+    """
+    place = "|".join(map(re.escape, dict.fromkeys((location, location.partition(":")[0]))))
+    until = re.split(rf"\s(?:at|on|in)\s(?:some time|any time|20\d\d-|(?:{place})\b)", goal, maxsplit=1)[0]
+    phrase = _stripped(_LEAD.sub("", until.strip()))
+    return tuple(dict.fromkeys(word for word in (phrase, _stripped(_DOING.sub("", phrase))) if word))
+
+
+def _stripped(phrase: str) -> str:
+    return _TAIL.sub("", _HEAD.sub("", phrase)).strip()

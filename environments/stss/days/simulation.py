@@ -9,9 +9,8 @@ from environments.stss.agent.performer import Performer
 from environments.stss.characters.driver import Context, Driver, TalkResult, converse, minutes
 from environments.stss.characters.rule_driver import RuleDriver, legs_of
 from environments.stss.dataset import SocialTask, Town
-from environments.stss.days.contacts import Contacts
 from environments.stss.days.event_log import ActivityRecord, Agreed, EventLog, Talk
-from environments.stss.days.person import Person
+from environments.stss.days.person import Contacts, Person
 from environments.stss.invitation import SpokenLine, form_of
 from environments.stss.reply import (
     SILENCE,

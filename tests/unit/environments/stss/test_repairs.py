@@ -2,8 +2,7 @@
 
 import pytest
 
-from environments.stss.data import keywords
-from environments.stss.data.repairs import Repair, repair
+from environments.stss.data.repairs import Repair, of_goal, repair
 from environments.stss.dataset import SocialTask, shipped
 from environments.stss.environment import Stss
 
@@ -73,4 +72,4 @@ def test_a_goal_that_names_nothing_keeps_its_keywords() -> None:
     ],
 )
 def test_the_words_are_what_the_goal_wants_done(goal: str, location: str, words: tuple[str, ...]) -> None:
-    assert keywords.of_goal(goal, location) == words
+    assert of_goal(goal, location) == words
