@@ -1,6 +1,7 @@
 """Pure: means with cluster-robust standard errors."""
 
 import math
+from collections import Counter
 from collections.abc import Collection, Hashable, Sequence
 from typing import NamedTuple
 
@@ -15,15 +16,19 @@ class ClusteredMean(NamedTuple):
     standard_error: float | None
     """None where there are fewer than two clusters."""
     clusters: int
+    effective_clusters: float
+    """(sum n_c)^2 / sum n_c^2 for clusters of n_c samples: their number where all have as many, else less."""
+
+    @property
+    def degrees_of_freedom(self) -> float:
+        """One less than the effective number of clusters, at least 1: one large cluster tells little of the others."""
+        return max(1.0, self.effective_clusters - 1)
 
     def interval(self, alpha: float) -> Interval | None:
-        """The interval of level 1 - alpha by Student's t with one degree of freedom less than there are clusters.
-
-        None where there are fewer than two clusters.
-        """
+        """The interval of level 1 - alpha by Student's t; None where there are fewer than two clusters."""
         if self.standard_error is None:
             return None
-        margin = student.quantile(1 - alpha / 2, self.clusters - 1) * self.standard_error
+        margin = student.quantile(1 - alpha / 2, self.degrees_of_freedom) * self.standard_error
         return self.mean - margin, self.mean + margin
 
     def p(self) -> float | None:
@@ -35,7 +40,7 @@ class ClusteredMean(NamedTuple):
             return None
         if self.standard_error == 0:
             return float(self.mean == 0)
-        return student.two_sided_p(self.mean / self.standard_error, self.clusters - 1)
+        return student.two_sided_p(self.mean / self.standard_error, self.degrees_of_freedom)
 
 
 def clustered_mean(values: Sequence[float], clusters: Sequence[Hashable] = ()) -> ClusteredMean:
@@ -46,15 +51,17 @@ def clustered_mean(values: Sequence[float], clusters: Sequence[Hashable] = ()) -
     with the factor for few clusters, as regressions on a constant with errors by cluster have it.
     """
     if not values:
-        return ClusteredMean(0.0, None, 0)
+        return ClusteredMean(0.0, None, 0, 0.0)
     n = len(values)
     mean = math.fsum(values) / n
     deviations = _by_cluster(values, mean, clusters) if clusters else [value - mean for value in values]
     groups = len(deviations)
+    sizes = Counter(clusters).values() if clusters else [1] * n
+    effective = n * n / sum(size * size for size in sizes)
     if groups < 2:
-        return ClusteredMean(mean, None, groups)
+        return ClusteredMean(mean, None, groups, effective)
     squares = math.fsum([deviation * deviation for deviation in deviations])
-    return ClusteredMean(mean, math.sqrt(squares * groups / (groups - 1)) / n, groups)
+    return ClusteredMean(mean, math.sqrt(squares * groups / (groups - 1)) / n, groups, effective)
 
 
 def _by_cluster(values: Sequence[float], mean: float, clusters: Sequence[Hashable]) -> Collection[float]:

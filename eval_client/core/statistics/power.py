@@ -2,19 +2,23 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from statistics import fmean, variance
 from typing import NamedTuple
 
+from eval_client.core.statistics import student
 from eval_client.core.statistics.binary import z
 from eval_client.core.statistics.samples import SamplePair, Scores
 
 
-def detectable(standard_error: float, alpha: float, power: float) -> float:
+def detectable(standard_error: float, alpha: float, power: float, df: float | None = None) -> float:
     """The difference that a two-sided test at alpha finds with probability `power`.
 
-    (z[1 - alpha / 2] + z[power]) * standard error (Miller 2024, arXiv 2411.00640, section 5).
+    (z[1 - alpha / 2] + z[power]) * standard error (Miller 2024, arXiv 2411.00640, section 5), with quantiles of
+    Student's t instead where the error has `df` degrees of freedom.
     """
-    return (z(1 - alpha / 2) + z(power)) * standard_error
+    quantiles = z if df is None else partial(student.quantile, df=df)
+    return (quantiles(1 - alpha / 2) + quantiles(power)) * standard_error
 
 
 class Variances(NamedTuple):

@@ -65,11 +65,12 @@ def test_passes_and_fails() -> None:
 def test_graded_scores_in_clusters() -> None:
     [(given, expected)] = cases("clustered_paired")
     found = compared(each(given["a"]), each(given["b"]), given["cluster"])
-    assert found.mean == near((expected["mean"], expected["standard_error"], expected["clusters"]))
+    effective = expected["effective_clusters"]
+    assert found.mean == near((expected["mean"], expected["standard_error"], expected["clusters"], effective))
     assert found.interval == near((expected["low"], expected["high"]))
     assert found.mean.p() == near(expected["t_p"])
     assert (found.test, found.p, found.differing) == ("sign_flip_exact", near(expected["sign_flip_p"]), 8)
-    assert detectable(expected["standard_error"], 0.05, 0.8) == near(expected["mde_80"])
+    assert detectable(expected["standard_error"], 0.05, 0.8, found.mean.degrees_of_freedom) == near(expected["mde_80"])
     naive = clustered_mean([a - b for a, b in zip(given["a"], given["b"], strict=True)])
     assert naive.standard_error == near(expected["naive_standard_error"])
 
