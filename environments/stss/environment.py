@@ -86,7 +86,6 @@ class Stss(Environment):
     capacity: ClassVar[int] = 16
     max_turns: ClassVar[int | None] = MAX_CALLS
 
-    _scripts: dict[tuple[str, int], PerformerScript] = PrivateAttr(default_factory=dict)
     _mended: dict[str, SocialTask] = PrivateAttr(default_factory=dict)
     """The repaired tasks that `strict` plays, by name; `_tasks` fills it."""
     _meetings: dict[str, list[Scenario]] = PrivateAttr(default_factory=dict)
@@ -111,6 +110,7 @@ class Stss(Environment):
             self.model_dump(mode="json", exclude=_UNSHAPING),
             list(self._tasks.values()),
             prompt.RULES,
+            prompt.FORM_RULE if self.driver is None else None,
         ]
         shape += [model and (model.model, model.sampling) for model in (self.driver, self.judge)]
         if self.level == "language":
@@ -249,12 +249,8 @@ class Stss(Environment):
 
     def script(self, sample: str, seed: int = 0) -> PerformerScript:
         """The script for scripted performers."""
-        key = (sample, seed)
-        if key not in self._scripts:
-            task = self._mended[self.task(sample).env_name]
-            made = script(self._data.town, task, self.sociability, _seed(task, seed))
-            self._scripts[key] = made
-        return self._scripts[key]
+        task = self._mended[self.task(sample).env_name]
+        return script(self._data.town, task, self.sociability, _seed(task, seed))
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
         return summarize(finishes)

@@ -22,8 +22,8 @@ from environments.stss.reply import (
     read,
 )
 from environments.stss.town.files import first_problem
-from proctor.tools import Arguments, CallReader, Function, ParsedReply, ReplyReader, Toolset, UnreadableCall
-from proctor.types import Action, Message
+from proctor.tools import Arguments, CallReader, Function, TextReader, Toolset, UnreadableCall
+from proctor.types import Message
 
 Reply = PerformerReply | UnreadableCall
 """A reply's form, or why it has none."""
@@ -38,7 +38,7 @@ _LEFT_OUT = {"$defs", "title", "description", "default"}
 """Of pydantic's schemas: names and remarks that are about our code. No form has a field of such a name."""
 
 
-class Forms(ReplyReader[Reply]):
+class Forms(TextReader[Reply]):
     """Puts requests that are answered with a JSON object, and reads the replies; base of the other protocols' forms.
 
     A session makes its own, since it reads replies to the latest request and counts what it reads.
@@ -47,6 +47,9 @@ class Forms(ReplyReader[Reply]):
     rule, repair_text = prompt.JSON_RULE, prompt.REPAIR
     kind: type[PerformerReply]
     """The kind of the latest request."""
+
+    def __init__(self) -> None:
+        super().__init__(self._parsed)
 
     def opening(self, brief: str, memory: str, request: str) -> tuple[Message, ...]:
         """The first messages of a phase."""
@@ -57,11 +60,11 @@ class Forms(ReplyReader[Reply]):
         self.kind = kind
         return f"{text}\nAnswer: {prompt.ANSWERS[kind]}"
 
-    def read(self, reply: Action) -> ParsedReply[Reply]:
+    def _parsed(self, reply: str) -> Reply:
         try:
-            return ParsedReply((read(reply.content, self.kind),))
+            return read(reply, self.kind)
         except FormatError as error:
-            return ParsedReply((UnreadableCall(self.repair(error), "bad_arguments"),))
+            return UnreadableCall(self.repair(error), "bad_arguments")
 
     def repair(self, error: Exception) -> str:
         """The answer to a reply that can't be used."""
@@ -77,14 +80,14 @@ class PlainForms(Forms):
         in_json = super().request(text, kind)
         return f"{text}\nAnswer: {prompt.PLAIN_ANSWERS[kind]}" if kind in READERS else in_json
 
-    def read(self, reply: Action) -> ParsedReply[Reply]:
+    def _parsed(self, reply: str) -> Reply:
         if self.kind not in READERS:
-            return super().read(reply)
+            return super()._parsed(reply)
         try:
-            return ParsedReply((READERS[self.kind](reply.content),))
+            return READERS[self.kind](reply)
         except ValidationError as error:
             why = prompt.PLAIN_REPAIR.format("{}: {}".format(*first_problem(error)))
-            return ParsedReply((UnreadableCall(why, "bad_arguments"),))
+            return UnreadableCall(why, "bad_arguments")
 
 
 class CallForms(CallReader[Reply], Forms):
