@@ -31,12 +31,12 @@ def stss() -> None:
 def import_(repository: Path, folder: Path) -> None:
     """Import REPOSITORY, a checkout of the paper's repository, to FOLDER, for the field `data` of a task."""
     try:
-        counts = published.import_repository(repository, folder)
+        tasks, templates, people = published.import_repository(repository, folder)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     except OSError as error:
         raise click.UsageError(f"{folder}: can't be written: {error}; give a new folder elsewhere") from error
-    holds = f"{counts.tasks} tasks, {counts.templates} templates, {counts.people} characters"
+    holds = f"{tasks} tasks, {templates} templates, {people} characters"
     click.echo(f"{folder}: {holds}; name it as `data` of a task")
 
 
@@ -47,8 +47,9 @@ def import_(repository: Path, folder: Path) -> None:
 def files(open_run: OpenRun, run: str, to: Path) -> None:
     """Write trajectory.jsonl and conversations.jsonl of each trial of RUN, from which its score is computed."""
     for name, _, day_transcript in _played_days(open_run, run):
-        _write(to / name / "trajectory.jsonl", _lines(day_transcript.event_log.trajectory()))
-        _write(to / name / "conversations.jsonl", _lines(day_transcript.event_log.conversations()))
+        log = day_transcript.event_log
+        for file, lines in (("trajectory", log.trajectory()), ("conversations", log.conversations())):
+            _write(to / name / f"{file}.jsonl", "".join(f"{line}\n" for line in lines))
         click.echo(to / name)
 
 
@@ -108,29 +109,18 @@ def _played_days(
         packed = trial.finish.detail.get("evidence")
         if task in (None, trial.task) and isinstance(packed, str) and "trajectory" in trial.finish.detail:
             some = True
-            name = _file_name(trial)
-            yield name, trial, _unpacked(name, packed)
+            name = re.sub(r"[^\w.-]+", "_", f"{trial.agent}-{trial.task}-{trial.sample}-{trial.epoch}")
+            try:
+                day_transcript = unpack(packed)
+            except ValueError as error:
+                raise click.UsageError(f"{name}: the stored days of its finish are damaged: {error}") from error
+            yield name, trial, day_transcript
     if not some:
         of = "of stss" if task is None else f"of the task {task!r}"
         raise click.UsageError(f"{run}: no trial {of} at the action level has finished in it")
 
 
-def _file_name(trial: FinishedTrial) -> str:
-    return re.sub(r"[^\w.-]+", "_", f"{trial.agent}-{trial.task}-{trial.sample}-{trial.epoch}")
-
-
-def _unpacked(name: str, packed: str) -> DayTranscript:
-    try:
-        return unpack(packed)
-    except ValueError as error:
-        raise click.UsageError(f"{name}: the stored days of its finish are damaged: {error}") from error
-
-
-def _lines(lines: Iterator[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _write(path: Path, text: str) -> Path:
+def _write(path: Path, text: str) -> None:
     """Writes a file completely or not at all. Raises UsageError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -139,4 +129,3 @@ def _write(path: Path, text: str) -> Path:
         os.replace(part, path)
     except OSError as error:
         raise click.UsageError(f"--to: {path}: can't be written: {error}") from error
-    return path

@@ -9,10 +9,9 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
 from environments.stss.town import world
-from environments.stss.town.clock import read_stamp, read_time
 from environments.stss.town.files import bad, first_problem, only, parsed, read_json, read_text
-from environments.stss.town.places import Places
-from environments.stss.town.world import TownMap
+from environments.stss.town.schedule import read_stamp, read_time
+from environments.stss.town.world import Places, TownMap
 from proctor.types import Value
 
 Category = Literal["public", "appointment", "companions", "online", "help"]
@@ -160,9 +159,7 @@ class Data:
     def town(self) -> Town:
         """Map and characters. Raises ValueError with file, field and fix."""
         built = world.load(self.folder / "matrix")
-        people = _people(self.folder / "characteristics.json")
-        for name, persona in people.items():
-            _check_places(self.folder / "characteristics.json", name, persona, built)
+        people = _people(self.folder / "characteristics.json", built)
         positions = _positions(self.folder / "initial_positions.json", people, built)
         known = {name: _known(self.folder / "personas" / name / "spatial_memory.json") for name in people}
         homes = {name: home_of(persona) for name, persona in people.items()}
@@ -221,30 +218,25 @@ def home_of(persona: Persona) -> str:
     return persona.living_area.partition(":")[2]
 
 
-def _check_places(path: Path, name: str, persona: Persona, built: TownMap) -> None:
-    if home_of(persona) not in built:
-        raise bad(path, name, "living_area", "is not on the map; give sector:arena")
-    for index, row in enumerate(persona.routine):
-        if row[3] not in built:
-            raise bad(path, name, f"routine.{index}.3", f"{row[3]!r} is not on the map; give a sector or sector:arena")
-
-
-def _people(path: Path) -> dict[str, Persona]:
+def _people(path: Path, built: TownMap) -> dict[str, Persona]:
+    people: dict[str, Persona] = {}
     fields = read_json(path, TypeAdapter(dict[str, JsonValue]))
     fields.pop("shared", None)
-    people = {name: _persona(path, name, persona) for name, persona in fields.items()}
-    for name, persona in people.items():
+    for name, record in fields.items():
+        try:
+            people[name] = persona = Persona.model_validate(record)
+        except ValidationError as error:
+            where, problem = first_problem(error)
+            raise bad(path, name, where, f"{problem}; correct this field") from error
         if persona.name != name:
             raise bad(path, name, "name", f"is {persona.name!r}; give it the same name as its key")
+        if home_of(persona) not in built:
+            raise bad(path, name, "living_area", "is not on the map; give sector:arena")
+        for index, (_, _, _, place) in enumerate(persona.routine):
+            if place not in built:
+                problem = f"{place!r} is not on the map; give a sector or sector:arena"
+                raise bad(path, name, f"routine.{index}.3", problem)
     return people
-
-
-def _persona(path: Path, name: str, fields: JsonValue) -> Persona:
-    try:
-        return Persona.model_validate(fields)
-    except ValidationError as error:
-        where, problem = first_problem(error)
-        raise bad(path, name, where, f"{problem}; correct this field") from error
 
 
 def _positions(path: Path, people: Mapping[str, Persona], built: TownMap) -> dict[str, int]:
@@ -266,9 +258,7 @@ def _positions(path: Path, people: Mapping[str, Persona], built: TownMap) -> dic
 def _known(path: Path) -> tuple[str, ...]:
     """The sectors of a spatial memory, which must hold one world."""
     memory = parsed(path)
-    if not isinstance(memory, dict) or len(memory) != 1:
-        raise ValueError(f"{path}: must hold one world with its sectors")
-    sectors = next(iter(memory.values()))
+    sectors = next(iter(memory.values())) if isinstance(memory, dict) and len(memory) == 1 else None
     if not isinstance(sectors, dict):
         raise ValueError(f"{path}: must hold one world with its sectors")
     return tuple(sectors)

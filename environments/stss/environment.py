@@ -16,14 +16,12 @@ from environments.stss.agent.script import PerformerScript, public_places, scrip
 from environments.stss.characters.driver import Driver
 from environments.stss.characters.model import CharacterModel, ModelDriver, open_models
 from environments.stss.characters.rule_driver import RuleDriver
-from environments.stss.data.repairs import repair
-from environments.stss.data.templates import instantiate
+from environments.stss.data.repairs import instantiate, repair
 from environments.stss.dataset import SHIPPED, Data, SocialTask, shipped
-from environments.stss.days.event_log import EventLog
 from environments.stss.days.simulation import DayLimits, Simulation
-from environments.stss.days.transcript import DayTranscript, pack, picture
-from environments.stss.language.judge import FormJudge, ModelJudge
-from environments.stss.language.level import language_metrics, play_scenarios
+from environments.stss.days.transcript import DayTranscript, EventLog, pack, picture
+from environments.stss.invitation import FORM_RULE
+from environments.stss.language.level import FormJudge, ModelJudge, language_metrics, play_scenarios
 from environments.stss.language.scenarios import Scenario, by_task
 from environments.stss.summary import OWN_WORLD, RULES_CAUTION, summarize
 from environments.stss.town.world import TownMap
@@ -110,7 +108,7 @@ class Stss(Environment):
             self.model_dump(mode="json", exclude=_UNSHAPING),
             list(self._tasks.values()),
             prompt.RULES,
-            prompt.FORM_RULE if self.driver is None else None,
+            FORM_RULE if self.driver is None else None,
         ]
         shape += [model and (model.model, model.sampling) for model in (self.driver, self.judge)]
         if self.level == "language":

@@ -5,10 +5,11 @@ Nothing else is understood, and nothing is guessed: what does not fit is asked a
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
-from environments.stss.town.clock import DATES, DAY, day_named, spoken_time, time_text
-from environments.stss.town.places import Places
+from environments.stss.town.schedule import DATES, DAY, day_named, spoken_time, time_text
+from environments.stss.town.world import Places
 
 FORM = "what: ACTIVITY; where: PLACE; when: DAY START to END"
 FORM_RULE = """\
@@ -190,9 +191,7 @@ def changed(legs: Sequence[Leg], by: Sequence[Leg], *, whole: bool) -> tuple[Leg
     renamed = by[0].activity is not None and not same(by[0].activity, legs[0].activity if legs else None)
     if renamed and (whole or not missing(by)):
         return tuple(by)
-    longest = range(max(len(legs), len(by)))
-    none = Leg()
-    return tuple((legs[n] if n < len(legs) else none).changed(by[n] if n < len(by) else none) for n in longest)
+    return tuple(leg.changed(named) for leg, named in zip_longest(legs, by, fillvalue=Leg()))
 
 
 def same(one: str | None, other: str | None) -> bool:
@@ -202,13 +201,12 @@ def same(one: str | None, other: str | None) -> bool:
 
 def missing(legs: Sequence[Leg]) -> tuple[str, ...]:
     """The labels without which nothing is agreed, in their order; a second leg needs no time of its own."""
-    first = legs[0] if legs else Leg()
+    legs = legs or (Leg(),)
+    timed = None not in (legs[0].day, legs[0].start)
     known = {
-        "what": all(leg.activity for leg in legs) and bool(legs),
-        "where": all(leg.place for leg in legs) and bool(legs),
-        "when": first.day is not None
-        and first.start is not None
-        and all((leg.day is None) == (leg.start is None) for leg in legs),
+        "what": all(leg.activity for leg in legs),
+        "where": all(leg.place for leg in legs),
+        "when": timed and all((leg.day is None) == (leg.start is None) for leg in legs),
     }
     return tuple(label for label, there in known.items() if not there)
 

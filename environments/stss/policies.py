@@ -12,7 +12,7 @@ from environments.stss.dataset import ANY, SocialTask
 from environments.stss.invitation import ONLINE, Leg, form_of
 from environments.stss.prompt import NAMES
 from environments.stss.reply import FormatError, PerformerReply, fields_of, fitted
-from environments.stss.town.clock import DATES, DAY, read_stamp, time_text
+from environments.stss.town.schedule import DATES, DAY, read_stamp, time_text
 from proctor.environment import Policy
 from proctor.tools import UnreadableCall, in_tools
 from proctor.types import Action, Message

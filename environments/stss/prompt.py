@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from environments.stss import reply
 from environments.stss.dataset import ANY, SocialTask, Town
 from environments.stss.invitation import FORM_RULE
-from environments.stss.town.clock import spoken, time_text
-from environments.stss.town.schedule import Commitment, Row
+from environments.stss.town.schedule import Commitment, Row, spoken, time_text
 
 DIGEST_LINES = 12
 LINE_CHARS = 180

@@ -7,10 +7,9 @@ from typing import Annotated, ClassVar, TypeVar
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from environments.stss import spellings
-from environments.stss.town.clock import DAY, END, day_of, time_text
 from environments.stss.town.files import first_problem
-from environments.stss.town.places import Places
-from environments.stss.town.schedule import Commitment, DayPlan, Row, overlaps
+from environments.stss.town.schedule import DAY, END, Commitment, DayPlan, Row, day_of, overlaps, time_text
+from environments.stss.town.world import Places
 from proctor.json_objects import MAX_CHARS
 from proctor.types import Value
 

@@ -1,29 +1,51 @@
-"""Scores an event log in `strict`: by people's activities, actual positions and times."""
+"""Scores an event log: in `strict` by actual positions and times, and by the rules of the published code."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from environments.stss.dataset import ANY, Category, SocialTask, SubGoal
+from environments.stss.days.transcript import ActivityRecord, EventLog, intervals, kept_from
+from environments.stss.town.schedule import DAY, END, overlaps, read_stamp
+
+TALK = "conversing about"
 
 
-from environments.stss import published_scoring
-from environments.stss.dataset import ANY, SocialTask, SubGoal
-from environments.stss.days.event_log import ActivityRecord, EventLog, intervals, kept_from
-from environments.stss.published_scoring import Stretch, meeting, together
-from environments.stss.town.clock import DAY, END, read_stamp
+class Stretch(NamedTuple):
+    """A person's activity at one place, from minute `start` to before `end`."""
+
+    start: int
+    end: int
+    activity: str
+    place: str
 
 
 def score(event_log: EventLog, task: SocialTask) -> float:
-    """The score, from 0 to 1, by the task's category."""
+    """The score in `strict`, from 0 to 1, by the task's category."""
     found = hits(event_log, task)
-    wanted = max(1, task.task.target_num - 1)
-    match task.category:
-        case "public" | "online":
-            return min(sum(bool(found[name][0]) for name in task.others) / wanted, 1.0)
-        case "appointment":
-            return meeting(found[task.performer][0], [hit for name in task.task.target for hit in found[name][0]])
-        case "companions":
-            return min(together(found[task.performer][0], [found[name][0] for name in task.others]) / wanted, 1.0)
-        case "help":
-            return max((_errand(found[name]) for name in task.others), default=0.0)
+    if task.category == "help":
+        return max((_errand(found[name]) for name in task.others), default=0.0)
+    return _of_one_goal({name: goals[0] for name, goals in found.items()}, task)
+
+
+def published_score(event_log: EventLog, task: SocialTask) -> float:
+    """The score, from 0 to 1, by the published rules, including their errors. `task` must be the unrepaired one."""
+    events = {name: _events(event_log, name) for name in dict.fromkeys(task.all_chars)}
+    if task.category == "help":
+        return _published_errand(events, task)
+    fits = _FITS[task.category]
+    found = {name: [event for event in events[name] if fits(event, task.task.goal[0])] for name in events}
+    rooms = {name: [each._replace(place=each.place.rpartition(":")[0]) for each in found[name]] for name in found}
+    return _of_one_goal(rooms, task)
+
+
+def _of_one_goal(found: Mapping[str, Sequence[Stretch]], task: SocialTask) -> float:
+    """The score of a task that is no errand, by who has done its goal and in which room."""
+    mine, others = found[task.performer], [found[name] for name in task.others]
+    if task.category == "appointment":
+        return _meeting(mine, [each for name in task.task.target for each in found[name]])
+    present = _together(mine, others) if task.category == "companions" else sum(map(bool, others))
+    return min(present / max(1, task.task.target_num - 1), 1.0)
 
 
 def hits(event_log: EventLog, task: SocialTask) -> Mapping[str, list[list[Stretch]]]:
@@ -43,30 +65,21 @@ def reached(event_log: EventLog, task: SocialTask) -> list[tuple[str, int, int, 
     ]
 
 
-def window(goal: SubGoal) -> tuple[int, int]:
-    """First minute and end (exclusive) of a sub-goal's time; all of day 2 if it names none."""
-    if goal.start_time == ANY:
-        return DAY, 2 * DAY
-    start = read_stamp(goal.start_time)
-    return start, start + goal.duration_in_minutes
-
-
 def _hits(records: Sequence[ActivityRecord], goal: SubGoal) -> list[Stretch]:
-    start, end = window(goal)
+    """The stretches that do a sub-goal in its time; its time is all of day 2 if it names none."""
+    start, end = DAY, 2 * DAY
+    if goal.start_time != ANY:
+        start = read_stamp(goal.start_time)
+        end = start + goal.duration_in_minutes
     pattern = re.compile("|".join(rf"(?<!\w){re.escape(word)}(?!\w)" for word in goal.keywords), re.IGNORECASE)
     return [
         Stretch(max(record.t, start), min(until, end), record.activity, f"{record.sector}:{record.arena}")
         for record, until in intervals(records, END)
         if record.kind == "act"
         and min(until, end) > max(record.t, start)
-        and inside(record, goal.location)
+        and goal.location in (ANY, record.sector, f"{record.sector}:{record.arena}")
         and pattern.search(record.activity)
     ]
-
-
-def inside(record: ActivityRecord, location: str) -> bool:
-    """Whether a record's position is in a location: a sector, `sector:arena`, or ANY."""
-    return location in (ANY, record.sector, f"{record.sector}:{record.arena}")
 
 
 def _errand(goals: Sequence[Sequence[Stretch]]) -> float:
@@ -81,6 +94,86 @@ def _errand(goals: Sequence[Sequence[Stretch]]) -> float:
             return 0.5
         minute = min(later)
     return done
+
+
+def _meeting(mine: Sequence[Stretch], theirs: Sequence[Stretch]) -> float:
+    """1 if two stretches share a minute and the place, 0.5 if only a minute, else 0."""
+    at_once = [(a.place, b.place) for a in mine for b in theirs if overlaps(a.start, a.end, b.start, b.end)]
+    return max((1.0 if place == other else 0.5 for place, other in at_once), default=0.0)
+
+
+def _together(mine: Sequence[Stretch], others: Sequence[Sequence[Stretch]]) -> int:
+    """The largest number of others at the same minute as the performer; only starts of stretches are checked."""
+    starts = {each.start for found in (mine, *others) for each in found}
+    return max((sum(_at(found, minute) for found in others) for minute in starts if _at(mine, minute)), default=0)
+
+
+def _at(found: Sequence[Stretch], minute: int) -> bool:
+    return any(each.start <= minute < each.end for each in found)
+
+
+def _events(event_log: EventLog, name: str) -> list[Stretch]:
+    """The maximal stretches with one activity at one declared place."""
+    events: list[Stretch] = []
+    for record, end in intervals(event_log.of(name), END):
+        last = events[-1] if events else None
+        if last is not None and (last.activity, last.place) == (record.activity, record.address):
+            events[-1] = last._replace(end=end)
+        elif end > record.t:
+            events.append(Stretch(record.t, end, record.activity, record.address))
+    return events
+
+
+def _names_goal(event: Stretch, goal: SubGoal) -> bool:
+    return any(word.lower() in event.activity.lower() for word in goal.keywords)
+
+
+def _is_there(event: Stretch, goal: SubGoal) -> bool:
+    return goal.location == ANY or goal.location in event.place
+
+
+def _starts_within(event: Stretch, goal: SubGoal) -> bool:
+    """Whether an event fits a sub-goal; times are compared without their dates, both ends inclusive."""
+    start = 0 if goal.start_time == ANY else read_stamp(goal.start_time) % DAY
+    timely = goal.start_time == ANY or start <= event.start % DAY <= start + goal.duration_in_minutes
+    return timely and _names_goal(event, goal) and _is_there(event, goal)
+
+
+def _untold(event: Stretch, goal: SubGoal) -> bool:
+    return _names_goal(event, goal) and TALK not in event.activity
+
+
+def _near(event: Stretch, goal: SubGoal) -> bool:
+    return _names_goal(event, goal) and (_is_there(event, goal) or goal.location.lower() in event.activity.lower())
+
+
+_FITS: Mapping[Category, Callable[[Stretch, SubGoal], bool]] = {
+    "public": _starts_within,
+    "online": _starts_within,
+    "appointment": _untold,
+    "companions": _near,
+}
+"""By which the published code takes an event for the goal of a task that is no errand."""
+
+
+def _published_errand(events: Mapping[str, Sequence[Stretch]], task: SocialTask) -> float:
+    """A sub-goal that a person did also counts for every later person; only the order is each person's own."""
+    goals, done, best = task.task.goal, set[int](), 0.0
+    for name in task.others:
+        in_order = 0
+        for event in events[name]:
+            for index, goal in enumerate(goals):
+                if _untold(event, goal) and _is_there(event, goal) and _strictly(event, goal):
+                    done.add(index)
+                    in_order += index == in_order
+        reached = len(done) / len(goals)
+        best = max(best, reached if reached < 1 else (1.0 if in_order == len(goals) else 0.5))
+    return best
+
+
+def _strictly(event: Stretch, goal: SubGoal) -> bool:
+    start = 0 if goal.start_time == ANY else read_stamp(goal.start_time)
+    return goal.start_time == ANY or start < event.start < start + goal.duration_in_minutes
 
 
 def day_metrics(event_log: EventLog, played: SocialTask, published: SocialTask) -> dict[str, float]:
@@ -99,7 +192,7 @@ def day_metrics(event_log: EventLog, played: SocialTask, published: SocialTask) 
         talked_to = len(early) / max(1, played.task.target_num - 1)
     return {
         "strict": score(event_log, played),
-        "compat": published_scoring.score(event_log, published),
+        "compat": published_score(event_log, published),
         "talked_to": talked_to,
         "partners_met": float(len(met)),
         "invitations": float(sum(bool(talk.invited_to) for talk in event_log.talks if me in talk.people)),

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 import yaml
 from pydantic import JsonValue
 
-from environments.stss.town.clock import DAY, day_named, spoken_time
+from environments.stss.town.schedule import DAY, day_named, spoken_time
 from proctor.json_objects import MAX_CHARS, objects
 
 MAX_TRIED = 10

@@ -1,6 +1,6 @@
 """Pure: the paper's tables 3 (language level) and 4 (action level), for runs (arXiv 2404.05337)."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from environments.stss.summary import DRIVERS, OWN_WORLD, PRIMARY, summarize
 from proctor.plugins import FinishedTrial, RecordedPair
@@ -27,44 +27,34 @@ LANGUAGE = "SR: success rate, GCSR: goal condition success rate; means over task
 ACTION = "Mean task scores from 0 to 1, with the number of tasks; Average: over all tasks."
 
 Metrics = dict[str, float]
+Shown = tuple[TableColumn, str, str]
+"""A column, the metric in it, and the metric with its number of tasks."""
 Row = tuple[RecordedPair, str, Metrics, tuple[str, ...]]
 """A pair, its architecture, its metrics, and what a reader must know of them."""
 
 
 def language_table(trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair]) -> ResultTable:
     """Table 3, in percent: a row for each agent and architecture. Without rows if nothing of the level was played."""
-    columns = tuple(
-        TableColumn(title, name=name, group=group, parts=("samples", "coverage"))
+    shown = [
+        (TableColumn(title, name=name, group=group, parts=("samples", "coverage")), name, "tasks")
         for (group, title), name in RATES.items()
-    )
-
-    def figures(pair: RecordedPair, metrics: Metrics) -> Iterator[Figure]:
-        for name in RATES.values():
-            rate = metrics.get(name)
-            yield _figure(None if rate is None else 100 * rate, ".1f", metrics.get("tasks"), pair, metrics)
-
+    ]
     title = "STSS: language level, in percent (table 3)"
-    return _table(title, columns, list(_rows("language", trials, pairs)), figures, LANGUAGE)
+    return _table(title, shown, list(_rows("language", trials, pairs)), LANGUAGE, percent=True)
 
 
 def action_table(trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair]) -> ResultTable:
     """Table 4: a row for each agent and architecture. Without rows if nothing of the level was played."""
-    columns = tuple(TableColumn(title, parts=("samples",)) for title in CATEGORIES)
-    columns += (TableColumn("Average", parts=("samples", "coverage")),)
-
-    def figures(pair: RecordedPair, metrics: Metrics) -> Iterator[Figure]:
-        for name in CATEGORIES.values():
-            count = metrics.get(f"tasks_{name}")
-            yield Figure(metrics.get(f"{PRIMARY}_{name}"), samples=None if count is None else int(count))
-        yield _figure(metrics.get(PRIMARY), ".3f", metrics.get("tasks"), pair, metrics)
-
-    return _table("STSS: action level (table 4)", columns, list(_rows("action", trials, pairs)), figures, ACTION)
+    shown = [
+        (TableColumn(title, parts=("samples",)), f"{PRIMARY}_{name}", f"tasks_{name}")
+        for title, name in CATEGORIES.items()
+    ]
+    shown.append((TableColumn("Average", parts=("samples", "coverage")), PRIMARY, "tasks"))
+    return _table("STSS: action level (table 4)", shown, list(_rows("action", trials, pairs)), ACTION, percent=False)
 
 
-def played(
-    level: str, trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair]
-) -> Iterator[tuple[RecordedPair, str, list[FinishedTrial]]]:
-    """The pairs of the tasks at a level, with architecture and trials; a fault alone does not tell its level."""
+def _rows(level: str, trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair]) -> Iterator[Row]:
+    """The pairs of the tasks at a level, each with its metrics; a fault alone does not tell its level."""
     told = {
         (trial.run, trial.task): trial.finish.detail.get("planning")
         for trial in trials
@@ -73,38 +63,28 @@ def played(
     for pair in pairs:
         if (pair.run, pair.task) in told:
             key = (pair.run, pair.task, pair.agent)
-            architecture = ARCHITECTURES.get(str(told[pair.run, pair.task]), "-")
-            yield pair, architecture, [trial for trial in trials if (trial.run, trial.task, trial.agent) == key]
+            found = [trial.finish for trial in trials if (trial.run, trial.task, trial.agent) == key]
+            summary = summarize(found)
+            notes = (OWN_WORLD, *(note for note in summary.notes if note in DRIVERS.values()))
+            yield pair, ARCHITECTURES.get(str(told[pair.run, pair.task]), "-"), summary.metrics, notes
 
 
-def notes_of(trials: Sequence[FinishedTrial]) -> tuple[str, ...]:
-    """What a reader must know of any figure of these trials."""
-    summary = summarize([trial.finish for trial in trials])
-    return (OWN_WORLD, *(note for note in summary.notes if note in DRIVERS.values()))
-
-
-def _rows(level: str, trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair]) -> Iterator[Row]:
-    """The pairs of the tasks at a level, each with its metrics."""
-    for pair, architecture, of_pair in played(level, trials, pairs):
-        metrics = summarize([trial.finish for trial in of_pair]).metrics
-        yield pair, architecture, metrics, notes_of(of_pair)
-
-
-def _table(
-    title: str,
-    columns: tuple[TableColumn, ...],
-    found: Sequence[Row],
-    figures: Callable[[RecordedPair, Metrics], Iterator[Figure]],
-    how: str,
-) -> ResultTable:
+def _table(title: str, shown: Sequence[Shown], found: Sequence[Row], how: str, *, percent: bool) -> ResultTable:
     names = [(pair.agent, architecture, pair.task, pair.run) for pair, architecture, _, _ in found]
     name_columns, cells = row_names(names, WHO, always=2)
     rows = tuple(
-        TableRow((*name, *figures(pair, metrics)), notes=notes)
+        TableRow((*name, *(_figure(each, pair, metrics, percent=percent) for each in shown)), notes=notes)
         for name, (pair, _, metrics, notes) in zip(cells, found, strict=True)
     )
-    return ResultTable(title, name_columns + columns, rows, (how,))
+    return ResultTable(title, (*name_columns, *(column for column, _, _ in shown)), rows, (how,))
 
 
-def _figure(value: float | None, form: str, count: float | None, pair: RecordedPair, metrics: Metrics) -> Figure:
-    return Figure(value, form, samples=None if count is None else int(count), coverage=metrics["tasks"] / pair.planned)
+def _figure(shown: Shown, pair: RecordedPair, metrics: Metrics, *, percent: bool) -> Figure:
+    column, name, counted = shown
+    value, count = metrics.get(name), metrics.get(counted)
+    return Figure(
+        100 * value if value is not None and percent else value,
+        ".1f" if percent else ".3f",
+        samples=None if count is None else int(count),
+        coverage=metrics["tasks"] / pair.planned if "coverage" in column.parts else None,
+    )

@@ -9,8 +9,7 @@ from typing import NamedTuple
 from environments.stss.characters.routine import day_plan
 from environments.stss.dataset import SocialTask, Town, home_of
 from environments.stss.invitation import ONLINE, Leg, changed, read
-from environments.stss.town.clock import DATES, DAY, stamp, time_text
-from environments.stss.town.schedule import agenda
+from environments.stss.town.schedule import DATES, DAY, agenda, stamp, time_text
 
 LENGTH = 60
 """Minutes of what has no end."""

@@ -15,17 +15,14 @@ from typing import Literal, NamedTuple
 
 import pytest
 
-from environments.stss import policies, published_scoring, scoring
-from environments.stss.data.repairs import repair
-from environments.stss.data.templates import instantiate
+from environments.stss import policies, scoring
+from environments.stss.data.repairs import instantiate, repair
 from environments.stss.dataset import Data, SocialTask, SubGoal, Target, home_of
-from environments.stss.days.event_log import ActivityRecord, EventLog
-from environments.stss.days.transcript import unpack
+from environments.stss.days.transcript import ActivityRecord, EventLog, unpack
 from environments.stss.environment import Stss
 from environments.stss.language import scenarios
 from environments.stss.reply import UTTERANCE_WORDS
-from environments.stss.town.clock import DAY, END, read_stamp
-from environments.stss.town.schedule import Kind
+from environments.stss.town.schedule import DAY, END, Kind, read_stamp
 from proctor.environment import Agent, Policy
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message, Observation
@@ -505,7 +502,7 @@ def test_07_a_hand_made_trajectory_scores(
 ) -> None:
     made = event_log(*deeds)
     assert scoring.score(made, wanted) == pytest.approx(strict)
-    assert published_scoring.score(made, wanted) == pytest.approx(published)
+    assert scoring.published_score(made, wanted) == pytest.approx(published)
 
 
 def test_07_there_are_at_least_forty_cases_in_every_category() -> None:

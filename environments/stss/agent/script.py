@@ -1,14 +1,13 @@
 """The script of a scripted performer: its invitations and visits, made from the task and the characters' plans."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from environments.stss.characters.routine import day_plan, habits
 from environments.stss.dataset import ANY, SocialTask, Town, home_of
 from environments.stss.invitation import ONLINE, Leg, form_of, in_words
 from environments.stss.reply import HOUR
-from environments.stss.town.clock import DAY, read_stamp
-from environments.stss.town.schedule import Block, agenda, overlaps
+from environments.stss.town.schedule import DAY, Block, agenda, overlaps, read_stamp
 
 OUT = (6 * 60 + 30, 21 * 60)
 """Start and end of a day's visits, minutes since midnight."""
@@ -46,9 +45,12 @@ def script(town: Town, task: SocialTask, sociability: float, seed: str) -> Perfo
     )
     wanted = task.task.target or task.others
     start = _best_hour(town, wanted) if goal.start_time == ANY else read_stamp(goal.start_time) % DAY
-    days = [_day(town, task, day, sociability, seed) for day in (0, 1)]
     unmet = set(wanted)
-    visits = tuple(tuple(_tour(days[day], unmet, OUT[0] + day * DAY, _until(day, start))) for day in (0, 1))
+    visits: list[tuple[Visit, ...]] = []
+    for day, until in enumerate((OUT[1], DAY + min(OUT[1], start - BEFORE))):
+        plans = {name: day_plan(town, town.personas[name], day, sociability, seed) for name in task.others}
+        agendas = {name: agenda(day, plan, day * DAY, (), home_of(town.personas[name])) for name, plan in plans.items()}
+        visits.append(_tour(agendas, unmet, OUT[0] + day * DAY, until))
     after = min(start + goal.duration_in_minutes + HOUR, 22 * 60 + 30)
     return PerformerScript(
         activity=max(goal.keywords, key=len),
@@ -65,10 +67,6 @@ def public_places(town: Town, task: SocialTask) -> list[str]:
     """The sectors that the performer knows and that hold no character's home."""
     homes = {home_of(persona).split(":")[0] for persona in town.personas.values()}
     return [sector for sector in town.known_places[task.performer] if sector not in homes and sector in town.world]
-
-
-def _until(day: int, start: int) -> int:
-    return OUT[1] if day == 0 else DAY + min(OUT[1], start - BEFORE)
 
 
 def _legs(task: SocialTask, place: str, start: int, end: int) -> tuple[Leg, ...]:
@@ -104,28 +102,14 @@ def _best_hour(town: Town, wanted: Sequence[str]) -> int:
     return max((hour * 60 for hour in (15, 16, 14, 17, 18, 13, 11, 10, 19, 20)), key=free)
 
 
-def _day(town: Town, task: SocialTask, day: int, sociability: float, seed: str) -> Mapping[str, list[Block]]:
-    """The agenda of every character but the performer, by name."""
-    return {
-        name: agenda(
-            day,
-            day_plan(town, town.personas[name], day, sociability, seed),
-            day * DAY,
-            (),
-            home_of(town.personas[name]),
-        )
-        for name in task.others
-    }
-
-
-def _tour(days: Mapping[str, list[Block]], unmet: set[str], begin: int, end: int) -> Iterator[Visit]:
+def _tour(agendas: Mapping[str, list[Block]], unmet: set[str], begin: int, end: int) -> tuple[Visit, ...]:
     """Visits of an hour, each where most unmet characters are; the last place again if no other has more."""
     visits: list[Visit] = []
     for start in range(begin, end - HOUR // 2, HOUR):
         here = visits[-1][2] if visits else ""
         present: dict[str, set[str]] = {here: set()} if here else {}
         for name in sorted(unmet):
-            for block in days[name]:
+            for block in agendas[name]:
                 long = min(block.end, start + HOUR) - max(block.start, start + MEETING)
                 if block.kind == "act" and long >= MEETING:
                     present.setdefault(":".join(block.address.split(":")[:2]), set()).add(name)
@@ -137,4 +121,4 @@ def _tour(days: Mapping[str, list[Block]], unmet: set[str], begin: int, end: int
             visits[-1] = (visits[-1][0], start + HOUR, best)
         else:
             visits.append((start, start + HOUR, best))
-    return iter((start % DAY, min(stop, end) % DAY, address) for start, stop, address in visits[:MAX_ROWS])
+    return tuple((start % DAY, min(stop, end) % DAY, address) for start, stop, address in visits[:MAX_ROWS])

@@ -1,7 +1,7 @@
-"""A talk of two characters, and the interface to the rules or the model that drive the background characters."""
+"""The interface to the rules or the model that drive the background characters."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from environments.stss.dataset import Persona
@@ -11,8 +11,6 @@ from environments.stss.town.schedule import Commitment, DayPlan
 SIDE_LIMIT = 8
 """Utterances of each side in a talk."""
 CHARS_A_MINUTE = 240
-Speaker = Callable[[Sequence[SpokenLine]], Awaitable[tuple[str, bool]]]
-"""Given the talk so far, returns the next utterance and whether the talk ends with it."""
 
 
 class Context(NamedTuple):
@@ -71,18 +69,6 @@ class Driver(ABC):
     @abstractmethod
     async def summary(self, context: Context) -> str:
         """The character's summary of the talk, in one or two sentences."""
-
-
-async def converse(opening: SpokenLine, first: str, speaks: Mapping[str, Speaker]) -> list[SpokenLine]:
-    """The lines of a talk that begins with `opening` and a reply of `first`; each side has at most eight."""
-    lines, speaker = [opening], first
-    while sum(line.speaker == speaker for line in lines) < SIDE_LIMIT:
-        text, end = await speaks[speaker](lines)
-        lines.append(SpokenLine(speaker, text))
-        if end:
-            break
-        speaker = next(name for name in speaks if name != speaker)
-    return lines
 
 
 def minutes(lines: Sequence[SpokenLine]) -> int:

@@ -28,8 +28,7 @@ from environments.stss.reply import (
     day_plan_of,
     read,
 )
-from environments.stss.town.clock import spoken
-from environments.stss.town.schedule import Commitment, DayPlan
+from environments.stss.town.schedule import Commitment, DayPlan, spoken
 from proctor.environment import EnvironmentFault
 from proctor.http.client import AnyClient, http_client
 from proctor.llm.cache import Replies

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from environments.stss.dataset import Persona, Town, home_of
-from environments.stss.town.clock import DAY, read_time
-from environments.stss.town.places import Places
-from environments.stss.town.schedule import DayPlan, Row
+from environments.stss.town.schedule import DAY, DayPlan, Row, read_time
+from environments.stss.town.world import Places
 
 TABLE = Path(__file__).with_name("routines.json")
 """Usual days of the 25 published characters, written by us; `routine` in `characteristics.json` overrides them."""
@@ -43,45 +42,34 @@ def habits(persona: Persona, places: Places) -> Habits:
     sleep, dinner = _SLEEP.search(persona.lifestyle), _DINNER.search(persona.lifestyle)
     wake, bed = (_hour(sleep["wake"]), _hour(sleep["bed"])) if sleep else (7 * 60, 23 * 60)
     meal = _hour(dinner["dinner"]) if dinner else None
-    return Habits(wake, bed + DAY if bed < wake else bed, meal, _duty(persona.daily_plan_req, places))
+    spots = places.mentions(persona.daily_plan_req)
+    hours = [_hour(match[0]) for match in _HOURS.finditer(persona.daily_plan_req)]
+    works = spots and len(hours) > 1 and hours[0] < hours[1]
+    duty = (hours[0], hours[1], spots[0].address) if works else None
+    return Habits(wake, bed + DAY if bed < wake else bed, meal, duty)
 
 
 def day_plan(town: Town, persona: Persona, day: int, sociability: float, seed: str) -> DayPlan:
     """The plan of a day: duty, dinner, and rows of the routine, each kept with the probability `sociability`."""
     own, first = habits(persona, town.places), day * DAY
     dice = chance(seed, persona.name, day, "day")
+    wake, bed = first + own.wake, first + own.bed
     rows: list[Row] = []
-    for start, end, activity, address in _routine(persona):
+    for start, end, activity, address in persona.routine or _table().get(persona.name, ()):
         if dice.random() < sociability and address in town.world:
-            rows.append(Row(first + start, first + end, activity, address))
+            rows.append(Row(first + read_time(start), first + read_time(end), activity, address))
     if own.dinner is not None:
         rows.append(Row(first + own.dinner, first + own.dinner + DINNER, "having a meal", home_of(persona)))
     if own.duty is not None:
         rows.append(Row(first + own.duty[0], first + own.duty[1], "working", own.duty[2], fixed=True))
-    return DayPlan(first + own.wake, first + own.bed, _awake(rows, first + own.wake, first + own.bed))
-
-
-def _awake(rows: Sequence[Row], wake: int, bed: int) -> tuple[Row, ...]:
-    cut = (row._replace(start=max(row.start, wake), end=min(row.end, bed)) for row in rows)
-    return tuple(row for row in cut if row.start < row.end)
-
-
-def _routine(persona: Persona) -> tuple[tuple[int, int, str, str], ...]:
-    rows = persona.routine or _table().get(persona.name, ())
-    return tuple((read_time(start), read_time(end), activity, address) for start, end, activity, address in rows)
+    awake = (row._replace(start=max(row.start, wake), end=min(row.end, bed)) for row in rows)
+    return DayPlan(wake, bed, tuple(row for row in awake if row.start < row.end))
 
 
 @cache
 def _table() -> Mapping[str, Sequence[tuple[str, str, str, str]]]:
     table: Mapping[str, Sequence[tuple[str, str, str, str]]] = json.loads(TABLE.read_text(encoding="utf-8"))
     return table
-
-
-def _duty(text: str, places: Places) -> tuple[int, int, str] | None:
-    spots, hours = places.mentions(text), [_hour(match[0]) for match in _HOURS.finditer(text)]
-    if not spots or len(hours) < 2 or hours[0] >= hours[1]:
-        return None
-    return hours[0], hours[1], spots[0].address
 
 
 def _hour(text: str) -> int:

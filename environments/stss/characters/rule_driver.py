@@ -1,15 +1,166 @@
 """The default driver: routines, the one form of an invitation, fixed phrases; deterministic for a seed."""
 
 from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 from environments.stss.characters.driver import SIDE_LIMIT, Context, Driver, TalkResult
-from environments.stss.characters.negotiation import Stance, negotiate
-from environments.stss.characters.routine import chance, day_plan
+from environments.stss.characters.routine import Habits, chance, day_plan, habits
 from environments.stss.dataset import Town, home_of
-from environments.stss.invitation import FORM, ONLINE, Leg, form_of, in_words, missing
+from environments.stss.invitation import FORM, ONLINE, FormContent, Leg, changed, form_of, in_words, missing, read, same
 from environments.stss.summary import RULES
-from environments.stss.town.clock import DAY
-from environments.stss.town.schedule import Commitment, DayPlan
+from environments.stss.town.schedule import DAY, END, Commitment, DayPlan, overlaps, time_text
+
+HOUR = 60
+ERRAND = 20
+"""Minutes of a leg of an errand without an end."""
+STEP = 30
+"""Minutes between alternative times to propose."""
+NOT_A_DAY = "I can plan for today and tomorrow only"
+Move = Literal["chat", "ask", "propose", "decline", "accept", "settled", "called_off", "ask_what_is_off"]
+
+
+class Stance(NamedTuple):
+    """A character's next move after the lines so far."""
+
+    move: Move = "chat"
+    legs: tuple[Leg, ...] = ()
+    """The latest invitation, as far as it was heard."""
+    commitments: tuple[Commitment, ...] = ()
+    """What it agrees to (accept, settled, ask_what_is_off) or proposes (propose)."""
+    why: str = ""
+    """What stands against it (propose, decline)."""
+    unread: tuple[str, ...] = ()
+    """Parts of the last text that could not be read (ask, accept)."""
+    earlier: tuple[Commitment, ...] = ()
+    """The commitments of an earlier invitation in the same talk."""
+    stands: tuple[Commitment, ...] = ()
+    """What was agreed to before a change of it that it can't agree to (propose, decline)."""
+    in_vain: int = 0
+    """Number of texts in a row that were not in the form."""
+
+    @property
+    def kept(self) -> tuple[Commitment, ...]:
+        """The commitments that hold if the talk ends here."""
+        agreed = self.move in ("accept", "settled", "ask_what_is_off")
+        return (*self.earlier, *(self.commitments if agreed else self.stands))
+
+
+def negotiate(context: Context, town: Town) -> Stance:
+    """The character's stance after all lines of the talk so far."""
+    stance = Stance()
+    for line in context.lines:
+        if line.speaker == context.partner:
+            stance = _after(stance, read(line.text, town.places, context.now // DAY), context, town)
+    return stance
+
+
+def _after(before: Stance, heard: FormContent, context: Context, town: Town) -> Stance:
+    if heard.off is not None:
+        before = _called_off(before, heard.off)
+        if not heard.legs or before.move == "ask_what_is_off":
+            return before
+    agreed = before.move in ("accept", "settled", "ask_what_is_off")
+    if not heard.legs and not heard.unread:
+        move: Move = "settled" if agreed else before.move
+        return before._replace(move=move, in_vain=before.in_vain + 1, unread=())
+    legs = changed(before.legs, heard.legs, whole=heard.whole) if heard.legs else before.legs
+    other = agreed and not missing(heard.legs) and not same(heard.legs[0].activity, before.legs[0].activity)
+    earlier = (*before.earlier, *before.commitments) if other else before.earlier
+    stands = () if other else before.commitments if agreed else before.stands
+    base = Stance("ask", legs, unread=heard.unread, earlier=earlier, stands=stands, in_vain=before.in_vain)
+    if agreed and (heard.unread or missing(legs)):
+        return before._replace(move="accept", unread=heard.unread, in_vain=before.in_vain + 1)
+    if heard.unread or missing(legs):
+        return base._replace(in_vain=before.in_vain + 1 if legs == before.legs else 0)
+    return _weighed(base, context._replace(commitments=(*context.commitments, *earlier)), town)
+
+
+def _called_off(before: Stance, activity: str) -> Stance:
+    """The stance after something was called off: the latest invitation of that name, or an earlier one."""
+    if any(same(activity, leg.activity) for leg in before.legs):
+        return Stance("called_off", earlier=before.earlier, in_vain=before.in_vain)
+    left = tuple(promise for promise in before.earlier if not same(activity, promise.activity))
+    if left != before.earlier:
+        return before._replace(earlier=left, in_vain=0)
+    move: Move = "ask_what_is_off" if before.kept else before.move
+    return before._replace(move=move, in_vain=before.in_vain + 1)
+
+
+def _weighed(base: Stance, context: Context, town: Town) -> Stance:
+    """Accepts a complete invitation, or proposes the nearest free time of the same day, or declines."""
+    home, own = town.world.full(home_of(context.persona)), habits(context.persona, town.places)
+    if any(leg.day is not None and leg.day > 1 for leg in base.legs):
+        return base._replace(move="decline", why=NOT_A_DAY)
+    wanted = wanted_commitments(base.legs, home, context.partner)
+    why = obstacle(wanted, context, own)
+    if why is None:
+        return base._replace(move="accept", commitments=wanted, stands=(), in_vain=0)
+    free = nearest_free(wanted, context, own)
+    return base._replace(move="propose" if free else "decline", commitments=free, why=why)
+
+
+def wanted_commitments(legs: Sequence[Leg], home: str, partner: str) -> tuple[Commitment, ...]:
+    """The commitments of a complete invitation. A second leg without a time begins when the first one ends."""
+    made: list[Commitment] = []
+    length = ERRAND if len(legs) > 1 else HOUR
+    for leg in legs:
+        follows = leg.start is None
+        start = made[-1].end if follows else (leg.day or 0) * DAY + (leg.start or 0)
+        end = start + length if leg.end is None or leg.start is None else start + leg.end - leg.start
+        made.append(
+            Commitment(
+                activity=leg.activity or "",
+                address=home if leg.place == ONLINE else leg.place or home,
+                start=start,
+                end=end,
+                with_whom=partner,
+                after_previous=follows,
+            )
+        )
+    return tuple(made)
+
+
+def nearest_free(wanted: Sequence[Commitment], context: Context, own: Habits) -> tuple[Commitment, ...]:
+    """The commitments at the nearest free time of the same day; empty if there is none."""
+    day, length = wanted[0].start // DAY, wanted[-1].end - wanted[0].start
+    starts = sorted(range(day * DAY, (day + 1) * DAY, STEP), key=lambda start: (abs(start - wanted[0].start), start))
+    for start in starts:
+        by = start - wanted[0].start
+        moved = tuple(each.model_copy(update={"start": each.start + by, "end": each.end + by}) for each in wanted)
+        if start + length <= END and obstacle(moved, context, own) is None:
+            return moved
+    return ()
+
+
+def obstacle(wanted: Sequence[Commitment], context: Context, own: Habits) -> str | None:
+    """The first thing that stands against commitments, as an utterance; None if there is none."""
+    for promise in wanted:
+        if (why := _obstacle(promise, context, own)) is not None:
+            return why
+    if len(wanted) > 1 and wanted[1].start < wanted[0].end:
+        return "the second thing must come after the first"
+    return None
+
+
+def _obstacle(promise: Commitment, context: Context, own: Habits) -> str | None:
+    start, end = promise.start, promise.end
+    clock, day = start % DAY, start // DAY
+    if start <= context.now:
+        return "that time is over"
+    if start >= END:
+        return "that is too late at night"
+    late = clock + DAY < own.bed
+    if not (own.wake <= clock < own.bed or late) or clock + late * DAY + end - start > own.bed:
+        return "I am asleep then"
+    if own.duty is not None and promise.address.partition(":")[0] != own.duty[2].partition(":")[0]:
+        opens, closes = day * DAY + own.duty[0], day * DAY + own.duty[1]
+        if overlaps(start, min(end, start + HOUR // 2), opens, closes):
+            return f"I have to work until {time_text(closes)}"
+    for earlier in context.commitments:
+        if overlaps(start, end, earlier.start, earlier.end):
+            return f"I have promised somebody: {earlier.activity}, {time_text(earlier.start)}"
+    return None
+
 
 FORWARD = 0.1
 """Probability, times sociability, that a character speaks first to the performer."""
@@ -77,20 +228,12 @@ class RuleDriver(Driver):
 
 def legs_of(promised: Sequence[Commitment], home: str) -> tuple[Leg, ...]:
     """Commitments as legs; at `home` they are online."""
-    return tuple(
-        Leg(
-            each.activity,
-            ONLINE if each.address == home else each.address,
-            *((None, None, None) if each.after_previous else _times(each)),
-        )
-        for each in promised
-    )
-
-
-def _times(promise: Commitment) -> tuple[int, int, int]:
-    """Day, start and end as a leg has them."""
-    day = promise.start // DAY
-    return day, promise.start % DAY, promise.end - day * DAY
+    legs: list[Leg] = []
+    for each in promised:
+        day = each.start // DAY
+        times = (None, None, None) if each.after_previous else (day, each.start % DAY, each.end - day * DAY)
+        legs.append(Leg(each.activity, ONLINE if each.address == home else each.address, *times))
+    return tuple(legs)
 
 
 def _activity(stance: Stance) -> str:
@@ -100,7 +243,9 @@ def _activity(stance: Stance) -> str:
 
 def _utterance(heard: Sequence[Leg], stance: Stance, context: Context) -> tuple[str, bool]:
     """The next utterance, and whether the talk ends with it; `heard` is the stance's invitation with its times."""
-    words, unread = in_words(heard), _unread(stance)
+    words, unread = in_words(heard), ""
+    if stance.unread:
+        unread = f"I have not understood {' and '.join(stance.unread)}. "
     match stance.move:
         case "accept":
             again = f" {unread}To change it, say it as `{FORM}`." if unread else ""
@@ -125,11 +270,11 @@ def _utterance(heard: Sequence[Leg], stance: Stance, context: Context) -> tuple[
             echo = f"{_sentence(words)}? " if words else ""
             return f"{echo}{unread}{_question(missing(stance.legs))}", False
         case "chat":
-            return _small_talk(stance, context)
-
-
-def _unread(stance: Stance) -> str:
-    return f"I have not understood {' and '.join(stance.unread)}. " if stance.unread else ""
+            if stance.in_vain >= PATIENCE:
+                return "It was nice to talk to you. Goodbye!", True
+            hello = f"Hello {_first(context.partner)}! I am {context.doing}." if stance.in_vain <= 1 else "I see."
+            asks = f"If you want me to do something, what, where and when? Please say it as `{FORM}`."
+            return f"{hello} {asks}", False
 
 
 _QUESTIONS = {"what": "what would it be", "where": "where", "when": "on which day, and from when to when"}
@@ -141,14 +286,6 @@ def _question(labels: Sequence[str]) -> str:
     parts = dict(part.split(": ", 1) for part in FORM.split("; "))
     form = "; ".join(f"{label}: {parts[label]}" for label in labels) or FORM
     return f"{_sentence(asked)}? Please say it as `{form}`." if asked else f"Please say it again, as `{form}`."
-
-
-def _small_talk(stance: Stance, context: Context) -> tuple[str, bool]:
-    """The answer to free words: how to ask for something."""
-    if stance.in_vain >= PATIENCE:
-        return "It was nice to talk to you. Goodbye!", True
-    hello = f"Hello {_first(context.partner)}! I am {context.doing}." if stance.in_vain <= 1 else "I see."
-    return f"{hello} If you want me to do something, what, where and when? Please say it as `{FORM}`.", False
 
 
 def _sentence(text: str) -> str:

@@ -5,7 +5,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from environments.stss.dataset import Data
 from environments.stss.town.files import parsed
@@ -26,19 +25,11 @@ SEVERAL_FILES = {"matrix/maze": f"{ASSETS}/matrix/maze", "matrix/special_blocks"
 IF_THERE = {"LICENSE": "LICENSE", "agent_history_init_n25.csv": f"{ASSETS}/agent_history_init_n25.csv"}
 
 
-class Counts(NamedTuple):
-    """Numbers of records in a folder."""
-
-    tasks: int
-    templates: int
-    people: int
-
-
-def import_repository(repository: Path, folder: Path) -> Counts:
+def import_repository(repository: Path, folder: Path) -> tuple[int, int, int]:
     """Copies the data of a checkout of the repository to a new folder, checked, and completely or not at all.
 
-    The files of tasks are merged into one. Raises ValueError with file, field and fix, and OSError if the folder can't
-    be written.
+    The files of tasks are merged into one. Returns the numbers of tasks, templates and characters. Raises ValueError
+    with file, field and fix, and OSError if the folder can't be written.
     """
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise ValueError(f"{folder}: already exists; give a new folder")
@@ -50,7 +41,11 @@ def import_repository(repository: Path, folder: Path) -> Counts:
             shutil.copyfile(source, made / name)
         tasks = json.dumps(_tasks(repository), ensure_ascii=False, indent=1)
         (made / "tasks.json").write_text(tasks + "\n", encoding="utf-8")
-        counts = _counts(repository, made)
+        data = Data(made)
+        try:
+            counts = len(data.tasks), len(data.templates), len(data.town.personas)
+        except ValueError as error:  # with paths of the repository
+            raise ValueError(f"{repository}: {str(error).replace(f'{made}/', '')}") from error
         made.rename(folder)
     return counts
 
@@ -86,12 +81,3 @@ def _tasks(repository: Path) -> list[object]:
             raise ValueError(f"{path}: must be a list of tasks; correct it")
         tasks += found
     return tasks
-
-
-def _counts(repository: Path, made: Path) -> Counts:
-    """Reads and checks the whole new folder and counts its records. Raises ValueError with paths of the repository."""
-    data = Data(made)
-    try:
-        return Counts(len(data.tasks), len(data.templates), len(data.town.personas))
-    except ValueError as error:
-        raise ValueError(f"{repository}: {str(error).replace(f'{made}/', '')}") from error

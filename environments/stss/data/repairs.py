@@ -1,11 +1,13 @@
-"""Repairs known errors of the published tasks and logs each change; the files are not changed."""
+"""Repairs known errors of the published tasks, logs each change, and makes tasks from templates with a drawn cast."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from environments.stss.dataset import ANY, Category, SocialTask, SubGoal, Town
-from environments.stss.town.places import Places
+from environments.stss.characters.routine import chance
+from environments.stss.dataset import ANY, Category, SocialTask, SubGoal, Target, Template, Town
+from environments.stss.town.world import Places
 from proctor.types import Value
 
 SHORT = 6
@@ -61,16 +63,12 @@ def _with_places(text: str, task: SocialTask, mended: SocialTask) -> str:
 
 def _misleads(task: SocialTask) -> bool:
     """Whether `Description` names another number of people, or for companions none of the keywords."""
-    if task.category == "help":
-        return False
+    if task.category == "companions":
+        words = [keyword.lower() for goal in task.task.goal for keyword in goal.keywords]
+        return not any(word in task.Description.lower() for word in words)
     without_dates = re.sub(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d)?", "", task.Description)
     counts = {int(number) for number in re.findall(r"\d+", without_dates)}
-    words = [keyword.lower() for goal in task.task.goal for keyword in goal.keywords]
-    counted = task.category in ("public", "online")
-    wrong_count = counted and bool(counts) and counts != {task.task.target_num - 1}
-    return wrong_count or (
-        task.category == "companions" and not any(word in task.Description.lower() for word in words)
-    )
+    return task.category in ("public", "online") and counts not in (set(), {task.task.target_num - 1})
 
 
 def _goal_text(task: SocialTask, shown: str, places: Places) -> str:
@@ -92,7 +90,9 @@ def _goal(task: SocialTask, index: int, town: Town, log: list[Repair]) -> SubGoa
     required = goal.required_character
     if task.category == "appointment":
         required = tuple(dict.fromkeys((*task.task.target, *goal.required_character, task.performer)))
-    words = _keywords(task, goal)
+    words = goal.keywords
+    if task.category != "help" and missing(words, (task.goal, task.FPG, task.Description)):
+        words = of_goal(task.goal, goal.location) or words
     _note(log, task, f"{field}.keyword", ", ".join(goal.keywords), ", ".join(words))
     _note(log, task, f"{field}.location", goal.location, location)
     if set(required) != set(goal.required_character):
@@ -102,13 +102,6 @@ def _goal(task: SocialTask, index: int, town: Town, log: list[Repair]) -> SubGoa
             _note(log, task, f"{field}.keyword", word, f"{word} as a whole word")
     changes = {"location": location, "required_character": required, "keyword": words[0], "alter_kwd": words[1:]}
     return goal.model_copy(update=changes)
-
-
-def _keywords(task: SocialTask, goal: SubGoal) -> tuple[str, ...]:
-    """The goal's keywords; those extracted from its text if none of them occurs in any text of the task."""
-    if task.category == "help" or not missing(goal.keywords, (task.goal, task.FPG, task.Description)):
-        return goal.keywords
-    return of_goal(task.goal, goal.location) or goal.keywords
 
 
 def _note(log: list[Repair], task: SocialTask, field: str, was: str, now: str) -> None:
@@ -153,3 +146,46 @@ def of_goal(goal: str, location: str) -> tuple[str, ...]:
 
 def _stripped(phrase: str) -> str:
     return _TAIL.sub("", _HEAD.sub("", phrase)).strip()
+
+
+OTHERS = (10, 12)
+"""Minimum and maximum number of background characters."""
+
+
+def instantiate(template: Template, name: str, people: Sequence[str], seed: int) -> SocialTask:
+    """A task of a template. Equal seeds give equal casts, always with performer, targets and required characters."""
+    dice = chance(name, seed, "cast")
+    goals = template.task.goal
+    required = [*template.task.target, *(who for goal in goals for who in goal.required_character)]
+    cast = list(dict.fromkeys([template.performer, *required]))
+    pool = [person for person in people if person not in cast]
+    size = dice.randint(*OTHERS) + 1
+    cast += dice.sample(pool, max(0, min(size - len(cast), len(pool))))
+    target = template.task.model_copy(update={"target_num": _heads(template, len(cast) - 1)})
+    return SocialTask(
+        **template.model_dump(exclude={"task", "goal", "FPG", "Description"}),
+        goal=_filled(template.goal, template.performer, target),
+        FPG=_filled(template.FPG, template.performer, target),
+        Description=_filled(template.Description, template.performer, target),
+        task=target,
+        env_name=f"{name}-{seed}",
+        all_chars=tuple(cast),
+    )
+
+
+def _heads(template: Template, others: int) -> int:
+    """The number of people that the goal needs, including the performer."""
+    share = {"public": 2, "companions": 3}.get(template.category)
+    return math.ceil(others / share) + 1 if share else template.task.target_num
+
+
+def _filled(text: str, performer: str, target: Target) -> str:
+    words = {"#performer": performer, "#target_num": str(target.target_num - 1)}
+    for index, name in enumerate(target.target):
+        words[f"#target_{index}"] = name
+    for index, goal in enumerate(target.goal):
+        words[f"#location_{index}"] = goal.location if goal.location != ANY else "any place"
+        words[f"#time_{index}"] = goal.start_time if goal.start_time != ANY else "some time"
+    for placeholder in sorted(words, key=len, reverse=True):
+        text = text.replace(placeholder, words[placeholder])
+    return text

@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from environments.stss.dataset import Persona, home_of
-from environments.stss.days.event_log import ActivityRecord
-from environments.stss.town.clock import DAY
-from environments.stss.town.schedule import Block, Commitment, DayPlan, Kind, agenda
+from environments.stss.days.transcript import ActivityRecord
+from environments.stss.town.schedule import DAY, Block, Commitment, DayPlan, Kind, agenda
 from environments.stss.town.world import TownMap
 
 WAITING = "waiting"
@@ -83,18 +82,15 @@ class Person:
         if address != self._goal:
             self._goal, self._left_at, self._walked = address, now, 0
             self._way = self._world.path(self.tile, address)
-        self._walk(now)
+        steps = min(len(self._way), (now - self._left_at) * 60 // self._walk_s)
+        if steps > self._walked:
+            self._walked, self.tile = steps, self._way[steps - 1]
+            self.place = self._world.place(self.tile)
         arrived = self._walked == len(self._way)
         self.kind = block.kind if arrived else "walk"
         self.due = self._next(now, block) if arrived else now + 1
         self.doing = WAITING if arrived and block.prompt and now < block.start else block.activity
         return self._changed(now, self.doing, f"{self._world.name}:{address}", "")
-
-    def _walk(self, now: int) -> None:
-        steps = min(len(self._way), (now - self._left_at) * 60 // self._walk_s)
-        if steps > self._walked:
-            self._walked, self.tile = steps, self._way[steps - 1]
-            self.place = self._world.place(self.tile)
 
     def _block(self, now: int) -> Block:
         """The block to follow: the next commitment once it is time to leave for it, else the agenda's current block."""
@@ -133,10 +129,6 @@ class Contacts:
     def __init__(self, world: TownMap) -> None:
         self._world = world
         self._had: set[Pair] = set()
-
-    def clear(self) -> None:
-        """Forget all of them: a new day begins."""
-        self._had.clear()
 
     def add(self, one: Person, other: Person) -> None:
         """Note that a pair has its chance now."""

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from environments.stss import prompt
 from environments.stss.agent.performer import Performer
-from environments.stss.characters.driver import Context, Driver, TalkResult, converse, minutes
+from environments.stss.characters.driver import SIDE_LIMIT, Context, Driver, TalkResult, minutes
 from environments.stss.characters.rule_driver import RuleDriver, legs_of
 from environments.stss.dataset import SocialTask, Town
-from environments.stss.days.event_log import ActivityRecord, Agreed, EventLog, Talk
 from environments.stss.days.person import Contacts, Person
+from environments.stss.days.transcript import ActivityRecord, Agreed, EventLog, Talk
 from environments.stss.invitation import SpokenLine, form_of
 from environments.stss.reply import (
     SILENCE,
@@ -25,8 +25,7 @@ from environments.stss.reply import (
     limited,
     rows_of,
 )
-from environments.stss.town.clock import DAY, END, REVIEW, START, day_of
-from environments.stss.town.schedule import Commitment, DayPlan, overlaps
+from environments.stss.town.schedule import DAY, END, REVIEW, START, Commitment, DayPlan, day_of, overlaps
 from proctor.types import Value
 
 QUIET_HOUR = 23
@@ -39,6 +38,29 @@ BREATH = 30
 IDLE_TALK = ("Hello, nice weather today.", "It is. See you!")
 """What background characters say who have nothing to pass on; it names no activity."""
 NO_TOPIC = "the day"
+
+
+async def converse(
+    performer: Performer, driver: Driver, context: Context, opening: SpokenLine, begins: str | None = None
+) -> tuple[list[SpokenLine], tuple[int, ...]]:
+    """A talk of the performer with a character, and for each line its turn of the trial; 0 for the character's.
+
+    Each side has at most eight utterances. `begins`: the performer's first request if the character spoke first.
+    """
+    lines, turns, end = [opening], [performer.calls if begins is None else 0], False
+    while not end and sum(line.speaker != lines[-1].speaker for line in lines) < SIDE_LIMIT:
+        if lines[-1].speaker == context.partner:
+            speaker, turn = context.persona.name, 0
+            text, end = await driver.reply(context._replace(lines=tuple(lines)))
+        else:
+            speaker, opens = context.partner, len(lines) == 1
+            request = begins if begins and opens else prompt.answered(context.persona.name, lines[-1].text)
+            reply = await performer.ask(request, Utterance, lambda reply: reply, begins=opens)
+            turn = 0 if reply is None else performer.calls
+            text, end = (SILENCE, True) if reply is None else (reply.utterance, reply.end)
+        lines.append(SpokenLine(speaker, limited(text)))
+        turns.append(turn)
+    return lines, tuple(turns)
 
 
 class DayLimits(Value):
@@ -119,7 +141,7 @@ class Simulation:
 
     async def _midnight(self, now: int) -> None:
         self._asked.clear()
-        self._contacts.clear()
+        self._contacts = Contacts(self._world)
         self._talks_today = 0
         for person in self._people.values():
             person.met.clear()
@@ -140,13 +162,10 @@ class Simulation:
         for one, other in self._contacts.new(moved, self._people, self._self.name):
             if self._can_talk(one, other, now):
                 self._contacts.add(one, other)
-                await self._meet(one, other, now)
-
-    async def _meet(self, one: Person, other: Person, now: int) -> None:
-        if self._self not in (one, other):
-            await self._gossip(one, other, now)
-        else:
-            await self._encounter(other if one is self._self else one, now)
+                if self._self in (one, other):
+                    await self._encounter(other if one is self._self else one, now)
+                else:
+                    await self._gossip(one, other, now)
 
     def _can_talk(self, one: Person, other: Person, now: int) -> bool:
         both_free = all(person.kind != "sleep" and person.talking_until <= now for person in (one, other))
@@ -157,7 +176,7 @@ class Simulation:
         if self._talks_today >= self._limits.talks[day_of(now)] or self._asked[partner.name] >= ASKS:
             return
         self._asked[partner.name] += 1
-        me, place, checklist = self._self, self._self.place[0], self._performer.checklist
+        place, checklist = self._self.place[0], self._performer.checklist
         first = await self._driver.wants_to_talk(self._context(partner, now))
         if first is not None:
             opening = SpokenLine(partner.name, limited(first))
@@ -167,31 +186,16 @@ class Simulation:
         text = prompt.encounter(now, place, partner.name, partner.doing, checklist)
         reply = await self._performer.ask(text, Encounter, lambda reply: reply, begins=True)
         if reply is not None and reply.talk:
-            await self._talk(partner, SpokenLine(me.name, limited(reply.utterance)), now, None)
+            await self._talk(partner, SpokenLine(self._self.name, limited(reply.utterance)), now, None)
 
     async def _talk(self, partner: Person, opening: SpokenLine, now: int, begins: str | None) -> None:
         """A talk with the performer. `begins`: its first request if the partner spoke first, else None."""
         self._talks_today += 1
-        turns: dict[int, int] = {0: self._performer.calls} if begins is None else {}
-
-        async def performer_speaks(lines: Sequence[SpokenLine]) -> tuple[str, bool]:
-            opens = begins is not None and len(lines) == 1
-            text = begins if begins and opens else prompt.answered(partner.name, lines[-1].text)
-            reply = await self._performer.ask(text, Utterance, lambda reply: reply, begins=opens)
-            turns[len(lines)] = self._performer.calls if reply is not None else 0
-            return (SILENCE, True) if reply is None else (limited(reply.utterance), reply.end)
-
-        async def partner_speaks(lines: Sequence[SpokenLine]) -> tuple[str, bool]:
-            text, end = await self._driver.reply(self._context(partner, now, lines))
-            return limited(text), end
-
-        me = self._self.name
-        answers = me if opening.speaker == partner.name else partner.name
-        lines = await converse(opening, answers, {me: performer_speaks, partner.name: partner_speaks})
-        context = self._context(partner, now, lines)
+        context = self._context(partner, now)
+        lines, turns = await converse(self._performer, self._driver, context, opening, begins)
+        context = context._replace(lines=tuple(lines))
         result = await self._driver.after_conversation(context)
-        spoken = tuple(turns.get(index, 0) for index in range(len(lines)))
-        self._conclude(self._self, partner, lines, now, result, turns=spoken)
+        self._conclude(self._self, partner, lines, now, result, turns=turns)
         partner.memory.append(await self._driver.summary(context))
         await self._note(partner, lines[-1], now)
 
@@ -264,10 +268,8 @@ class Simulation:
             return
         if not self._invited(one):
             one, other = other, one
-        lines = [SpokenLine(one.name, IDLE_TALK[0]), SpokenLine(other.name, IDLE_TALK[1])]
-        result = TalkResult()
-        invited = self._invited(one)
-        if self._limits.pass_on and invited:
+        lines, result = [SpokenLine(one.name, IDLE_TALK[0]), SpokenLine(other.name, IDLE_TALK[1])], TalkResult()
+        if self._limits.pass_on and (invited := self._invited(one)):
             form = form_of(legs_of(invited, one.home))
             opening = SpokenLine(one.name, f"{self._self.name} invites you. {form}")
             context = self._context(other, now, [opening], one)

@@ -9,9 +9,8 @@ from typing import NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from environments.stss.days.event_log import Agreed, EventLog, kept_from
-from environments.stss.days.transcript import DayTranscript, Picture, unpack
-from environments.stss.town.clock import DATES, DAY, END, NAMES, START, stamp, time_text
+from environments.stss.days.transcript import Agreed, DayTranscript, EventLog, Picture, kept_from, unpack
+from environments.stss.town.schedule import DATES, DAY, END, NAMES, START, stamp, time_text
 from proctor.environment import TurnAddress
 from proctor.observability.redaction import visible
 from proctor.types import Drawing, Finish

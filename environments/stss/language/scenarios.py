@@ -8,10 +8,9 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, ValidationError
 
 from environments.stss.dataset import SocialTask
-from environments.stss.days.event_log import EventLog, Talk
-from environments.stss.town.clock import DAY, read_stamp, stamp
+from environments.stss.days.transcript import EventLog
 from environments.stss.town.files import first_problem
-from environments.stss.town.schedule import Commitment
+from environments.stss.town.schedule import DAY, Commitment, read_stamp, stamp
 from proctor.types import Value
 
 A_PAIR = 2
@@ -89,32 +88,22 @@ def meetings(task: str, performer: str, targets: Sequence[str], event_log: Event
     for talk in event_log.talks:
         if talk.t >= DAY or performer not in talk.people:
             continue
-        partner = _partner(talk, performer)
+        partner = next(name for name in talk.people if name != performer)
         if not targets or partner in targets:
-            yield _scenario(task, performer, talk, event_log, tuple(met))
+            before = [record for record in event_log.of(partner) if record.t <= talk.t and record.kind != "talk"]
+            agreed = (each.commitment for each in event_log.agreed if each.who == partner and each.t < talk.t)
+            yield Scenario(
+                id=f"{task}/{partner}/{talk.t}",
+                task=task,
+                performer=performer,
+                partner=partner,
+                time=stamp(talk.t),
+                place=before[-1].sector,
+                met=tuple(met),
+                doing=before[-1].activity,
+                commitments=tuple(agreed),
+            )
         met.append(partner)
-
-
-def _scenario(task: str, performer: str, talk: Talk, event_log: EventLog, met: tuple[str, ...]) -> Scenario:
-    partner = _partner(talk, performer)
-    before = [record for record in event_log.of(partner) if record.t <= talk.t and record.kind != "talk"]
-    return Scenario(
-        id=f"{task}/{partner}/{talk.t}",
-        task=task,
-        performer=performer,
-        partner=partner,
-        time=stamp(talk.t),
-        place=before[-1].sector,
-        met=met,
-        doing=before[-1].activity,
-        commitments=tuple(
-            agreed.commitment for agreed in event_log.agreed if agreed.who == partner and agreed.t < talk.t
-        ),
-    )
-
-
-def _partner(talk: Talk, performer: str) -> str:
-    return next(name for name in talk.people if name != performer)
 
 
 def chosen(found: Iterable[Scenario]) -> list[Scenario]:

@@ -1,11 +1,15 @@
-"""The map: tiles, walls, named places and shortest ways (from the maze files of Park et al. 2023)."""
+"""The map: tiles, walls, shortest ways, and places with their names (from the maze files of Park et al. 2023)."""
 
+import difflib
+import itertools
 import json
+import re
 from array import array
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import networkx as nx
 
@@ -37,11 +41,17 @@ class TownMap:
             tuple(sorted(address for address in self._tiles if address.count(":") == depth)) for depth in range(3)
         )
         """All addresses of each kind, in alphabetical order."""
-        self._graph = self._inner(_grid(width, height, walls))
+        grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(height, width))
+        grid.remove_nodes_from([tile for tile, wall in enumerate(walls) if wall])
+        components = sorted(nx.connected_components(grid), key=min)
+        most = max(components, key=lambda component: sum(len(self.names[tile]) > 1 for tile in component))
+        self._graph = grid.subgraph(most).copy()
         self._neighbours = {tile: sorted(self._graph[tile]) for tile in self._graph}
-        self._full: dict[str, str] = {}
-        self._distances: dict[str, array[int]] = {}
-        self._ways = lru_cache(maxsize=WAYS)(self._way)
+        self.full = cache(self._longest)
+        """The address extended to its object with the most tiles; unchanged if there is none in it."""
+        self._steps = cache(self._steps_to)
+        self.path = lru_cache(maxsize=WAYS)(self._way)  # people walk the same ways again
+        """The tiles of a shortest way from a tile to an address without the first; empty if the tile is in it."""
 
     @property
     def reachable(self) -> frozenset[int]:
@@ -55,13 +65,9 @@ class TownMap:
         """The tiles of an address, including walls and unreachable ones."""
         return self._tiles[address]
 
-    def full(self, address: str) -> str:
-        """The address extended to its object with the most tiles; unchanged if there is none in it."""
-        if address not in self._full:
-            inside = [longer for longer in self.objects if longer.startswith(f"{address}:")]
-            best = max(inside, key=lambda longer: (len(self._tiles[longer]), longer), default=address)
-            self._full[address] = best
-        return self._full[address]
+    def _longest(self, address: str) -> str:
+        inside = [longer for longer in self.objects if longer.startswith(f"{address}:")]
+        return max(inside, key=lambda longer: (len(self._tiles[longer]), longer), default=address)
 
     def place(self, tile: int) -> tuple[str, str]:
         """Sector and arena of a tile, each empty if it has none."""
@@ -79,17 +85,10 @@ class TownMap:
 
     def distance(self, tile: int, address: str) -> int:
         """Steps from a reachable tile to the nearest tile of an address."""
-        return self._map(address)[tile]
-
-    def path(self, tile: int, address: str) -> Sequence[int]:
-        """The tiles of a shortest way to an address without the first; empty if the tile is in it.
-
-        The last ones are kept: people walk the same ways again.
-        """
-        return self._ways(tile, address)
+        return self._steps(address)[tile]
 
     def _way(self, tile: int, address: str) -> Sequence[int]:
-        distances, way = self._map(address), list[int]()
+        distances, way = self._steps(address), list[int]()
         for steps in range(distances[tile], 0, -1):
             for near in self._neighbours[tile]:
                 if distances[near] < steps:
@@ -98,25 +97,18 @@ class TownMap:
             way.append(tile)
         return tuple(way)
 
-    def _map(self, address: str) -> "array[int]":
-        """Steps from every tile to an address, cached."""
-        if address not in self._distances:
-            distances = array("H", [UNREACHABLE]) * (self.width * self.height)
-            for steps, layer in enumerate(nx.bfs_layers(self._graph, self._targets(address))):
-                for tile in layer:
-                    distances[tile] = steps
-            self._distances[address] = distances
-        return self._distances[address]
+    def _steps_to(self, address: str) -> "array[int]":
+        """Steps from every tile to an address."""
+        distances = array("H", [UNREACHABLE]) * (self.width * self.height)
+        for steps, layer in enumerate(nx.bfs_layers(self._graph, self._targets(address))):
+            for tile in layer:
+                distances[tile] = steps
+        return distances
 
     def _targets(self, address: str) -> list[int]:
         """The reachable tiles of an address; if it has none, those of the arena or sector around it."""
         found = [tile for tile in self._tiles[address] if tile in self._graph]
         return found or self._targets(address.rpartition(":")[0])
-
-    def _inner(self, graph: "nx.Graph[int]") -> "nx.Graph[int]":
-        components = sorted(nx.connected_components(graph), key=min)
-        most = max(components, key=lambda component: sum(len(self.names[tile]) > 1 for tile in component))
-        return graph.subgraph(most).copy()
 
 
 def load(folder: Path) -> TownMap:
@@ -180,11 +172,86 @@ def _by_address(names: Sequence[tuple[str, ...]]) -> Mapping[str, list[int]]:
     return dict(tiles)
 
 
-def _grid(width: int, height: int, walls: Sequence[bool]) -> "nx.Graph[int]":
-    graph: nx.Graph[int] = nx.Graph()
-    free = [tile for tile in range(width * height) if not walls[tile]]
-    graph.add_nodes_from(free)
-    graph.add_edges_from((tile, tile + 1) for tile in free if (tile + 1) % width and not walls[tile + 1])
-    below = ((tile, tile + width) for tile in free if tile + width < width * height)
-    graph.add_edges_from(edge for edge in below if not walls[edge[1]])
-    return graph
+NICKNAMES: Mapping[str, str] = {
+    "Hobbs Coffee": "Hobbs Cafe",
+    "Willow Market and Pharmacy": "The Willows Market and Pharmacy",
+    "Willows Market": "The Willows Market and Pharmacy",
+    "the market": "The Willows Market and Pharmacy",
+    "the pharmacy": "The Willows Market and Pharmacy",
+    "the dorm": "Dorm for Oak Hill College",
+    "the college": "Oak Hill College",
+}
+"""Sector of the published map by another common name."""
+CLOSE = 0.87
+"""Minimum similarity, from 0 to 1, for a misspelt name to match."""
+
+
+class Mention(NamedTuple):
+    """A place named in a text."""
+
+    start: int
+    end: int
+    address: str
+
+
+class Places:
+    """The names of a map's places."""
+
+    def __init__(self, world: TownMap, homes: Mapping[str, str] | None = None) -> None:
+        """`homes`: the address of everybody's home, by full name."""
+        self._world = world
+        self.homes: Mapping[str, str] = homes or {}
+
+    @cached_property
+    def _names(self) -> Mapping[str, str]:
+        """Address by name in lower case; the first address of several with the same name."""
+        world, names = self._world, dict[str, str]()
+        for address in (*world.sectors, *world.arenas, *world.objects):
+            names[address.lower()] = address
+        for sector in world.sectors:
+            names.setdefault(re.sub(r"^the ", "", sector.lower()), sector)
+            names.setdefault(sector.lower().split()[-1], sector)
+        arenas = [address.rpartition(":")[2].lower() for address in world.arenas]
+        for address, arena in zip(world.arenas, arenas, strict=True):
+            if arenas.count(arena) == 1:
+                names.setdefault(arena, address)
+        for person, home in self.homes.items():
+            for owner, thing in itertools.product((person, person.split()[0]), ("house", "home", "place", "apartment")):
+                names.setdefault(f"{owner.lower()}'s {thing}", home.partition(":")[0])
+        for nickname, sector in NICKNAMES.items():
+            if sector in world:
+                names.setdefault(nickname.lower(), sector)
+        return {name: address for name, address in names.items() if name not in _VAGUE}
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        longest: defaultdict[str, list[str]] = defaultdict(list)
+        for name in sorted(self._names, key=len, reverse=True):
+            longest[name[0]].append(re.escape(name[1:]))
+        by_first = (f"{re.escape(first)}(?:{'|'.join(rests)})" for first, rests in longest.items())
+        return re.compile(rf"(?<!\w)(?:{'|'.join(by_first)})(?!\w)", re.IGNORECASE)
+
+    def named(self, text: str) -> str | None:
+        """The address of a name; case and the world's name do not matter. None if there is none."""
+        name = self._plain(text)
+        return self._names.get(name) or self._names.get(name.removeprefix("the "))
+
+    def find(self, text: str) -> str | None:
+        """As `named`; small misspellings do not matter either."""
+        if (address := self.named(text)) is not None:
+            return address
+        close = difflib.get_close_matches(self._plain(text), self._names, n=1, cutoff=CLOSE)
+        return self._names[close[0]] if close else None
+
+    def _plain(self, text: str) -> str:
+        name = " ".join(text.replace("’", "'").strip().strip(".").lower().split())
+        return name.removeprefix(f"{self._world.name.lower()}:")
+
+    def mentions(self, text: str) -> list[Mention]:
+        """The places named in a text, in order."""
+        plain = text.replace("’", "'")
+        return [Mention(*match.span(), self._names[match[0].lower()]) for match in self._pattern.finditer(plain)]
+
+
+_VAGUE = frozenset({"house", "apartment", "space", "bathroom", "store", "room", "college:", "garden"})
+"""Last words of names that do not identify a place."""

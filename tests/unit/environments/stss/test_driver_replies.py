@@ -10,8 +10,7 @@ from environments.stss.characters.driver import Context
 from environments.stss.characters.model import ModelDriver, open_models
 from environments.stss.dataset import home_of, shipped
 from environments.stss.reply import Promise, commitment_of
-from environments.stss.town.clock import stamp, time_text
-from environments.stss.town.schedule import Commitment
+from environments.stss.town.schedule import Commitment, stamp, time_text
 from proctor.environment import EnvironmentFault
 from tests.unit.environments.stss.town_model import Model, model
 

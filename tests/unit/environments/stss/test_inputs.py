@@ -9,7 +9,7 @@ import pytest
 from environments.stss import policies
 from environments.stss.days.transcript import unpack
 from environments.stss.environment import Stss
-from environments.stss.town.clock import END
+from environments.stss.town.schedule import END
 from proctor.environment import Agent, ContextLimitExceeded, Policy
 from proctor.llm.config import ChatConfig
 from proctor.session.play import PolicyAgent, play_to_finish

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from environments.stss.dataset import shipped
 from environments.stss.invitation import ONLINE, FormContent, Leg, form_of, in_words, missing, read
-from environments.stss.town.clock import DAY
+from environments.stss.town.schedule import DAY
 
 PLACES = shipped().town.places
 INN, STORE = "Anchor Inn", "Tidewater Store"

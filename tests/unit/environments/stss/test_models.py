@@ -10,7 +10,7 @@ from environments.stss.dataset import SHIPPED, shipped
 from environments.stss.days.transcript import unpack
 from environments.stss.environment import Stss
 from environments.stss.invitation import SpokenLine
-from environments.stss.language.judge import FormJudge, conditions, read_verdicts
+from environments.stss.language.level import FormJudge, conditions, read_verdicts
 from environments.stss.language.scenarios import load
 from proctor.llm.config import ChatConfig
 from proctor.session.play import PolicyAgent, play_to_finish

@@ -15,8 +15,7 @@ from environments.stss.characters.rule_driver import RuleDriver
 from environments.stss.dataset import home_of, shipped
 from environments.stss.invitation import FORM, SpokenLine
 from environments.stss.reply import limited
-from environments.stss.town.clock import DAY, stamp, time_text
-from environments.stss.town.schedule import Commitment
+from environments.stss.town.schedule import DAY, Commitment, stamp, time_text
 
 TOWN = shipped().town
 DEV = TOWN.personas["Dev Anand"]

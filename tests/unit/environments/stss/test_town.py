@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 
 from environments.stss.dataset import shipped
 from environments.stss.days.person import Person
-from environments.stss.town.clock import DAY, START, read_stamp, read_time, stamp
-from environments.stss.town.places import Places
-from environments.stss.town.schedule import Commitment, DayPlan, Row, agenda
-from environments.stss.town.world import TownMap
+from environments.stss.town.schedule import DAY, START, Commitment, DayPlan, Row, agenda, read_stamp, read_time, stamp
+from environments.stss.town.world import Places, TownMap
 
 TOWN = shipped().town
 ADA = TOWN.personas["Ada Birch"]

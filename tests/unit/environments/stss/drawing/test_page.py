@@ -6,13 +6,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from environments.stss.days.event_log import ActivityRecord, Agreed, EventLog, Talk
-from environments.stss.days.transcript import pack, unpack
+from environments.stss.days.transcript import ActivityRecord, Agreed, EventLog, Talk, pack, unpack
 from environments.stss.drawing.page import drawing
 from environments.stss.environment import Stss
 from environments.stss.invitation import SpokenLine
-from environments.stss.town.clock import DAY
-from environments.stss.town.schedule import Commitment
+from environments.stss.town.schedule import DAY, Commitment
 from proctor.session.play import PolicyAgent
 from proctor.types import Finish
 

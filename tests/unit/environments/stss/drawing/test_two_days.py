@@ -11,13 +11,20 @@ from typing import Any, cast
 import pytest
 from lxml import etree
 
-from environments.stss.days.event_log import ActivityRecord, Agreed, EventLog, Talk
-from environments.stss.days.transcript import DayTranscript, Picture, pack, unpack
+from environments.stss.days.transcript import (
+    ActivityRecord,
+    Agreed,
+    DayTranscript,
+    EventLog,
+    Picture,
+    Talk,
+    pack,
+    unpack,
+)
 from environments.stss.drawing.page import drawing
 from environments.stss.environment import Stss
 from environments.stss.invitation import SpokenLine
-from environments.stss.town.clock import DAY, START
-from environments.stss.town.schedule import Commitment
+from environments.stss.town.schedule import DAY, START, Commitment
 from proctor.session.play import PolicyAgent
 from proctor.types import Action, Finish, FinishReason, Message
 
