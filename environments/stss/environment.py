@@ -151,24 +151,16 @@ class Stss(Environment):
             "driver": self._driver(task, seed).name,
             "note": OWN_WORLD,
         }
-        return Finish(
-            reason=performer.reason,
-            score=score,
-            metrics=metrics | performer.counts(),
-            detail=about | detail,
-        )
+        return Finish(reason=performer.reason, score=score, metrics=metrics | performer.counts(), detail=about | detail)
 
     async def _days(self, task: SocialTask, performer: Performer, seed: int) -> Outcome:
         """Plays the action level: two days, with their scores and the task's floor."""
         event_log, metrics = await self._live(task, performer, seed)
         metrics["floor"] = await self._floor(task, seed)
         mended, world = self._mended[task.env_name], self._data.town.world
-        day_transcript = await asyncio.to_thread(_packed, event_log, mended, world)
-        return (
-            metrics[self.profile],
-            metrics,
-            {"profile": self.profile, "trajectory": event_log.digest(), "evidence": day_transcript},
-        )
+        packed = await asyncio.to_thread(_packed, event_log, mended, world)
+        detail: dict[str, JsonValue] = {"profile": self.profile, "trajectory": event_log.digest(), "evidence": packed}
+        return metrics[self.profile], metrics, detail
 
     async def _talks(self, task: SocialTask, performer: Performer, seed: int) -> Outcome:
         """Plays the language level: the task's scenarios."""

@@ -103,12 +103,11 @@ def _plan(visits: Sequence[Visit], own: Sequence[dict[str, str]]) -> object:
     return {"wake": "06:00", "bed": "23:00", "schedule": rows}
 
 
-def _thinking() -> dict[str, Handler]:
-    return {
-        "T1": lambda _: {"plan": ["Be where people are.", "Ask everybody clearly.", "Keep my appointments."]},
-        "T2": lambda _: {"schedule_reminder": "Be where people are.", "checklist": ["what", "day and time", "where"]},
-        "R": lambda _: {"notes": []},
-    }
+_THINKING: dict[str, Handler] = {
+    "T1": lambda _: {"plan": ["Be where people are.", "Ask everybody clearly.", "Keep my appointments."]},
+    "T2": lambda _: {"schedule_reminder": "Be where people are.", "checklist": ["what", "day and time", "where"]},
+    "R": lambda _: {"notes": []},
+}
 
 
 def ideal_inviter(task: SocialTask, script: PerformerScript) -> Policy:
@@ -131,10 +130,9 @@ def ideal_inviter(task: SocialTask, script: PerformerScript) -> Policy:
         return {"talk": True, "utterance": invites}
 
     def note(turn: PerformerTurn) -> object:
-        if _refuses(_partner_text(turn.phase)) or not needed(_OVER.search(turn.text)):
-            return _nothing(turn)
         promise, moved = None, _INSTEAD.findall(turn.phase)
-        if moved and task.category == "companions":  # who comes at another hour comes alone
+        alone = moved and task.category == "companions"  # who comes at another hour
+        if alone or _refuses(_partner_text(turn.phase)) or not needed(_OVER.search(turn.text)):
             return _nothing(turn)
         if task.category in ("appointment", "companions") and "- Committed:" not in turn.phase:
             start = int(moved[-1][1]) * 60 + int(moved[-1][2]) if moved else script.start
@@ -161,7 +159,7 @@ def ideal_inviter(task: SocialTask, script: PerformerScript) -> Policy:
         second = _DAY_TWO in turn.text
         return _plan(script.visits[second], own if second else [])
 
-    return _policy(_thinking() | {"D": day, "E": encounter, "U": utterance, "N": note})
+    return _policy(_THINKING | {"D": day, "E": encounter, "U": utterance, "N": note})
 
 
 def _partner_text(text: str) -> str:
@@ -200,7 +198,7 @@ def _talker(
         return {"utterance": filled if asked else "See you then!", "end": not asked}
 
     return _policy(
-        _thinking()
+        _THINKING
         | {
             "D": lambda turn: _plan(visits[_DAY_TWO in turn.text], []),
             "E": lambda _: {"talk": True, "utterance": opening},
@@ -241,7 +239,7 @@ def goal_repeater(task: SocialTask, places: Sequence[str]) -> Policy:
 def silent() -> Policy:
     """Stays at home and never talks."""
     return _policy(
-        _thinking()
+        _THINKING
         | {
             "D": lambda _: _plan((), []),
             "E": lambda _: {"talk": False},
@@ -267,4 +265,4 @@ def random_performer(task: SocialTask, places: Sequence[str], seed: int) -> Poli
         words = roll.choice(["Hello!", "How are you?", form_of(legs)])
         return {"utterance": words, "end": roll.random() < 0.5}
 
-    return _policy(_thinking() | dict.fromkeys("DEUN", dice))
+    return _policy(_THINKING | dict.fromkeys("DEUN", dice))

@@ -172,6 +172,7 @@ def _published_errand(events: Mapping[str, Sequence[Stretch]], task: SocialTask)
 
 
 def _strictly(event: Stretch, goal: SubGoal) -> bool:
+    """Whether an event starts within a sub-goal's time; both ends are exclusive."""
     start = 0 if goal.start_time == ANY else read_stamp(goal.start_time)
     return goal.start_time == ANY or start < event.start < start + goal.duration_in_minutes
 

@@ -1,6 +1,6 @@
 """Pure: the paper's tables 3 (language level) and 4 (action level), for runs (arXiv 2404.05337)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from environments.stss.summary import DRIVERS, OWN_WORLD, PRIMARY, summarize
 from proctor.plugins import FinishedTrial, RecordedPair
@@ -40,7 +40,7 @@ def language_table(trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair
         for (group, title), name in RATES.items()
     ]
     title = "STSS: language level, in percent (table 3)"
-    return _table(title, shown, list(_rows("language", trials, pairs)), LANGUAGE, percent=True)
+    return _table(title, shown, _rows("language", trials, pairs), LANGUAGE, percent=True)
 
 
 def action_table(trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair]) -> ResultTable:
@@ -50,23 +50,24 @@ def action_table(trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair])
         for title, name in CATEGORIES.items()
     ]
     shown.append((TableColumn("Average", parts=("samples", "coverage")), PRIMARY, "tasks"))
-    return _table("STSS: action level (table 4)", shown, list(_rows("action", trials, pairs)), ACTION, percent=False)
+    return _table("STSS: action level (table 4)", shown, _rows("action", trials, pairs), ACTION, percent=False)
 
 
-def _rows(level: str, trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair]) -> Iterator[Row]:
+def _rows(level: str, trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair]) -> list[Row]:
     """The pairs of the tasks at a level, each with its metrics; a fault alone does not tell its level."""
     told = {
         (trial.run, trial.task): trial.finish.detail.get("planning")
         for trial in trials
         if trial.finish.detail.get("level") == level
     }
+    rows: list[Row] = []
     for pair in pairs:
         if (pair.run, pair.task) in told:
             key = (pair.run, pair.task, pair.agent)
-            found = [trial.finish for trial in trials if (trial.run, trial.task, trial.agent) == key]
-            summary = summarize(found)
+            summary = summarize([trial.finish for trial in trials if (trial.run, trial.task, trial.agent) == key])
             notes = (OWN_WORLD, *(note for note in summary.notes if note in DRIVERS.values()))
-            yield pair, ARCHITECTURES.get(str(told[pair.run, pair.task]), "-"), summary.metrics, notes
+            rows.append((pair, ARCHITECTURES.get(str(told[pair.run, pair.task]), "-"), summary.metrics, notes))
+    return rows
 
 
 def _table(title: str, shown: Sequence[Shown], found: Sequence[Row], how: str, *, percent: bool) -> ResultTable:

@@ -1,7 +1,6 @@
 """The interface to the rules or the model that drive the background characters."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from environments.stss.dataset import Persona
@@ -10,7 +9,6 @@ from environments.stss.town.schedule import Commitment, DayPlan
 
 SIDE_LIMIT = 8
 """Utterances of each side in a talk."""
-CHARS_A_MINUTE = 240
 
 
 class Context(NamedTuple):
@@ -69,8 +67,3 @@ class Driver(ABC):
     @abstractmethod
     async def summary(self, context: Context) -> str:
         """The character's summary of the talk, in one or two sentences."""
-
-
-def minutes(lines: Sequence[SpokenLine]) -> int:
-    """The duration of a talk in simulated minutes."""
-    return max(1, -(-sum(len(line.text) for line in lines) // CHARS_A_MINUTE))

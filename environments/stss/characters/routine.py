@@ -68,8 +68,7 @@ def day_plan(town: Town, persona: Persona, day: int, sociability: float, seed: s
 
 @cache
 def _table() -> Mapping[str, Sequence[tuple[str, str, str, str]]]:
-    table: Mapping[str, Sequence[tuple[str, str, str, str]]] = json.loads(TABLE.read_text(encoding="utf-8"))
-    return table
+    return dict(json.loads(TABLE.read_text(encoding="utf-8")))
 
 
 def _hour(text: str) -> int:

@@ -193,7 +193,7 @@ class RuleDriver(Driver):
         dice = chance(self._seed, context.persona.name, context.partner, context.now // DAY)
         if dice.random() >= FORWARD * self._sociability:
             return None
-        return f"Hello {_first(context.partner)}! How are you today?"
+        return f"Hello {context.partner.partition(' ')[0]}! How are you today?"
 
     def gossips(self, name: str, other: str, day: int) -> bool:
         """Whether two background characters who meet on a day talk."""
@@ -207,8 +207,9 @@ class RuleDriver(Driver):
 
     async def after_conversation(self, context: Context) -> TalkResult:
         stance = negotiate(context, self._town)
-        activity = stance.kept[-1].activity if stance.kept else _activity(stance)
-        return TalkResult(stance.kept, _activity(stance) or activity, activity)
+        heard = (stance.legs[0].activity or "") if stance.legs else ""
+        activity = stance.kept[-1].activity if stance.kept else heard
+        return TalkResult(stance.kept, heard or activity, activity)
 
     async def summary(self, context: Context) -> str:
         stance, partner = negotiate(context, self._town), context.partner
@@ -234,11 +235,6 @@ def legs_of(promised: Sequence[Commitment], home: str) -> tuple[Leg, ...]:
         times = (None, None, None) if each.after_previous else (day, each.start % DAY, each.end - day * DAY)
         legs.append(Leg(each.activity, ONLINE if each.address == home else each.address, *times))
     return tuple(legs)
-
-
-def _activity(stance: Stance) -> str:
-    """The activity that was heard, if any."""
-    return (stance.legs[0].activity or "") if stance.legs else ""
 
 
 def _utterance(heard: Sequence[Leg], stance: Stance, context: Context) -> tuple[str, bool]:
@@ -272,9 +268,9 @@ def _utterance(heard: Sequence[Leg], stance: Stance, context: Context) -> tuple[
         case "chat":
             if stance.in_vain >= PATIENCE:
                 return "It was nice to talk to you. Goodbye!", True
-            hello = f"Hello {_first(context.partner)}! I am {context.doing}." if stance.in_vain <= 1 else "I see."
+            begins = f"Hello {context.partner.partition(' ')[0]}! I am {context.doing}."
             asks = f"If you want me to do something, what, where and when? Please say it as `{FORM}`."
-            return f"{hello} {asks}", False
+            return f"{begins if stance.in_vain <= 1 else 'I see.'} {asks}", False
 
 
 _QUESTIONS = {"what": "what would it be", "where": "where", "when": "on which day, and from when to when"}
@@ -290,7 +286,3 @@ def _question(labels: Sequence[str]) -> str:
 
 def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
-
-
-def _first(name: str) -> str:
-    return name.partition(" ")[0]

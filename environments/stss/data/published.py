@@ -10,18 +10,18 @@ from environments.stss.dataset import Data
 from environments.stss.town.files import parsed
 
 TASKS = "environment/data/task_0905"
-TEMPLATES = "environment/data/meta_tasks_240208/meta_task_dlc_240208.json"
-PEOPLE = "environment/data/characters/characteristics.json"
 BASE = "environment/frontend_server/storage/clipped_the_ville_n25"
 """The simulation from which all tasks start."""
 ASSETS = "environment/frontend_server/static_dirs/assets/the_ville"
-ONE_FILE = {
-    "characteristics.json": PEOPLE,
+COPIED = {
+    "characteristics.json": "environment/data/characters/characteristics.json",
     "initial_positions.json": f"{BASE}/environment/0.json",
-    "templates.json": TEMPLATES,
+    "templates.json": "environment/data/meta_tasks_240208/meta_task_dlc_240208.json",
     "matrix/maze_meta_info.json": f"{ASSETS}/matrix/maze_meta_info.json",
+    "matrix/maze/": f"{ASSETS}/matrix/maze/*.csv",
+    "matrix/special_blocks/": f"{ASSETS}/matrix/special_blocks/*.csv",
 }
-SEVERAL_FILES = {"matrix/maze": f"{ASSETS}/matrix/maze", "matrix/special_blocks": f"{ASSETS}/matrix/special_blocks"}
+"""A file, or a folder that ends with a slash -> the files of the repository for it."""
 IF_THERE = {"LICENSE": "LICENSE", "agent_history_init_n25.csv": f"{ASSETS}/agent_history_init_n25.csv"}
 
 
@@ -52,10 +52,8 @@ def import_repository(repository: Path, folder: Path) -> tuple[int, int, int]:
 
 def _copies(repository: Path) -> Iterator[tuple[Path, str]]:
     """Yields each file of the repository with its name in the folder. Raises ValueError if one is missing."""
-    for name, source in ONE_FILE.items():
-        yield from ((path, name) for path in _found(repository, source))
-    for name, source in SEVERAL_FILES.items():
-        yield from ((path, f"{name}/{path.name}") for path in _found(repository, f"{source}/*.csv"))
+    for name, source in COPIED.items():
+        yield from ((path, f"{name}{path.name}" if name.endswith("/") else name) for path in _found(repository, source))
     for memory in _found(repository, f"{BASE}/personas/*/bootstrap_memory/spatial_memory.json"):
         yield memory, f"personas/{memory.parent.parent.name}/{memory.name}"
     for name, source in IF_THERE.items():

@@ -161,7 +161,9 @@ def instantiate(template: Template, name: str, people: Sequence[str], seed: int)
     pool = [person for person in people if person not in cast]
     size = dice.randint(*OTHERS) + 1
     cast += dice.sample(pool, max(0, min(size - len(cast), len(pool))))
-    target = template.task.model_copy(update={"target_num": _heads(template, len(cast) - 1)})
+    share = {"public": 2, "companions": 3}.get(template.category)
+    heads = math.ceil((len(cast) - 1) / share) + 1 if share else template.task.target_num
+    target = template.task.model_copy(update={"target_num": heads})
     return SocialTask(
         **template.model_dump(exclude={"task", "goal", "FPG", "Description"}),
         goal=_filled(template.goal, template.performer, target),
@@ -171,12 +173,6 @@ def instantiate(template: Template, name: str, people: Sequence[str], seed: int)
         env_name=f"{name}-{seed}",
         all_chars=tuple(cast),
     )
-
-
-def _heads(template: Template, others: int) -> int:
-    """The number of people that the goal needs, including the performer."""
-    share = {"public": 2, "companions": 3}.get(template.category)
-    return math.ceil(others / share) + 1 if share else template.task.target_num
 
 
 def _filled(text: str, performer: str, target: Target) -> str:

@@ -1,12 +1,13 @@
 """Simulates two days in the town: advances people by due time, and handles encounters and the performer's requests."""
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Sequence
 
 from environments.stss import prompt
 from environments.stss.agent.performer import Performer
-from environments.stss.characters.driver import SIDE_LIMIT, Context, Driver, TalkResult, minutes
+from environments.stss.characters.driver import SIDE_LIMIT, Context, Driver, TalkResult
 from environments.stss.characters.rule_driver import RuleDriver, legs_of
 from environments.stss.dataset import SocialTask, Town
 from environments.stss.days.person import Contacts, Person
@@ -29,6 +30,8 @@ from environments.stss.town.schedule import DAY, END, REVIEW, START, Commitment,
 from proctor.types import Value
 
 QUIET_HOUR = 23
+CHARS_A_MINUTE = 240
+"""By which a talk takes its simulated time."""
 ASKS = 2
 """Limit of requests per day to the performer whether to talk to the same person."""
 AT_HOME = (7 * 60, 23 * 60)
@@ -126,9 +129,8 @@ class Simulation:
 
     async def _morning(self, now: int) -> None:
         performer, day, home = self._performer, day_of(now), self._self.home
-        text = prompt.day(
-            now, performer.reminder, [each for each in performer.commitments if day_of(each.start) == day]
-        )
+        today = [each for each in performer.commitments if day_of(each.start) == day]
+        text = prompt.day(now, performer.reminder, today)
         plan = await performer.ask(text, Day, lambda reply: day_plan_of(reply, day, self._places, home), begins=True)
         self._self.live(plan or self._at_home(day), now)
 
@@ -210,7 +212,8 @@ class Simulation:
         turns: tuple[int, ...] = (),
     ) -> None:
         """Records a talk, its duration, and the commitments of `other`."""
-        until = min(now + minutes(lines), END)
+        minutes = math.ceil(sum(len(line.text) for line in lines) / CHARS_A_MINUTE)
+        until = min(now + max(1, minutes), END)
         topic = result.topic or NO_TOPIC
         kept, dropped = self._possible(other, result, now)
         people = lines[0].speaker, lines[1].speaker
@@ -248,9 +251,8 @@ class Simulation:
                 raise ActionError("reschedule: the first row lies in the past; give the rest of today")
             return reply, promise, me.plan._replace(rows=rows)
 
-        checked = await performer.ask(
-            prompt.note(partner.name, last.text if last.speaker == partner.name else None, left), Note, check
-        )
+        text = prompt.note(partner.name, last.text if last.speaker == partner.name else None, left)
+        checked = await performer.ask(text, Note, check)
         if checked is None:
             return
         reply, promise, plan = checked

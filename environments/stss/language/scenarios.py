@@ -59,13 +59,10 @@ class ScenarioFile(Value):
 def load(path: Path) -> tuple[Scenario, ...]:
     """The scenarios of a file. Raises ValueError with file, field and fix."""
     try:
-        file = ScenarioFile.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise ValueError(f"{path}: can't be read: {error}; make it with `proctor stss scenarios RUN`") from error
-    except ValidationError as error:
-        where, problem = first_problem(error)
-        raise ValueError(f"{path}: {where}: {problem}; make it with `proctor stss scenarios RUN`") from error
-    return file.scenarios
+        return ScenarioFile.model_validate_json(path.read_bytes()).scenarios
+    except (OSError, ValidationError) as error:
+        problem = f"can't be read: {error}" if isinstance(error, OSError) else ": ".join(first_problem(error))
+        raise ValueError(f"{path}: {problem}; make it with `proctor stss scenarios RUN`") from error
 
 
 def by_task(path: Path, tasks: Mapping[str, SocialTask]) -> dict[str, list[Scenario]]:
@@ -108,10 +105,9 @@ def meetings(task: str, performer: str, targets: Sequence[str], event_log: Event
 
 def chosen(found: Iterable[Scenario]) -> list[Scenario]:
     """At most two different scenarios per pair and twelve per task; pairs without one come first."""
-    unique = list({scenario.id: scenario for scenario in found}.values())
     pairs: Counter[tuple[str, str]] = Counter()
     ranked: list[tuple[int, Scenario]] = []
-    for scenario in unique:
+    for scenario in {scenario.id: scenario for scenario in found}.values():
         pair = (scenario.task, scenario.partner)
         ranked.append((pairs[pair], scenario))
         pairs[pair] += 1

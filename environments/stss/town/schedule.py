@@ -1,7 +1,4 @@
-"""Simulated time in minutes since the midnight before 2023-02-13, the first of two days, and people's plans in it.
-
-The two days are those of arXiv 2404.05337, section 3.
-"""
+"""Simulated time, in minutes since the midnight before 2023-02-13, and plans in it (arXiv 2404.05337, section 3)."""
 
 import re
 from collections.abc import Iterable, Sequence

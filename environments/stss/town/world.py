@@ -36,7 +36,10 @@ class TownMap:
         self.names = tuple(addresses)
         """Sector, arena and object of each tile, as far as it has them."""
         self._places = [(names[0] if names else "", names[1] if len(names) > 1 else "") for names in self.names]
-        self._tiles: Mapping[str, list[int]] = _by_address(addresses)
+        self._tiles: dict[str, list[int]] = {}
+        for tile, path in enumerate(self.names):
+            for depth in range(len(path)):
+                self._tiles.setdefault(":".join(path[: depth + 1]), []).append(tile)
         self.sectors, self.arenas, self.objects = (
             tuple(sorted(address for address in self._tiles if address.count(":") == depth)) for depth in range(3)
         )
@@ -162,14 +165,6 @@ def _blocks(path: Path) -> dict[str, str]:
     if not lines:
         raise ValueError(f"{path}: is empty; give lines of a code and its names")
     return {fields[0].strip(): fields[-1].strip() for fields in lines}
-
-
-def _by_address(names: Sequence[tuple[str, ...]]) -> Mapping[str, list[int]]:
-    tiles: defaultdict[str, list[int]] = defaultdict(list)
-    for tile, path in enumerate(names):
-        for depth in range(len(path)):
-            tiles[":".join(path[: depth + 1])].append(tile)
-    return dict(tiles)
 
 
 NICKNAMES: Mapping[str, str] = {
