@@ -183,6 +183,8 @@ def unpack(text: str) -> DayTranscript:
         raise ValueError(f"not a packed transcript: {error}") from error
     records: list[ActivityRecord] = []
     for t, tile, *indices in value.rows:
+        if not all(0 <= index < len(value.texts) for index in indices):
+            raise ValueError("not a packed transcript: a row names a text that is not there")
         who, sector, arena, activity, address, kind, talk_with = (value.texts[index] for index in indices)
         records.append(ActivityRecord(t, who, tile, sector, arena, activity, address, cast(Kind, kind), talk_with))
     return DayTranscript(EventLog(tuple(records), value.talks, value.agreed), value.town, value.hits)

@@ -269,3 +269,11 @@ def test_a_small_text_that_unpacks_to_a_huge_one_is_refused(finish: Finish) -> N
 def test_a_trial_without_days_is_refused_with_what_to_do(given: Finish, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         drawing(given)
+
+
+@pytest.mark.parametrize("index", [-1, 10**6])
+def test_days_whose_rows_name_no_text_are_damaged(finish: Finish, index: int) -> None:
+    packed = json.loads(zlib.decompress(base64.b64decode(str(finish.detail["evidence"]))))
+    packed["rows"][0][-1] = index
+    with pytest.raises(ValueError, match="not a packed transcript"):
+        unpack(base64.b64encode(zlib.compress(json.dumps(packed).encode())).decode())
