@@ -7,10 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from pydantic import Field, JsonValue, PrivateAttr, model_validator
+from pydantic import Field, JsonValue, PrivateAttr
 
 from environments.stss import policies, prompt, scoring
-from environments.stss.agent.forms import CallForms, Forms, PlainForms, toolset
+from environments.stss.agent.forms import CallForms, Forms, toolset
 from environments.stss.agent.performer import Performer, Silent
 from environments.stss.agent.script import PerformerScript, public_places, script
 from environments.stss.characters.driver import Driver
@@ -35,7 +35,7 @@ from proctor.types import Drawing, Finish, Summary
 _REVISION = "15"
 """Raise it with every change to what a trial shows or how it is scored."""
 MAX_CALLS = 200
-_UNSHAPING = {"data", "scenarios", "cache", "driver", "judge", "protocol", "prompts"}
+_UNSHAPING = {"data", "scenarios", "cache", "driver", "judge", "protocol"}
 """Fields with paths and endpoints, and how requests are put: the digest's dump of all fields leaves them out."""
 Outcome = tuple[float, dict[str, float], dict[str, JsonValue]]
 """Score, metrics, detail."""
@@ -48,8 +48,6 @@ class Stss(Environment):
     """A folder in the published format; None for the town shipped with Proctor."""
     protocol: Protocol = "text"
     """How the agent answers a request: by a JSON object in its text, or by a call of the function that is offered."""
-    prompts: Literal["full", "simple"] = "full"
-    """`simple`: plans and talks are asked for in plain words, for models that fail at JSON objects."""
     level: Literal["action", "language"] = "action"
     """`action`: two simulated days. `language`: single conversations in saved meetings."""
     scenarios: Path | None = None
@@ -91,14 +89,6 @@ class Stss(Environment):
     _helpers: dict[str, CharacterModel] = PrivateAttr(default_factory=dict)
     _floors: dict[tuple[str, int], float] = PrivateAttr(default_factory=dict)
 
-    @model_validator(mode="after")
-    def _functions_have_no_simple_prompts(self) -> "Stss":
-        if self.protocol == "tools" and self.prompts == "simple":
-            raise ValueError(
-                "prompts: protocol tools asks for calls, not for words; set protocol to text, or leave it out"
-            )
-        return self
-
     def samples(self) -> Sequence[str]:
         return tuple(self._tasks)
 
@@ -118,8 +108,6 @@ class Stss(Environment):
         shape += [town.history if self.history else None]
         if self.protocol == "tools":
             shape += [self.protocol, prompt.CALL_RULE, toolset(*prompt.NAMES).tools()]
-        if self.prompts == "simple":
-            shape += [self.prompts, prompt.PLAIN_RULE, list(prompt.PLAIN_ANSWERS.values())]
         return json_digest(shape)
 
     @asynccontextmanager
@@ -180,8 +168,7 @@ class Stss(Environment):
         brief = prompt.brief(
             self._data.town, shown, tdp=self.planning == "tdp", history=self.history, form=self.driver is None
         )
-        text = Forms if self.prompts == "full" else PlainForms
-        forms = text() if self.protocol == "text" else CallForms(strict=self.profile != "compat")
+        forms = Forms() if self.protocol == "text" else CallForms(strict=self.profile != "compat")
         return Performer(agent, forms, brief, calls)
 
     async def _live(self, task: SocialTask, performer: Performer, seed: int) -> tuple[EventLog, dict[str, float]]:
@@ -234,8 +221,7 @@ class Stss(Environment):
         return self._in_protocol(policies.random_performer(task, public_places(self._data.town, task), seed))
 
     def _in_protocol(self, policy: Policy) -> Policy:
-        worded = policy if self.prompts == "full" else policies.in_words(policy)
-        return worded if self.protocol == "text" else policies.called(policy)
+        return policy if self.protocol == "text" else policies.called(policy)
 
     def script(self, sample: str, seed: int = 0) -> PerformerScript:
         """The script for scripted performers."""

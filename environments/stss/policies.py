@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from environments.stss.agent.forms import Reply, spelled, toolset
+from environments.stss.agent.forms import Reply, toolset
 from environments.stss.agent.script import PerformerScript, Visit, invitation
 from environments.stss.characters.routine import chance
 from environments.stss.dataset import ANY, SocialTask
@@ -63,17 +63,6 @@ def _policy(handlers: dict[str, Handler]) -> Policy:
 def called(policy: Policy) -> Policy:
     """A scripted performer's policy, in protocol `tools`."""
     return in_tools(policy, _form_of, _spelled, toolset(*NAMES))
-
-
-def in_words(policy: Policy) -> Policy:
-    """A scripted performer's policy, for simple prompts."""
-
-    def act(conversation: str, transcript: Sequence[Message]) -> Action:
-        action = policy(conversation, transcript)
-        form = _form_of(action.content)
-        return Action(content=spelled(form) if isinstance(form, PerformerReply) else action.content)
-
-    return act
 
 
 def _form_of(reply: str) -> Reply:

@@ -25,7 +25,6 @@ CALL_RULE = (
     "- Answer every request by calling the function that it names, exactly once. You may think first, but a reply\n"
     "  without a call answers nothing."
 )
-PLAIN_RULE = "- Answer every request in the form that it names, and with nothing else: no remark before or after it."
 RULES = f"{_RULES}\n{JSON_RULE}"
 ANSWERS: dict[type[reply.PerformerReply], str] = {
     reply.FirstPlan: '{"plan": ["...", "..."]} with 3 to 5 short lines.',
@@ -40,15 +39,6 @@ ANSWERS: dict[type[reply.PerformerReply], str] = {
     reply.Review: f'{{"notes": ["...", "..."]}} with at most {reply.MAX_NOTES} short lines.',
 }
 """What protocol `text` says about the reply to each kind of request."""
-PLAIN_ANSWERS: dict[type[reply.PerformerReply], str] = {
-    reply.FirstPlan: "write 3 to 5 short lines.",
-    reply.Reminder: "write one line to keep in mind for the day's plan, then up to 4 lines, one for each thing to"
-    " settle.",
-    reply.Encounter: "write only what you say to them now, or only the word no.",
-    reply.Utterance: "write only what you say next.",
-    reply.Review: f"write at most {reply.MAX_NOTES} short lines, or only the word nothing.",
-}
-"""What simple prompts say instead, of the requests that are answered in words."""
 NAMES: dict[type[reply.PerformerReply], str] = {
     reply.FirstPlan: "plan",
     reply.Reminder: "remind",
@@ -73,8 +63,6 @@ DESCRIPTIONS: dict[type[reply.PerformerReply], str] = {
 }
 REPAIR = "Your answer can't be used: {}. Give the answer to the same request again, as one JSON object."
 """The message after an invalid reply."""
-PLAIN_REPAIR = "Your answer can't be used: {}. Give the answer to the same request again, in the form asked for."
-"""The message after an invalid reply in words."""
 CALL_REPAIR = "Your call can't be used: {}. Call the same function again."
 """The result of a call that asks for something not allowed."""
 FIRST_PLAN = (

@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -35,47 +35,35 @@ from proctor.types import Action, Finish, FinishReason, Observation, Summary
 from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
 from tests.faults.parts.proxy import Fault, proxies
 from tests.pace import slowly, until
+from tests.scripted_model import Reply, ScriptedModel
 from tests.support import SHARED_DATA, built_packages, serving
 
 DATA = SHARED_DATA / "simulbench"
 DEV = DATA / "simulbench_dev.jsonl"
-Reply = str | int
-"""The text of a completion, or a status that is an error."""
 
 
-class Model(ThreadingHTTPServer):
-    """An OpenAI-compatible endpoint: models by name, each a function of the last message, or of all."""
+class Model(ScriptedModel):
+    """Models by name, each a function of the last message, or of all."""
 
-    daemon_threads = True
+    served = "stub-1"
 
     def __init__(self, **models: Callable[[list[str]], Reply]) -> None:
         self.models = models
-        self.answered: list[str] = []
-        """The bodies of all requests that got a completion, in order."""
         self.asked = 0
         self.temperatures: set[object] = set()
         self.hold_after: int | None = None
         self.held = 0
         self._going_on = threading.Event()
         self._lock = threading.Lock()
-        super().__init__(("127.0.0.1", 0), ModelHandler)
+        super().__init__(self._take)
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/v1"
-
-    def take(self, body: str) -> Reply | None:
+    def _take(self, request: dict[str, Any]) -> Reply:
         """The reply; None where the request is held, and then dropped."""
-        request = json.loads(body)
         with self._lock:
             self.asked += 1
-            if self.hold_after is None or len(self.answered) < self.hold_after:
-                texts = [message["content"] for message in request["messages"]]
-                reply = self.models[request["model"]](texts)
+            if self.hold_after is None or self.asked <= self.hold_after:
                 self.temperatures.add((request["model"], request.get("temperature"), request.get("max_tokens")))
-                if isinstance(reply, str):
-                    self.answered.append(body)
-                return reply
+                return self.models[request["model"]]([message["content"] for message in request["messages"]])
             self.held += 1
             going_on = self._going_on
         going_on.wait(slowly(100))
@@ -88,29 +76,9 @@ class Model(ThreadingHTTPServer):
     def go_on(self, hold_after: int | None) -> None:
         """Drop what is held, answer from now on, until so many answers."""
         with self._lock:
-            self.hold_after, self.held = hold_after, 0
+            self.asked, self.hold_after, self.held = len(self.answered), hold_after, 0
             self._going_on.set()
             self._going_on = threading.Event()
-
-
-class ModelHandler(BaseHTTPRequestHandler):
-    """One request."""
-
-    def do_POST(self) -> None:
-        assert isinstance(self.server, Model)
-        reply = self.server.take(self.rfile.read(int(self.headers["Content-Length"])).decode())
-        if reply is None:
-            return
-        choice = {"message": {"role": "assistant", "content": reply}, "finish_reason": "stop"}
-        usage = {"prompt_tokens": 100, "completion_tokens": 10}
-        answer = json.dumps({"choices": [choice], "usage": usage, "model": "stub-1"}).encode()
-        self.send_response(200 if isinstance(reply, str) else reply)
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Silence."""
 
 
 Start = Callable[[Model], Model]

@@ -2,16 +2,16 @@
 
 import asyncio
 import json
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pytest
 
@@ -29,6 +29,7 @@ from proctor.types import Action, Finish, FinishReason, Message, Observation
 from tests.acceptance.stss_people import People
 from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
 from tests.pace import cost_s, slowly
+from tests.scripted_model import ScriptedModel
 from tests.support import SHARED_DATA, serving
 from tests.unit.environments.fixed_policies import garbage
 from tests.unit.environments.stss.town_model import Model as TownModel
@@ -294,10 +295,7 @@ async def test_06_eight_sessions_at_once_are_as_one_alone(played: dict[str, dict
 
 # 7: hand-made trajectories.
 
-P, A, B, C = "Pia", "Alf", "Bea", "Cem"
-CAFE, PARK, HALL = ("Cafe", "room"), ("Park", "lawn"), ("Hall", "stage")
-Deed = tuple[str, str, str, tuple[str, str], str]
-"""Who, from, activity, sector and arena, kind (a talk's place is its partner)."""
+KINDS: dict[str, Kind] = {"absent": "walk", "talk": "talk", "sleep": "sleep"}
 
 
 def task(category: str, *goals: SubGoal, heads: int = 3, target: Sequence[str] = ()) -> SocialTask:
@@ -314,9 +312,9 @@ def task(category: str, *goals: SubGoal, heads: int = 3, target: Sequence[str] =
         Description="",
         task_type=kinds[category],
         task=Target(target=tuple(target), target_num=heads, goal=goals),
-        performer=P,
+        performer="Pia",
         env_name="made",
-        all_chars=(P, A, B, C),
+        all_chars=("Pia", "Alf", "Bea", "Cem"),
     )
 
 
@@ -324,169 +322,102 @@ def goal(keyword: str, location: str = "Cafe", start: str = "2023-02-14 19:00", 
     return SubGoal(keyword=keyword, start_time=start, duration_in_minutes=minutes, location=location)
 
 
-def event_log(*deeds: Deed) -> EventLog:
-    records = [
-        ActivityRecord(
-            0 if start == "-" else read_stamp(f"2023-02-1{start}"),
-            who,
-            1,
-            *(("", "") if kind == "absent" else place),
-            activity,
-            f"<persona> {place[0]}" if kind == "talk" else f"the Ville:{place[0]}:{place[1]}:table",
-            _kind(kind),
+def event_log(deeds: str) -> EventLog:
+    """The log of deeds as `WHO DAY HH:MM ACTIVITY (KIND) @ SECTOR:ARENA`, without a place in the cafe."""
+    records = []
+    for deed in deeds.split(", "):
+        told, _, place = deed.partition(" @ ")
+        match = re.fullmatch(r"(\w+) (\d [\d:]{5}) (.+?)(?: \((\w+)\))?", told)
+        assert match is not None
+        who, start, activity, kind = match.groups()
+        sector, _, arena = (place or "Cafe:room").partition(":")
+        shown = ("", "") if kind == "absent" else (sector, arena)
+        address = f"<persona> {sector}" if kind == "talk" else f"the Ville:{sector}:{arena}:table"
+        records.append(
+            ActivityRecord(read_stamp(f"2023-02-1{start}"), who, 1, *shown, activity, address, KINDS.get(kind, "act"))
         )
-        for who, start, activity, place, kind in deeds
-    ]
     return EventLog(tuple(sorted(records, key=lambda record: record.t)), (), ())
-
-
-def _kind(kind: str) -> Kind:
-    kinds: dict[str, Kind] = {"act": "act", "absent": "walk", "walk": "walk", "talk": "talk", "sleep": "sleep"}
-    return kinds[kind]
-
-
-def act(who: str, start: str, activity: str, place: tuple[str, str] = CAFE, kind: str = "act") -> Deed:
-    return who, start, activity, place, kind
 
 
 PARTY = task("public", goal("party"))
 ONLINE = task("online", goal("quiz", "N/A"))
 ANYTIME = task("public", goal("party", start="N/A"))
 ROOM = task("public", goal("party", "Cafe:room"))
-MEET = task("appointment", goal("chess", "N/A", "N/A"), target=[A])
+MEET = task("appointment", goal("chess", "N/A", "N/A"), target=["Alf"])
 LUNCH = task("companions", goal("lunch", "Cafe", "N/A"))
 ANYWHERE = task("companions", goal("lunch", "N/A", "N/A"))
 ERRAND = task("help", goal("buy pills", "Cafe", "N/A"), goal("deliver pills", "Park", "N/A"))
 TIMED = task("help", goal("buy pills", "Cafe"), goal("deliver pills", "Park"))
-THREE = task(
-    "help", *(goal(f"step {word}", place[0], "N/A") for word, place in zip("xyz", (CAFE, PARK, HALL), strict=True))
-)
-TALK = "conversing about a party"
+STEPS = {"x": "Cafe", "y": "Park", "z": "Hall"}
+THREE = task("help", *(goal(f"step {word}", place, "N/A") for word, place in STEPS.items()))
 CASES = [
-    # public and online: one of two guests is half
-    (PARTY, [act(A, "4 19:00", "party")], 0.5, 0.5, "one guest at the opening minute"),
-    (PARTY, [act(A, "4 19:00", "party"), act(B, "4 19:10", "a party")], 1, 1, "two guests"),
-    (
-        PARTY,
-        [act(A, "4 19:00", "party"), act(B, "4 19:0" + "1", "party"), act(C, "4 19:02", "party")],
-        1,
-        1,
-        "never above 1",
-    ),
-    (PARTY, [act(P, "4 19:00", "party")], 0, 0, "the performer is no guest"),
-    (PARTY, [act(A, "4 19:59", "party")], 0.5, 0.5, "the last minute"),
-    (PARTY, [act(A, "4 20:00", "party")], 0, 0.5, "the closing minute counts by start alone"),
-    (PARTY, [act(A, "4 20:01", "party")], 0, 0, "after the window"),
-    (PARTY, [act(A, "4 18:00", "party")], 0.5, 0, "came before the window and stayed"),
-    (PARTY, [act(A, "4 18:00", "party"), act(A, "4 19:00", "gone", PARK)], 0, 0, "left as it opened"),
-    (PARTY, [act(A, "4 18:00", "party"), act(A, "4 19:01", "gone", PARK)], 0.5, 0, "stayed for one minute"),
-    (PARTY, [act(A, "3 19:00", "party"), act(A, "3 20:00", "gone", PARK)], 0, 0.5, "the wrong day"),
-    (PARTY, [act(A, "4 19:00", "party", PARK)], 0, 0, "the wrong place"),
-    (PARTY, [act(A, "4 19:00", "party", kind="absent")], 0, 0.5, "declared but absent"),
-    (PARTY, [act(A, "4 19:00", TALK, ("Pia", ""), "talk")], 0, 0, "only talks about it"),
-    (PARTY, [act(A, "4 19:00", "PARTY time")], 0.5, 0.5, "case is nothing"),
-    (PARTY, [act(A, "4 19:00", "repartying")], 0, 0.5, "the keyword within another word"),
-    (PARTY, [act(A, "4 19:00", "birthday-party!")], 0.5, 0.5, "a hyphen bounds a word"),
-    (PARTY, [act(A, "4 19:00", "party", kind="sleep")], 0, 0.5, "dreams of it"),
-    (ROOM, [act(A, "4 19:00", "party")], 0.5, 0.5, "sector and arena"),
-    (ROOM, [act(A, "4 19:00", "party", ("Cafe", "kitchen"))], 0, 0, "another arena"),
-    (ANYTIME, [act(A, "4 08:00", "party")], 0.5, 0.5, "any time of day 2"),
-    (ANYTIME, [act(A, "3 08:00", "party"), act(A, "3 09:00", "gone", PARK)], 0, 0.5, "any time is not day 1"),
-    (ONLINE, [act(A, "4 19:00", "quiz", PARK), act(B, "4 19:30", "quiz")], 1, 1, "online is anywhere"),
-    (
-        ONLINE,
-        [act(A, "4 19:00", "conversing about a quiz", ("Pia", ""), "talk")],
-        0,
-        0.5,
-        "online talk scores as published",
-    ),
-    # appointment
-    (MEET, [act(P, "4 10:00", "chess"), act(A, "4 10:00", "chess")], 1, 1, "same minute, same room"),
-    (MEET, [act(P, "4 10:00", "chess"), act(A, "4 10:00", "chess", PARK)], 0.5, 0.5, "same minute, two places"),
-    (
-        MEET,
-        [act(P, "4 10:00", "chess"), act(P, "4 11:00", "gone"), act(A, "4 11:00", "chess")],
-        0,
-        0,
-        "one after the other",
-    ),
-    (MEET, [act(P, "4 10:00", "chess"), act(B, "4 10:00", "chess")], 0, 0, "with somebody else"),
-    (MEET, [act(P, "4 10:00", "chess"), act(A, "4 10:00", "reading")], 0, 0, "the target does something else"),
-    (
-        MEET,
-        [act(P, "4 10:00", "conversing about chess", (A, ""), "talk"), act(A, "4 10:00", "chess")],
-        0,
-        0,
-        "talk is not it",
-    ),
-    (
-        MEET,
-        [act(P, "3 10:00", "chess"), act(P, "3 11:00", "x"), act(A, "3 10:00", "chess"), act(A, "3 11:00", "x")],
-        0,
-        1,
-        "an appointment on day 1",
-    ),
-    (
-        MEET,
-        [act(P, "4 10:00", "chess"), act(A, "4 10:00", "chess", kind="absent")],
-        0,
-        1,
-        "the target is still on its way",
-    ),
-    # companions
+    (PARTY, "Alf 4 19:00 party", 0.5, 0.5, "one guest at the opening minute"),
+    (PARTY, "Alf 4 19:00 party, Bea 4 19:10 a party", 1, 1, "two guests"),
+    (PARTY, "Alf 4 19:00 party, Bea 4 19:01 party, Cem 4 19:02 party", 1, 1, "never above 1"),
+    (PARTY, "Pia 4 19:00 party", 0, 0, "the performer is no guest"),
+    (PARTY, "Alf 4 19:59 party", 0.5, 0.5, "the last minute"),
+    (PARTY, "Alf 4 20:00 party", 0, 0.5, "the closing minute counts by start alone"),
+    (PARTY, "Alf 4 20:01 party", 0, 0, "after the window"),
+    (PARTY, "Alf 4 18:00 party", 0.5, 0, "came before the window and stayed"),
+    (PARTY, "Alf 4 18:00 party, Alf 4 19:00 gone @ Park:lawn", 0, 0, "left as it opened"),
+    (PARTY, "Alf 4 18:00 party, Alf 4 19:01 gone @ Park:lawn", 0.5, 0, "stayed for one minute"),
+    (PARTY, "Alf 3 19:00 party, Alf 3 20:00 gone @ Park:lawn", 0, 0.5, "the wrong day"),
+    (PARTY, "Alf 4 19:00 party @ Park:lawn", 0, 0, "the wrong place"),
+    (PARTY, "Alf 4 19:00 party (absent)", 0, 0.5, "declared but absent"),
+    (PARTY, "Alf 4 19:00 conversing about a party (talk) @ Pia", 0, 0, "only talks about it"),
+    (PARTY, "Alf 4 19:00 PARTY time", 0.5, 0.5, "case is nothing"),
+    (PARTY, "Alf 4 19:00 repartying", 0, 0.5, "the keyword within another word"),
+    (PARTY, "Alf 4 19:00 birthday-party!", 0.5, 0.5, "a hyphen bounds a word"),
+    (PARTY, "Alf 4 19:00 party (sleep)", 0, 0.5, "dreams of it"),
+    (ROOM, "Alf 4 19:00 party", 0.5, 0.5, "sector and arena"),
+    (ROOM, "Alf 4 19:00 party @ Cafe:kitchen", 0, 0, "another arena"),
+    (ANYTIME, "Alf 4 08:00 party", 0.5, 0.5, "any time of day 2"),
+    (ANYTIME, "Alf 3 08:00 party, Alf 3 09:00 gone @ Park:lawn", 0, 0.5, "any time is not day 1"),
+    (ONLINE, "Alf 4 19:00 quiz @ Park:lawn, Bea 4 19:30 quiz", 1, 1, "online is anywhere"),
+    (ONLINE, "Alf 4 19:00 conversing about a quiz (talk) @ Pia", 0, 0.5, "online talk scores as published"),
+    (MEET, "Pia 4 10:00 chess, Alf 4 10:00 chess", 1, 1, "same minute, same room"),
+    (MEET, "Pia 4 10:00 chess, Alf 4 10:00 chess @ Park:lawn", 0.5, 0.5, "same minute, two places"),
+    (MEET, "Pia 4 10:00 chess, Pia 4 11:00 gone, Alf 4 11:00 chess", 0, 0, "one after the other"),
+    (MEET, "Pia 4 10:00 chess, Bea 4 10:00 chess", 0, 0, "with somebody else"),
+    (MEET, "Pia 4 10:00 chess, Alf 4 10:00 reading", 0, 0, "the target does something else"),
+    (MEET, "Pia 4 10:00 conversing about chess (talk) @ Alf, Alf 4 10:00 chess", 0, 0, "talk is not it"),
+    (MEET, "Pia 3 10:00 chess, Pia 3 11:00 x, Alf 3 10:00 chess, Alf 3 11:00 x", 0, 1, "an appointment on day 1"),
+    (MEET, "Pia 4 10:00 chess, Alf 4 10:00 chess (absent)", 0, 1, "the target is still on its way"),
+    (LUNCH, "Pia 4 12:00 lunch, Alf 4 12:00 lunch, Bea 4 12:30 lunch", 1, 1, "two companions"),
+    (LUNCH, "Pia 4 12:00 lunch, Alf 4 12:00 lunch", 0.5, 0.5, "one companion"),
+    (LUNCH, "Alf 4 12:00 lunch, Bea 4 12:00 lunch", 0, 0, "without the performer"),
     (
         LUNCH,
-        [act(P, "4 12:00", "lunch"), act(A, "4 12:00", "lunch"), act(B, "4 12:30", "lunch")],
-        1,
-        1,
-        "two companions",
-    ),
-    (LUNCH, [act(P, "4 12:00", "lunch"), act(A, "4 12:00", "lunch")], 0.5, 0.5, "one companion"),
-    (LUNCH, [act(A, "4 12:00", "lunch"), act(B, "4 12:00", "lunch")], 0, 0, "without the performer"),
-    (
-        LUNCH,
-        [
-            act(P, "4 12:00", "lunch"),
-            act(A, "4 12:00", "lunch"),
-            act(A, "4 12:30", "gone", PARK),
-            act(B, "4 12:30", "lunch"),
-        ],
+        "Pia 4 12:00 lunch, Alf 4 12:00 lunch, Alf 4 12:30 gone @ Park:lawn, Bea 4 12:30 lunch",
         0.5,
         0.5,
         "never two at one minute",
     ),
     (
         LUNCH,
-        [act(P, "4 12:00", "conversing about lunch at Cafe", (A, ""), "talk"), act(A, "4 12:00", "lunch at Cafe")],
+        "Pia 4 12:00 conversing about lunch at Cafe (talk) @ Alf, Alf 4 12:00 lunch at Cafe",
         0,
         0.5,
         "talk about it scores as published",
     ),
-    (ANYWHERE, [act(P, "4 12:00", "lunch"), act(A, "4 12:00", "lunch", PARK)], 0.5, 0.5, "companions anywhere"),
-    # help
-    (ERRAND, [act(A, "4 10:00", "buy pills"), act(A, "4 11:00", "deliver pills", PARK)], 1, 1, "both legs in order"),
-    (ERRAND, [act(A, "4 10:00", "deliver pills", PARK), act(A, "4 11:00", "buy pills")], 0.5, 0.5, "the wrong order"),
-    (ERRAND, [act(A, "4 10:00", "buy pills")], 0.5, 0.5, "one leg"),
-    (ERRAND, [act(A, "4 10:00", "buy pills"), act(B, "4 11:00", "deliver pills", PARK)], 0.5, 0.5, "a leg each"),
-    (ERRAND, [act(P, "4 10:00", "buy pills"), act(P, "4 11:00", "deliver pills", PARK)], 0, 0, "does it alone"),
-    (ERRAND, [act(A, "4 10:00", "conversing about buy pills", ("Cafe", ""), "talk")], 0, 0, "talk is no errand"),
-    (
-        TIMED,
-        [act(A, "4 19:00", "buy pills"), act(A, "4 19:30", "deliver pills", PARK)],
-        1,
-        0.5,
-        "begins with the window",
-    ),
+    (ANYWHERE, "Pia 4 12:00 lunch, Alf 4 12:00 lunch @ Park:lawn", 0.5, 0.5, "companions anywhere"),
+    (ERRAND, "Alf 4 10:00 buy pills, Alf 4 11:00 deliver pills @ Park:lawn", 1, 1, "both legs in order"),
+    (ERRAND, "Alf 4 10:00 deliver pills @ Park:lawn, Alf 4 11:00 buy pills", 0.5, 0.5, "the wrong order"),
+    (ERRAND, "Alf 4 10:00 buy pills", 0.5, 0.5, "one leg"),
+    (ERRAND, "Alf 4 10:00 buy pills, Bea 4 11:00 deliver pills @ Park:lawn", 0.5, 0.5, "a leg each"),
+    (ERRAND, "Pia 4 10:00 buy pills, Pia 4 11:00 deliver pills @ Park:lawn", 0, 0, "does it alone"),
+    (ERRAND, "Alf 4 10:00 conversing about buy pills (talk) @ Cafe", 0, 0, "talk is no errand"),
+    (TIMED, "Alf 4 19:00 buy pills, Alf 4 19:30 deliver pills @ Park:lawn", 1, 0.5, "begins with the window"),
     (
         THREE,
-        [act(A, "4 09:00", "step x"), act(B, "4 10:00", "step y", PARK), act(C, "4 11:00", "step z", HALL)],
+        "Alf 4 09:00 step x, Bea 4 10:00 step y @ Park:lawn, Cem 4 11:00 step z @ Hall:stage",
         1 / 3,
         2 / 3,
         "three legs by three people",
     ),
     (
         THREE,
-        [act(A, "4 09:00", "step x"), act(A, "4 10:00", "step y", PARK), act(A, "4 11:00", "step z", HALL)],
+        "Alf 4 09:00 step x, Alf 4 10:00 step y @ Park:lawn, Alf 4 11:00 step z @ Hall:stage",
         1,
         1,
         "three legs by one",
@@ -497,10 +428,8 @@ CASES = [
 @pytest.mark.parametrize(
     ("wanted", "deeds", "strict", "published"), [case[:4] for case in CASES], ids=[str(case[4]) for case in CASES]
 )
-def test_07_a_hand_made_trajectory_scores(
-    wanted: SocialTask, deeds: list[Deed], strict: float, published: float
-) -> None:
-    made = event_log(*deeds)
+def test_07_a_hand_made_trajectory_scores(wanted: SocialTask, deeds: str, strict: float, published: float) -> None:
+    made = event_log(deeds)
     assert scoring.score(made, wanted) == pytest.approx(strict)
     assert scoring.published_score(made, wanted) == pytest.approx(published)
 
@@ -635,44 +564,21 @@ def test_10_twenty_tasks_take_less_than_a_minute(played_apart: dict[str, PlayedA
 # The whole service, killed in the second day.
 
 
-class Model(ThreadingHTTPServer):
+class Model(ScriptedModel):
     """A model that plays; from the third answer of day 2 on it refuses, until it is told to go on."""
 
     def __init__(self, policy: Policy) -> None:
-        self.policy = policy
-        self.answered: list[bytes] = []
-        self.second_day = 0
-        self.refusing = threading.Event()
-        self.released = threading.Event()
-        super().__init__(("127.0.0.1", 0), ModelHandler)
+        self.policy, self.second_day = policy, 0
+        self.refusing, self.released = threading.Event(), threading.Event()
+        super().__init__(self._answer)
 
-
-class ModelHandler(BaseHTTPRequestHandler):
-    """One request."""
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        model = self.server
-        assert isinstance(model, Model)
-        if model.second_day >= 3 and not model.released.is_set():
-            model.refusing.set()
-            self._send(503, {"error": {"message": "busy"}})
-            return
+    def _answer(self, body: dict[str, Any]) -> str | int:
+        if self.second_day >= 3 and not self.released.is_set():
+            self.refusing.set()
+            return 503
         asked = [Message(role=message["role"], content=message["content"]) for message in body["messages"]]
-        model.answered.append(json.dumps(body["messages"]).encode())
-        model.second_day += "It is Tuesday" in asked[-1].content
-        content = model.policy("performer", asked).content
-        self._send(200, {"choices": [{"message": {"role": "assistant", "content": content}, "finish_reason": "stop"}]})
-
-    def _send(self, status: int, value: object) -> None:
-        answer = json.dumps(value).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Silence."""
+        self.second_day += "It is Tuesday" in asked[-1].content
+        return self.policy("performer", asked).content
 
 
 SAMPLE = "fernmouth_sing_along"
@@ -696,7 +602,7 @@ def test_a_client_killed_in_the_second_day_resumes_without_one_repeated_model_ca
     tmp_path: Path, model: Model
 ) -> None:
     key = {"OPENAI_API_KEY": TOKEN}
-    (tmp_path / "plan.yaml").write_text(PLAN.format(url=f"http://127.0.0.1:{model.server_port}/v1"))
+    (tmp_path / "plan.yaml").write_text(PLAN.format(url=model.url))
     client = begin("run", "plan.yaml", "--name=killed", "--limit=2", cwd=tmp_path, **key)
     assert model.refusing.wait(slowly(100)), client.communicate()
     client.kill()
@@ -718,7 +624,7 @@ def test_a_worker_killed_in_the_second_day_is_replaced_from_the_calls_that_were_
     tmp_path: Path, model: Model
 ) -> None:
     key = {"OPENAI_API_KEY": TOKEN}
-    (tmp_path / "plan.yaml").write_text(PLAN.format(url=f"http://127.0.0.1:{model.server_port}/v1"))
+    (tmp_path / "plan.yaml").write_text(PLAN.format(url=model.url))
     with ExitStack() as stack:
         controller = stack.enter_context(server("controller", cwd=tmp_path))
         workers = [server("worker", "--tasks=plan.yaml", f"--controller={controller.url}", cwd=tmp_path) for _ in "12"]
@@ -739,7 +645,7 @@ def test_a_worker_killed_in_the_second_day_is_replaced_from_the_calls_that_were_
 
 def test_the_days_of_a_run_are_written_and_frozen(tmp_path: Path, model: Model) -> None:
     model.released.set()
-    (tmp_path / "plan.yaml").write_text(PLAN.format(url=f"http://127.0.0.1:{model.server_port}/v1"))
+    (tmp_path / "plan.yaml").write_text(PLAN.format(url=model.url))
     ran = proctor("run", "plan.yaml", "--name=one", "--limit=1", "-q", cwd=tmp_path, OPENAI_API_KEY=TOKEN)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     for command in (("files", "one"), ("scenarios", "one", "--to", "frozen.json")):

@@ -3,16 +3,15 @@
 No two of this host's answers are alike, and every worker has a cache of its own, as if it were on another machine.
 """
 
-import contextlib
-import json
+import itertools
 import re
 import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -25,6 +24,7 @@ from proctor.tables.money import money_text
 from tests.e2e.proctor import Server, begin, proctor, rows, server
 from tests.faults.parts.invariants import rows_of
 from tests.pace import slowly, until
+from tests.scripted_model import ScriptedModel
 from tests.support import serving
 
 KILLS, SESSIONS = 3, 2
@@ -51,42 +51,20 @@ limits: {{attempts: 10, patience_s: {patience_s}}}
 )
 
 
-class Host(ThreadingHTTPServer):
-    """A host model; `asked` are the bodies of all that it answered."""
+class Host(ScriptedModel):
+    """A host model, no two of whose answers are alike."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Answer)
-        self.asked: list[str] = []
-        self.url = f"http://127.0.0.1:{self.server_address[1]}/v1"
+        super().__init__(self._answer, prompt=10, completion=3)
+        self._numbers = itertools.count(1)
 
-    def answer(self, body: str) -> str:
-        self.asked.append(body)
-        messages = json.loads(body)["messages"]
-        if len(messages) > 1:
-            return f"Yes. This is answer {len(self.asked)}."
-        asks_for_text = "statement" in messages[0]["content"] or "sentence only" in messages[0]["content"]
-        return f"He did it {len(self.asked)} times." if asks_for_text else "No."
-
-
-class _Answer(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: Host
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+    def _answer(self, body: dict[str, Any]) -> str:
         time.sleep(ANSWER_S)
-        said = {"index": 0, "message": {"role": "assistant", "content": self.server.answer(body)}}
-        usage = {"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13}
-        reply = {"model": "host", "choices": [{**said, "finish_reason": "stop"}], "usage": usage}
-        content = json.dumps(reply).encode()
-        with contextlib.suppress(ConnectionError):  # of a worker that was killed
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Nothing."""
+        number, messages = next(self._numbers), body["messages"]
+        if len(messages) > 1:
+            return f"Yes. This is answer {number}."
+        asks_for_text = "statement" in messages[0]["content"] or "sentence only" in messages[0]["content"]
+        return f"He did it {number} times." if asks_for_text else "No."
 
 
 @pytest.fixture
@@ -97,7 +75,7 @@ def host() -> Iterator[Host]:
 
 def until_asked(host: Host, client: "subprocess.Popen[str]", count: int) -> None:
     """Come back once the host has answered so often, or the client has ended."""
-    until(lambda: len(host.asked) > count or client.poll() is not None)
+    until(lambda: len(host.answered) > count or client.poll() is not None)
 
 
 @pytest.mark.parametrize("too", ["worker_killed", "client_killed_too"])
@@ -119,7 +97,7 @@ def test_what_a_host_has_said_is_paid_for_once_and_the_replay_is_the_same(tmp_pa
         client = begin("run", "plan.yaml", "--name", "r", "--limit", str(SESSIONS), "-q", cwd=tmp_path)
         for kill in range(1, KILLS + 1):
             until_asked(host, client, 12 * kill)
-            assert client.poll() is None, (len(host.asked), client.communicate())
+            assert client.poll() is None, (len(host.answered), client.communicate())
             worker.kill()
             if too == "client_killed_too":
                 client.kill()
@@ -128,13 +106,13 @@ def test_what_a_host_has_said_is_paid_for_once_and_the_replay_is_the_same(tmp_pa
             worker = another_machine(kill)
         output, errors = client.communicate(timeout=slowly(200))
         assert client.returncode == 0, output + errors
-    again = {body: count for body, count in Counter(host.asked).items() if count > 1}
-    assert sum(again.values()) - len(again) <= KILLS * SESSIONS, f"{len(host.asked)} calls, paid twice: {len(again)}"
+    again = {body: count for body, count in Counter(host.answered).items() if count > 1}
+    assert sum(again.values()) - len(again) <= KILLS * SESSIONS, f"{len(host.answered)} calls, paid twice: {len(again)}"
     attempts = rows_of(sqlite_url(tmp_path / "runs" / "r"), "r", attempt_table)
     assert DIVERGED not in {row["outcome"] for row in attempts}
     assert all(row["score"] is not None for row in rows("r", tmp_path))
     (cost,) = Store(sa.create_engine(sqlite_url(tmp_path / "runs" / "r")), "r").helper_costs()
-    assert 0 <= len(host.asked) - cost.calls <= KILLS * SESSIONS
+    assert 0 <= len(host.answered) - cost.calls <= KILLS * SESSIONS
     assert (cost.model, cost.prompt_tokens, cost.completion_tokens) == ("host", 10 * cost.calls, 3 * cost.calls)
     assert f"in all {money_text(cost.calls * 16)}" in proctor("report", "r", cwd=tmp_path).stdout
 
@@ -148,4 +126,4 @@ def test_what_a_host_costs_counts_towards_the_runs_limits(tmp_path: Path, host: 
     done = proctor("run", "plan.yaml", *options, cwd=tmp_path, XDG_CACHE_HOME=caches)
     assert done.returncode == 1, done.stdout + done.stderr
     assert re.search(r"limits.run.money: \d+.00 of 30.00 spent", done.stdout + done.stderr)
-    assert len(host.asked) < 12
+    assert len(host.answered) < 12

@@ -7,8 +7,8 @@ import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -29,6 +29,7 @@ from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation
 from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
 from tests.pace import slowly, until
+from tests.scripted_model import ScriptedModel
 from tests.scripted_server import Script, reply, scripted_server
 from tests.support import ROOT, SHARED_DATA, serving
 
@@ -487,37 +488,15 @@ async def test_a_question_of_100_000_characters_is_cut_before_it_goes_to_the_hos
 # The whole service, as processes.
 
 
-class HostModel(ThreadingHTTPServer):
-    """An OpenAI-compatible host model that answers by the hash of what it is asked; keeps every request."""
-
-    def __init__(self) -> None:
-        self.bought: list[bytes] = []
-        super().__init__(("127.0.0.1", 0), HostModelHandler)
-
-
-class HostModelHandler(BaseHTTPRequestHandler):
-    """One request."""
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        assert isinstance(self.server, HostModel)
-        self.server.bought.append(body)
-        dice = hashlib.sha256(body).digest()[0]
-        text = ("Yes, so it is", "no", "Irrelevant", "Perhaps")[dice % 4]
-        choice = {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-        answer = json.dumps({"choices": [choice]}).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Silence."""
+def by_hash(body: dict[str, Any]) -> str:
+    """A host's answer by the hash of what it is asked."""
+    dice = hashlib.sha256(json.dumps(body).encode()).digest()[0]
+    return ("Yes, so it is", "no", "Irrelevant", "Perhaps")[dice % 4]
 
 
 @pytest.fixture
-def host_model() -> Iterator[HostModel]:
-    with HostModel() as server, serving(server):
+def host_model() -> Iterator[ScriptedModel]:
+    with ScriptedModel(by_hash) as server, serving(server):
         yield server
 
 
@@ -533,11 +512,11 @@ tasks:
 
 
 def test_client_and_worker_killed_in_mid_game_change_nothing_and_no_reply_is_bought_twice(
-    tmp_path: Path, host_model: HostModel
+    tmp_path: Path, host_model: ScriptedModel
 ) -> None:
     key = {"OPENAI_API_KEY": TOKEN}
     data = ROOT / "environments" / "lateral_thinking" / "samples" / "english.yaml"
-    host = f"http://127.0.0.1:{host_model.server_port}/v1"
+    host = host_model.url
 
     def plan(name: str, agents: str) -> str:
         text = JUDGED_PLAN.format(agents=agents, data=data, host=host, cache=tmp_path / name)
@@ -549,9 +528,9 @@ def test_client_and_worker_killed_in_mid_game_change_nothing_and_no_reply_is_bou
         agents = stack.enter_context(server("agents", f"--tasks={offered}", cwd=tmp_path))
         whole = proctor("run", plan("whole", agents.url), "-q", "--name=whole", cwd=tmp_path, **key)
         assert whole.returncode == 0, whole.stdout + whole.stderr
-        needed = Counter(host_model.bought)
+        needed = Counter(host_model.answered)
         assert max(needed.values()) == 1
-        host_model.bought.clear()
+        host_model.answered.clear()
 
         killed = plan("killed", agents.url)
         controller = stack.enter_context(server("controller", cwd=tmp_path))
@@ -559,16 +538,16 @@ def test_client_and_worker_killed_in_mid_game_change_nothing_and_no_reply_is_bou
         first = stack.enter_context(worker[0])
         option = f"--set=controller={controller.url}"
         client = begin("run", killed, "--name=killed", option, cwd=tmp_path, **key)
-        until(lambda: len(host_model.bought) >= len(needed) // 4, 100, lambda: len(host_model.bought))
+        until(lambda: len(host_model.answered) >= len(needed) // 4, 100, lambda: len(host_model.answered))
         client.kill()
         client.communicate()
         client = begin("resume", "killed", option, cwd=tmp_path, **key)
-        until(lambda: len(host_model.bought) >= len(needed) // 2, 100, lambda: len(host_model.bought))
+        until(lambda: len(host_model.answered) >= len(needed) // 2, 100, lambda: len(host_model.answered))
         first.kill()
         stack.enter_context(worker[1])
         _, errors = client.communicate(timeout=slowly(200))
         assert client.returncode == 0, errors
-    again = Counter(host_model.bought)
+    again = Counter(host_model.answered)
     assert again.keys() == needed.keys()
     assert again.total() - len(again) <= 8, "only what was under way at a kill may be bought again"
     assert rows("killed", tmp_path) == rows("whole", tmp_path)

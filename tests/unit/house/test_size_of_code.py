@@ -18,7 +18,7 @@ FUNCTION = (
         ("eval_client/view/app.py", "view"),
         ("eval_client/core/statistics/paired.py", "statistics"),
         ("eval_client/core/flow.py", "spine"),
-        ("environments/stss/functions.py", "functions"),
+        ("environments/webshop/functions.py", "functions"),
         ("environments/stss/scoring.py", "worlds"),
         ("environments/foreign/openenv/server.py", "foreign"),
         ("eval_client/cli/results/export.py", "exports"),

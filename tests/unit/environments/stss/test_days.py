@@ -117,17 +117,13 @@ async def test_a_template_is_played_as_any_task() -> None:
 
 
 async def test_meetings_are_of_day_1_and_for_appointments_with_the_target_only() -> None:
-    finish = await environment_finish("fernmouth_lighthouse_letters")
+    finish = await finish_of(Stss(), "fernmouth_lighthouse_letters")
     day_transcript = unpack(str(finish.detail["evidence"]))
     with_target = list(meetings("t", "Clara Novak", ["Finn Larsen"], day_transcript.event_log))
     everybody = list(meetings("t", "Clara Novak", [], day_transcript.event_log))
     assert {scenario.partner for scenario in with_target} == {"Finn Larsen"}
     assert len(everybody) >= len(with_target)
     assert chosen([*everybody, *everybody]) == chosen(everybody)
-
-
-async def environment_finish(sample: str) -> Finish:
-    return await finish_of(Stss(), sample)
 
 
 def test_at_most_two_scenarios_of_a_pair_and_twelve_of_a_task_are_kept() -> None:

@@ -1,48 +1,31 @@
-"""A scripted model at an OpenAI-compatible endpoint, for the people of the town and for judges."""
+"""A scripted model for the people of the town and for judges."""
 
 import json
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
 
 from proctor.llm.config import ChatConfig
+from tests.scripted_model import ScriptedModel
 from tests.support import serving
 
 
-class Model(ThreadingHTTPServer):
-    """An OpenAI-compatible model that answers by a function of the last message; keeps what it was asked."""
+class Model(ScriptedModel):
+    """Answers by a function of the last message; keeps the messages that it was asked."""
 
     def __init__(self) -> None:
         self.says: Callable[[str], str] = agreeable
         self.asked: list[str] = []
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(self._answer)
+
+    def _answer(self, body: dict[str, Any]) -> str:
+        self.asked.append(json.dumps(body["messages"]))
+        return self.says(body["messages"][-1]["content"])
 
     @property
     def config(self) -> ChatConfig:
-        return ChatConfig(model="town", base_url=f"http://127.0.0.1:{self.server_port}/v1", max_tries=1)
-
-
-class Handler(BaseHTTPRequestHandler):
-    """One request; the answer goes out in one packet, since a second one would wait for the first one's receipt."""
-
-    wbufsize = -1
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        model = self.server
-        assert isinstance(model, Model)
-        model.asked.append(json.dumps(body["messages"]))
-        content = model.says(body["messages"][-1]["content"])
-        choice = {"message": {"role": "assistant", "content": content}, "finish_reason": "stop"}
-        answer = json.dumps({"choices": [choice]}).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Silence."""
+        return ChatConfig(model="town", base_url=self.url, max_tries=1)
 
 
 @pytest.fixture
