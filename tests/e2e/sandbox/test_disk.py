@@ -39,6 +39,9 @@ def btrfs(tmp_path: Path) -> Iterator[Path]:
         file.truncate(4 << 30)
     subprocess.run(["mkfs.btrfs", "--quiet", image], check=True)
     subprocess.run(["mount", "-o", "loop", image, folder], check=True)
+    # Else the first container turns them on, and until the scan that follows is over nothing is kept to.
+    subprocess.run(["btrfs", "quota", "enable", folder], check=True)
+    subprocess.run(["btrfs", "quota", "rescan", "-w", folder], check=True)
     yield folder
     subprocess.run(["umount", "--recursive", folder], check=False)
     shutil.rmtree(folder, ignore_errors=True)
