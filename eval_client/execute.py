@@ -276,12 +276,12 @@ async def summarize(store: Store, client: TaskClient, digests: Mapping[str, str]
 
 
 async def _summarize_pair(store: Store, client: TaskClient, pair: PairTotals, digest: str) -> None:
-    finishes, clusters = await retry_until_available(store.clustered_finishes, pair.agent, pair.task, aside=False)
+    finishes, *numbers = await retry_until_available(store.clustered_finishes, pair.agent, pair.task, aside=False)
     if not finishes:
         return
     with contextlib.suppress(TaskServerError, TimeoutError):
         async with asyncio.timeout(SUMMARIES_S):
-            summary = await client.summarize(pair.task, finishes, clusters, digest=digest)
+            summary = await client.summarize(pair.task, finishes, *numbers, digest=digest)
         if summary.primary in summary.metrics or not pair.scored:
             await retry_until_available(store.write_summary, pair.agent, pair.task, pair.scored, summary, aside=False)
 

@@ -108,7 +108,7 @@ class Run:
         return Summary(primary=pair.primary, metrics=pair.metrics, standard_error=pair.standard_error, notes=pair.notes)
 
     def scores(self) -> list[dict[str, Any]]:
-        """A row for each pair: its primary metric with the standard error, and how many of its trials have a score."""
+        """A row for each pair: its primary metric with error and 95 % interval, and how many trials have a score."""
         return [
             {
                 "agent": pair.agent,
@@ -116,6 +116,7 @@ class Run:
                 "metric": pair.primary,
                 "value": pair.value,
                 "standard_error": pair.standard_error,
+                "interval": pair.interval,
                 "scored": pair.scored,
                 "planned": pair.planned,
             }

@@ -95,6 +95,8 @@ class Environment(BaseModel, ABC):
     operational: ClassVar[frozenset[str]] = frozenset()
     """Fields that do not affect a trial, such as a cache's folder: the default `digest` omits them."""
 
+    scales: ClassVar[Mapping[str, tuple[float, float]]] = {}
+    """Metric -> the least and the greatest value that it can have, for primary metrics that are not the mean score."""
     bad_replies: ClassVar[str | None] = None
     """Name of the finish metric that counts the replies that could not be parsed; None: a session that ended as
     `invalid_format` counts as one such reply."""

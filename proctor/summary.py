@@ -1,6 +1,7 @@
 """An environment's summary with the standard error of its primary metric, and the difference of two summaries."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, get_args
 
@@ -15,29 +16,72 @@ NOT_UNDERSTOOD = "not_understood"
 """The metric added to each summary of scored finishes: the number of replies that could not be parsed."""
 
 
-def summarize(environment: Environment, finishes: Sequence[Finish], clusters: Sequence[int] = ()) -> Summary:
+def summarize(
+    environment: Environment, finishes: Sequence[Finish], clusters: Sequence[int] = (), samples: Sequence[int] = ()
+) -> Summary:
     """The environment's metrics over finishes, with a standard error.
 
-    `clusters` has the cluster of each finish (the epochs of one sample are one cluster); by default each finish is a
-    cluster of its own. The error is the delete-a-group jackknife (Efron and Stein 1981) over at most 100 groups of
-    whole clusters: for a plain mean it is the usual standard error of the mean. It is None where fewer than two
-    clusters are scored, or where the metric is undefined without one of the groups.
+    `clusters` and `samples` have the cluster and the sample of each finish (the epochs of one sample are of one
+    cluster); by default each finish is a sample and a cluster of its own. Every sample counts once: where some have
+    more scored epochs than others, the metrics that are no counts are over the mean finish of each sample.
+
+    The error is the delete-a-group jackknife (Efron and Stein 1981) over at most 100 groups of whole clusters: for a
+    plain mean it is the usual standard error of the mean. It is None where fewer than two clusters are scored, or where
+    the metric is undefined without one of the groups.
 
     Raises ValueError where a metric is not finite or the primary one is missing although a finish is completed, and
     what the environment raises for finishes that it can't read.
     """
     summary = _summary_with_primary(environment, finishes)
+    numbers = range(len(finishes))
     scored = [
-        (cluster, finish)
-        for cluster, finish in zip(clusters or range(len(finishes)), finishes, strict=True)
-        if finish.score is not None
+        each for each in zip(clusters or numbers, samples or numbers, finishes, strict=True) if _has_score(each[2])
     ]
+    of_samples = mean_finishes(scored)
+    if len(of_samples) < len(scored) and not _even(scored):
+        faults = [finish for finish in finishes if not _has_score(finish)]
+        once = environment.summarize([*(finish for _, finish in of_samples), *faults])
+        twice = environment.summarize([*finishes, *finishes])
+        alike = {name for name, value in summary.metrics.items() if math.isclose(twice.metrics.get(name, -1), value)}
+        means = {name: value for name, value in once.metrics.items() if name in alike}
+        summary = summary.model_copy(update={"metrics": summary.metrics | means})
     if scored:
-        counted = {**summary.metrics, NOT_UNDERSTOOD: _not_understood(environment, [finish for _, finish in scored])}
+        counted = {**summary.metrics, NOT_UNDERSTOOD: _not_understood(environment, [finish for *_, finish in scored])}
         summary = summary.model_copy(update={"metrics": counted})
     if not all(map(math.isfinite, summary.metrics.values())):
         raise ValueError("a metric over these finishes is not a finite number")
-    return summary.model_copy(update={"standard_error": _jackknife(_left_out(environment, scored))})
+    return summary.model_copy(update={"standard_error": _jackknife(_left_out(environment, of_samples))})
+
+
+def mean_finishes(scored: Sequence[tuple[int, int, Finish]]) -> list[tuple[int, Finish]]:
+    """(cluster, mean finish) of each sample, from its (cluster, sample, scored finish).
+
+    All finishes as they are where every sample has as many. A mean finish has the mean score, the mean of each metric
+    over the epochs that have it, and all else of the first epoch.
+    """
+    if _even(scored):
+        return [(cluster, finish) for cluster, _, finish in scored]
+    by_sample: dict[tuple[int, int], list[Finish]] = {}
+    for cluster, sample, finish in scored:
+        by_sample.setdefault((cluster, sample), []).append(finish)
+    return [(cluster, _mean_finish(epochs)) for (cluster, _), epochs in by_sample.items()]
+
+
+def _even(scored: Sequence[tuple[int, int, Finish]]) -> bool:
+    return len(set(Counter(sample for _, sample, _ in scored).values())) < 2
+
+
+def _has_score(finish: Finish) -> bool:
+    return finish.score is not None
+
+
+def _mean_finish(epochs: Sequence[Finish]) -> Finish:
+    values: dict[str, list[float]] = {}
+    for finish in epochs:
+        for name, value in finish.metrics.items():
+            values.setdefault(name, []).append(value)
+    score = mean([finish.score for finish in epochs if finish.score is not None])
+    return epochs[0].model_copy(update={"score": score, "metrics": means(values)})
 
 
 def mean(values: Sequence[float]) -> float:
@@ -60,17 +104,18 @@ class PrimaryPair(NamedTuple):
 
 
 def paired_difference(
-    environment: Environment, a: Sequence[tuple[int, Finish]], b: Sequence[tuple[int, Finish]]
+    environment: Environment, a: Sequence[tuple[int, int, Finish]], b: Sequence[tuple[int, int, Finish]]
 ) -> PrimaryPair:
-    """Compare the primary metric of two agents over their (cluster, scored finish) of the same clusters.
+    """Compare the primary metric of two agents over their (cluster, sample, scored finish) of the same clusters.
 
     The error is the delete-a-group jackknife of `summarize`, where both sides leave the same clusters out. Raises
     ValueError where a side has no primary metric, and what the environment raises.
     """
-    values = [_primary(environment, [finish for _, finish in side]) for side in (a, b)]
+    sides = [mean_finishes(side) for side in (a, b)]
+    values = [_primary(environment, [finish for _, finish in side]) for side in sides]
     if values[0] is None or values[1] is None:
         raise ValueError("the environment gives no primary metric over these finishes")
-    pairs = zip(_left_out(environment, a), _left_out(environment, b), strict=True)
+    pairs = zip(*(_left_out(environment, side) for side in sides), strict=True)
     differences = [None if one is None or other is None else one - other for one, other in pairs]
     return PrimaryPair(values[0], values[1], _jackknife(differences))
 

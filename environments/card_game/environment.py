@@ -47,6 +47,7 @@ class CardGame(Environment):
     max_turns: ClassVar[int | None] = _ROUNDS * 2 * TRIES
     bad_replies: ClassVar[str | None] = "bad_replies"
     capacity: ClassVar[int] = 32
+    scales: ClassVar[Mapping[str, tuple[float, float]]] = {"score": (0.0, 1.0)}
 
     @model_validator(mode="after")
     def _fields_fit_together(self) -> "CardGame":
@@ -78,13 +79,14 @@ class CardGame(Environment):
         return await CardGameSession(match, agent, guessing, acting, self.max_agent_calls).play()
 
     def cluster(self, sample: str) -> str:
-        """The opponent and the stage."""
+        """The deal: opponent, stage and repetition, whose games from both seats share it."""
         setup = self.setup(sample)
-        return f"{setup.opponent}-stage{setup.stage}"
+        return f"{setup.opponent}-stage{setup.stage}-{setup.repetition}"
 
     def category(self, sample: str) -> str:
         """The opponent and the stage."""
-        return self.cluster(sample)
+        setup = self.setup(sample)
+        return f"{setup.opponent}-stage{setup.stage}"
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
         return self._in_protocol(policies.reference(self.setup(sample), seed))

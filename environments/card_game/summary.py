@@ -46,7 +46,9 @@ def summarize(
         for played in rates
         for stage in set(stages) - set(rates)
     )
-    return Summary(primary="score", metrics=metrics, notes=(*left_out, switch, SEATS, COVERAGE, wording))
+    opponents = ", ".join(dict.fromkeys(str(finish.detail["opponent"]) for finish in scored))
+    inferred = (f"Errors are about other deals against these opponents: {opponents}.",) if opponents else ()
+    return Summary(primary="score", metrics=metrics, notes=(*left_out, switch, SEATS, *inferred, COVERAGE, wording))
 
 
 def _rates(games: Sequence[Finish]) -> dict[str, float]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue, PrivateAttr, SecretStr, model_validator
 
@@ -93,6 +93,8 @@ class Database(Environment):
     """Corrections for the errata profile; None for those shipped with Proctor."""
     prompts: Path | None = None
     """A file with another instruction, such as AgentBench's; None for our own. Python is read, not run."""
+
+    scales: ClassVar[Mapping[str, tuple[float, float]]] = {"overall_cat_accuracy": (0.0, 1.0)}
 
     _engine: DatabaseEngine | None = PrivateAttr(default=None)
 

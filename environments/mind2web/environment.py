@@ -78,6 +78,7 @@ class Mind2Web(Environment):
     max_turns: ClassVar[int | None] = 3
     bad_replies: ClassVar[str | None] = "unparsed"
     capacity: ClassVar[int] = 16
+    scales: ClassVar[Mapping[str, tuple[float, float]]] = {"step_sr": (0.0, 100.0)}
 
     @model_validator(mode="after")
     def _fields_fit_together(self) -> "Mind2Web":

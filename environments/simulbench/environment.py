@@ -88,6 +88,11 @@ class SimulBench(Environment):
     operational: ClassVar[frozenset[str]] = frozenset({"cache"})
     bad_replies: ClassVar[str | None] = BAD_REPLIES
     capacity: ClassVar[int] = 16
+    scales: ClassVar[Mapping[str, tuple[float, float]]] = {
+        **dict.fromkeys(("strict_mean", "rules_mean"), (1.0, 10.0)),
+        "difference": (-100.0, 100.0),
+        "distinct": (0.0, 1.0),
+    }
 
     _judges: Judges | None = PrivateAttr(default=None)
 

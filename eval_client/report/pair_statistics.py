@@ -1,4 +1,4 @@
-"""What a run's scores say about each pair beside the mean: interval, bounds, and which agents can't be told apart."""
+"""What a run's scores say about each pair beside the mean: its bounds, and which agents can't be told apart."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -8,11 +8,10 @@ from typing import NamedTuple
 from eval_client.core.flow import Pair
 from eval_client.core.statistics.missing import mean_bounds
 from eval_client.core.statistics.paired import difference
-from eval_client.core.statistics.samples import Interval, Scores
+from eval_client.core.statistics.samples import Scores
 from eval_client.core.statistics.several import holm
-from eval_client.core.statistics.single import mean_interval
 from eval_client.report.compare.compare import letters_by_task
-from eval_client.report.compare.measure import Settings, cluster_of, planned_pairs
+from eval_client.report.compare.measure import Settings, planned_pairs
 from eval_client.report.compare.scores import PairScores, planned_scores
 from eval_client.report.compare.sides import MOST_AGENTS, agents_of
 from eval_client.report.report import PairReport
@@ -35,10 +34,8 @@ class MissingBounds(Value):
 
 
 class PairStatistics(Value):
-    """One agent on one task. Figures are of the mean score, which the primary metric need not be."""
+    """One agent on one task."""
 
-    interval: Interval | None
-    """Of level 0.95; None where fewer than two clusters are scored."""
     missing: MissingBounds
     letters: str | None
     """Agents of a task share one if, and only if, no test tells them apart; None where letters are left out."""
@@ -101,12 +98,5 @@ def _letters(agents: Sequence[str], scores: Mapping[Pair, PairScores]) -> dict[s
 
 
 def _statistics(scores: PairScores, found: str | None) -> PairStatistics:
-    planned = [(cluster_of(sample, each), Scores(each.scores, each.missing)) for sample, each in scores.items()]
-    scored = [(cluster, each) for cluster, each in planned if each.scores]
-    sides, clusters = [each for _, each in scored], [cluster for cluster, _ in scored]
-    low, high = mean_bounds([each for _, each in planned])
-    return PairStatistics(
-        interval=mean_interval(sides, clusters, Settings().alpha) if scored else None,
-        missing=MissingBounds(low=low, high=high),
-        letters=found,
-    )
+    low, high = mean_bounds([Scores(each.scores, each.missing) for each in scores.values()])
+    return PairStatistics(missing=MissingBounds(low=low, high=high), letters=found)

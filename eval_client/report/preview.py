@@ -88,13 +88,17 @@ def preview(plan: Plan, limit: int | None, filters: Filters = NO_FILTERS) -> str
 def _detectable(planned: Mapping[str, PlannedTask]) -> list[str]:
     """A line per task: the smallest difference of two agents that its samples can show at worst."""
     lines = []
+    alpha = ALPHA / max(1, len(planned))
+    tests = "one test" if len(planned) == 1 else f"{len(planned)} tests"
     for name, task in planned.items():
         worlds = len({task.catalogue.cluster_of[sample] for sample in task.chosen.samples})
-        if worlds > 1:
-            apart, alike = (min(detectable_at_worst(worlds, each, ALPHA, POWER), 1.0) for each in (0.0, 0.5))
+        apart, alike = (detectable_at_worst(worlds, each, alpha, POWER) for each in (0.0, 0.5))
+        if apart is None or alike is None:
+            lines.append(f"{name}: {worlds} independent samples can't tell two agents apart (alpha {ALPHA}, {tests})")
+        else:
             told_apart = f"two agents are told apart from a difference of {apart:.2f} on"
             correlated = f"{alike:.2f} where their scores correlate by 0.5"
-            basis = f"{worlds} independent samples, power {POWER}, alpha {ALPHA}"
+            basis = f"{worlds} independent samples, power {POWER}, alpha {ALPHA}, {tests}"
             lines.append(f"{name}: {told_apart}, or {correlated} ({basis})")
     return lines
 

@@ -1,5 +1,6 @@
 """A run's results as values: scores with their standard errors, coverage, validity, faults, costs."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -7,16 +8,27 @@ from pydantic import JsonValue
 
 from eval_client.core.spend import Price, Tokens, helper, price_of
 from eval_client.core.statistics.clustered import clustered_mean
+from eval_client.core.statistics.samples import Interval
+from eval_client.core.statistics.single import mean_interval, metric_interval
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.plan import Plan
 from eval_client.store.records import HelperCost, Manifest, PairTotals, TaskRecord
 from eval_client.store.results import SampleMeans
 from eval_client.store.store import Store
+from proctor import registry
+from proctor.tables.table import Figure, Part
 from proctor.types import FinishReason, Summary, TaskProtocol, Value
 
 VALIDITY = tuple(reason.value for reason in FinishReason if not reason.is_fault)
 """AgentBench's validity classes: the finish reasons of scored trials."""
 NO_MEANS = SampleMeans([], [])
+ALPHA = 0.05
+ERROR_PARTS: tuple[Part, ...] = ("standard_error", "interval_low", "interval_high")
+"""What the figures of scores have in tables beside the value."""
+MANY = 100
+"""From so many effective samples on tables show a standard error, below them the interval."""
+FEW = 10
+"""With fewer effective samples a note says that intervals are rough."""
 
 
 class HelperReport(Value):
@@ -43,8 +55,13 @@ class PairReport(Value):
     value: float | None
     """The primary metric over the scored trials; None where there are none."""
     standard_error: float | None
+    """Of the value; None where it is not known, and where nothing varies."""
+    interval: Interval | None = None
+    """Of the value, of level 0.95; None where fewer than two clusters are scored."""
+    effective_samples: float = 0.0
+    """The effective number of clusters behind the interval."""
     mean_score: float | None = None
-    """The plain mean of the scores, which `proctor status` shows; None where there are none."""
+    """The mean of the scores, where each sample counts once, as `proctor status` shows it; None without a score."""
     metrics: dict[str, float]
     notes: tuple[str, ...]
     comparable: str | None
@@ -66,6 +83,13 @@ class PairReport(Value):
     seconds: float
     helpers: tuple[HelperReport, ...]
     """Costs of models on the environment's side, over finished and unfinished trials."""
+
+    @property
+    def figure(self) -> Figure:
+        """The value with its error, and with its interval instead below MANY effective samples or without variance."""
+        many = self.effective_samples >= MANY and self.standard_error is not None
+        error, interval = (self.standard_error, None) if many or self.interval is None else (None, self.interval)
+        return Figure(self.value, standard_error=error, interval=interval)
 
     @property
     def coverage(self) -> float:
@@ -117,14 +141,15 @@ def report(store: Store) -> RunReport:
     all_totals = store.pair_totals()
     current = _current_summaries(store, all_totals)
     players = {totals.task: totals.agent for totals in all_totals}
-    means = store.sample_means(players) if len(current) < len(all_totals) else {}
+    means = store.sample_means(players)
     causes = store.causes()
     pairs = [
         _pair(
             totals,
             manifest,
             faults=causes.get(_key(totals), {}) if totals.unscored else {},
-            summary=current.get(_key(totals)) or _mean_score(means.get(_key(totals), NO_MEANS)),
+            summary=current.get(_key(totals)),
+            means=means.get(_key(totals), NO_MEANS),
             agent=agents.get(totals.agent),
             prices=prices,
             costs=costs,
@@ -153,7 +178,8 @@ def _pair(
     manifest: Manifest,
     *,
     faults: dict[str, int],
-    summary: Summary,
+    summary: Summary | None,
+    means: SampleMeans,
     agent: AgentEntry | None,
     prices: Mapping[str, Price],
     costs: Sequence[HelperCost],
@@ -162,6 +188,8 @@ def _pair(
     pair = _key(totals)
     task = manifest.tasks[totals.task]
     scored = totals.scored
+    summary = summary or _mean_score(means)
+    measured = _measured(summary, totals, task.environment, means)
     return PairReport(
         agent=totals.agent,
         task=totals.task,
@@ -170,11 +198,13 @@ def _pair(
         planned=totals.planned,
         scored=scored,
         primary=summary.primary,
-        value=summary.metrics.get(summary.primary) if scored else None,
-        standard_error=summary.standard_error if scored else None,
+        value=measured.value,
+        standard_error=measured.standard_error,
+        interval=measured.interval,
+        effective_samples=measured.effective_samples,
         mean_score=totals.mean,
-        metrics=summary.metrics,
-        notes=(*_choices(task, totals.agent, retried), *summary.notes),
+        metrics=summary.metrics if measured.value is None else {**summary.metrics, summary.primary: measured.value},
+        notes=(*_choices(task, totals.agent, retried), *summary.notes, *_few(totals, measured.effective_samples)),
         comparable=task.comparable or (_other_sampling(agent, task.published_sampling) if agent is not None else None),
         validity={reason: totals.reasons.get(reason, 0) / scored for reason in VALIDITY} if scored else {},
         faults=faults,
@@ -188,6 +218,49 @@ def _pair(
         seconds=totals.seconds,
         helpers=tuple(_helper(cost, prices) for cost in costs if (cost.agent, cost.task) == pair),
     )
+
+
+class _Measured(NamedTuple):
+    """The primary metric over the scored trials, as PairReport has it."""
+
+    value: float | None
+    standard_error: float | None
+    interval: Interval | None
+    effective_samples: float
+
+
+def _measured(summary: Summary, totals: PairTotals, environment: str, means: SampleMeans) -> _Measured:
+    """Where the metric is the mean score it is that over samples, which earlier versions took over trials.
+
+    Metrics of another scale may be 0 or 1 by chance as the mean score is.
+    """
+    value, mean = summary.metrics.get(summary.primary), clustered_mean(means.means, means.clusters)
+    if value is None or totals.mean is None or totals.trial_mean is None:
+        return _Measured(None, None, None, 0.0)
+    alike = any(math.isclose(value, each, abs_tol=1e-9) for each in (totals.mean, totals.trial_mean))
+    scale = _scale(environment, summary.primary) if not alike or value in (0, 1) else None
+    if alike and scale in (None, (0, 1)):
+        even = math.isclose(totals.mean, totals.trial_mean, abs_tol=1e-9)
+        error = summary.standard_error if even else mean.standard_error
+        interval = mean_interval(means.means, means.clusters, ALPHA)
+        return _Measured(value if even else totals.mean, error or None, interval, mean.effective_clusters)
+    interval = metric_interval(value, summary.standard_error, mean.effective_clusters, scale, ALPHA)
+    return _Measured(value, summary.standard_error or None, interval, mean.effective_clusters)
+
+
+def _scale(environment: str, metric: str) -> Interval | None:
+    """The least and the greatest value of a metric, if its environment is installed here and tells."""
+    try:
+        return registry.load(environment).scales.get(metric)
+    except (ImportError, registry.UnknownEnvironment):
+        return None
+
+
+def _few(totals: PairTotals, effective: float) -> list[str]:
+    """Why an interval is rough."""
+    if not totals.scored or effective >= FEW:
+        return []
+    return [f"Few independent samples ({effective:.3g} effective): intervals are rough."]
 
 
 def _choices(task: TaskRecord, agent: str, retried: int) -> list[str]:

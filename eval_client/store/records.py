@@ -147,7 +147,7 @@ class HelperCost(Value):
 
 
 class PairTotals(Value):
-    """Progress of a pair of agent and task; `mean` is the mean score of its scored trials."""
+    """Progress of a pair of agent and task."""
 
     agent: str
     task: str
@@ -155,6 +155,9 @@ class PairTotals(Value):
     scored: int
     unscored: int
     mean: float | None
+    """The mean score over samples of the mean over their scored epochs; None without one."""
+    trial_mean: float | None
+    """The mean over scored trials, which earlier versions took for it: another number where epochs are missing."""
     reasons: dict[str, int]
     turns: int
     prompt_tokens: int

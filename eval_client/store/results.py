@@ -4,6 +4,7 @@ No query about scores reads transcripts.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -72,10 +73,20 @@ class Results:
         query = _totals(tuple(column.name for column in existing_columns(self.engine, trial_table)))
         groups: dict[tuple[str, str], list[sa.RowMapping]] = {}
         with self.engine.connect() as connection:
-            rows = connection.execute(query, {"b_run": self.run}).mappings()
+            rows = connection.execute(query, {"b_run": self.run}).mappings().all()
             for row in sorted(rows, key=lambda row: int(row["first"])):
                 groups.setdefault((row["agent"], row["task"]), []).append(row)
-        return [_pair_totals(agent, task, rows) for (agent, task), rows in groups.items()]
+            repeated = any(row["last_epoch"] for row in rows)
+            means = self._means_of_samples(connection) if repeated else {}
+        return [_pair_totals(pair, rows, means.get(pair)) for pair, rows in groups.items()]
+
+    def _means_of_samples(self, connection: sa.Connection) -> dict[tuple[str, str], float]:
+        """(agent, task) -> the mean over samples of the mean over their scored epochs."""
+        t = trial_table.c
+        of_sample = sa.select(t.agent, t.task, sa.func.avg(t.score).label("mean")).where(t.run == self.run)
+        sample = of_sample.where(t.score.is_not(None)).group_by(t.agent, t.task, t.sample).subquery().c
+        query = sa.select(sample.agent, sample.task, sa.func.avg(sample.mean)).group_by(sample.agent, sample.task)
+        return {(agent, task): float(mean) for agent, task, mean in connection.execute(query)}
 
     def finishes(self, agent: str, task: str) -> Iterator[tuple[str, int, Finish]]:
         """(sample, epoch, finish) of the pair's final rows, faults included, in the run's order."""
@@ -85,10 +96,16 @@ class Results:
             for sample, epoch, finish in connection.execute(query.where(t.finish.is_not(None)).order_by(t.id)):
                 yield sample, epoch, Finish.model_validate_json(finish)
 
-    def clustered_finishes(self, agent: str, task: str) -> tuple[list[Finish], list[int]]:
-        """The pair's final rows, and the cluster number of each, as summaries take them."""
+    def clustered_finishes(self, agent: str, task: str) -> tuple[list[Finish], list[int], list[int]]:
+        """The pair's final rows, and the numbers of the cluster and the sample of each, as summaries take them.
+
+        Without numbers of samples where all have as many scored epochs: then each counts once anyhow.
+        """
         rows, cluster_of = list(self.finishes(agent, task)), self.cluster_of(task)
-        return [finish for _, _, finish in rows], cluster_numbers(cluster_of[sample] for sample, _, _ in rows)
+        samples = [sample for sample, _, _ in rows]
+        scored = Counter(sample for sample, _, finish in rows if finish.score is not None)
+        uneven = cluster_numbers(samples) if len(set(scored.values())) > 1 else []
+        return [finish for _, _, finish in rows], cluster_numbers(map(cluster_of.__getitem__, samples)), uneven
 
     def sample_means(self, players: Mapping[str, str]) -> dict[tuple[str, str], SampleMeans]:
         """(agent, task) -> the means of its samples, where it has a scored trial; `players` has an agent by task."""
@@ -216,7 +233,8 @@ def _totals(there: tuple[str, ...]) -> sa.Select[Any]:
     sums = (sa.func.sum(t[name] * 1.0).label(name) for name in there if name in _SUMMED)
     counts = (sa.func.count().label("planned"), sa.func.count(t.score).label("scored"))
     told_cuts = (sa.func.count(t.cut_answers) if "cut_answers" in there else sa.literal(0)).label("told_cuts")
-    columns = (t.agent, t.task, t.reason, sa.func.min(t.id).label("first"), *counts, told_cuts, *sums)
+    ends = sa.func.min(t.id).label("first"), sa.func.max(t.epoch).label("last_epoch")
+    columns = (t.agent, t.task, t.reason, *ends, *counts, told_cuts, *sums)
     return sa.select(*columns).where(t.run == sa.bindparam("b_run")).group_by(t.agent, t.task, t.reason)
 
 
@@ -279,20 +297,24 @@ def tokens_of(sums: sa.RowMapping) -> Tokens:
 _SUMMED = ("score", "turns", *(f"{name}_tokens" for name in Tokens._fields), "seconds", "cut_answers")
 
 
-def _pair_totals(agent: str, task: str, rows: Sequence[sa.RowMapping]) -> PairTotals:
+def _pair_totals(pair: tuple[str, str], rows: Sequence[sa.RowMapping], mean: float | None) -> PairTotals:
+    """The totals of a pair's rows; `mean` where samples have several epochs."""
+
     def total(column: str) -> float:
         return float(sum(row[column] or 0 for row in rows))
 
     reasons = {str(row["reason"]): int(row["planned"]) for row in rows if row["reason"] is not None}
     scored = int(total("scored"))
     told_cuts = sum(row["told_cuts"] for row in rows) == sum(reasons.values())
+    trial_mean = total("score") / scored if scored else None
     return PairTotals(
-        agent=agent,
-        task=task,
+        agent=pair[0],
+        task=pair[1],
         planned=int(total("planned")),
         scored=scored,
         unscored=sum(count for reason, count in reasons.items() if FinishReason(reason).is_fault),
-        mean=total("score") / scored if scored else None,
+        mean=trial_mean if mean is None else mean,
+        trial_mean=trial_mean,
         reasons=reasons,
         turns=int(total("turns")),
         prompt_tokens=int(total("prompt_tokens")),

@@ -13,7 +13,7 @@ DAGGER = "†"
 MONEY = "money"
 """The `form` of a figure that is money."""
 
-Part = Literal["standard_error", "low", "high", "coverage", "samples", "mark"]
+Part = Literal["standard_error", "interval_low", "interval_high", "low", "high", "coverage", "samples", "mark"]
 """What may belong to a figure, beside its value."""
 
 
@@ -25,6 +25,8 @@ class Figure(NamedTuple):
     form: str = ".3f"
     """The format specification of the value, of its error and of its bounds; or MONEY."""
     standard_error: float | None = None
+    interval: tuple[float, float] | None = None
+    """Of level 0.95; shown where there is no standard error."""
     low: float | None = None
     """The value if every missing trial had the lowest score; None where no trial is missing."""
     high: float | None = None
@@ -44,6 +46,8 @@ class Figure(NamedTuple):
         parts = [self._text(self.value) + self.mark]
         if self.standard_error is not None:
             parts.append(f"±{self._text(self.standard_error)}")
+        elif self.interval is not None:
+            parts.append("[{}, {}]".format(*map(self._text, self.interval)))
         if self.samples is not None:
             parts.append(f"({self.samples:,})")
         if self.coverage is not None and self.coverage < 1:
@@ -51,6 +55,16 @@ class Figure(NamedTuple):
         if self.low is not None and self.high is not None:
             parts.append(f"{self._text(self.low)}..{self._text(self.high)}")
         return tuple(parts)
+
+    @property
+    def interval_low(self) -> float | None:
+        """The lower end of the interval."""
+        return self.interval and self.interval[0]
+
+    @property
+    def interval_high(self) -> float | None:
+        """The upper end of the interval."""
+        return self.interval and self.interval[1]
 
     def _text(self, number: float) -> str:
         return money_text(number) if self.form == MONEY else format(number, self.form)

@@ -204,10 +204,18 @@ class TaskClient:
         return (await self._ask(f"leases at {url}", "POST", "leases", LeasesRenewed, request, worker=url)).lost
 
     async def summarize(
-        self, task: str, finishes: Sequence[Finish], clusters: Sequence[int] = (), *, digest: str | None = None
+        self,
+        task: str,
+        finishes: Sequence[Finish],
+        clusters: Sequence[int] = (),
+        samples: Sequence[int] = (),
+        *,
+        digest: str | None = None,
     ) -> Summary:
-        """The environment's own metrics over finishes; `clusters` has the cluster number of each finish."""
-        asked = SummarizeRequest(finishes=tuple(finishes), clusters=tuple(clusters), digest=digest)
+        """The environment's own metrics over finishes, with the numbers of the cluster and the sample of each."""
+        asked = SummarizeRequest(
+            finishes=tuple(finishes), clusters=tuple(clusters), samples=tuple(samples), digest=digest
+        )
         request = await asyncio.to_thread(asked.model_dump_json)
         path = f"tasks/{quote(task, safe='')}/summary"
         return await self._ask(f"the summary of {task}", "POST", path, Summary, request, deadline_s=SUMMARY_S)

@@ -242,12 +242,15 @@ class SummarizeRequest(Value):
     finishes: tuple[Finish, ...]
     clusters: tuple[int, ...] = ()
     """The cluster number of each finish; epochs of one sample share one. Empty: each finish is a cluster of its own."""
+    samples: tuple[int, ...] = Field(default=(), exclude_if=lambda samples: not samples)
+    """The sample number of each finish. Empty: each finish is of a sample of its own; older workers know no others."""
     digest: ExpectedDigest = None
 
     @model_validator(mode="after")
-    def _a_cluster_each(self) -> "SummarizeRequest":
-        if self.clusters and len(self.clusters) != len(self.finishes):
-            raise ValueError("clusters: must be as many as finishes, or none")
+    def _a_number_each(self) -> "SummarizeRequest":
+        for name, numbers in (("clusters", self.clusters), ("samples", self.samples)):
+            if numbers and len(numbers) != len(self.finishes):
+                raise ValueError(f"{name}: must be as many as finishes, or none")
         return self
 
 

@@ -134,7 +134,9 @@ class Worker(TaskService):
         hosted = self._task(task)
         hosted.check_digest(request.digest)
         try:
-            return await asyncio.to_thread(summarize, hosted.environment, request.finishes, request.clusters)
+            return await asyncio.to_thread(
+                summarize, hosted.environment, request.finishes, request.clusters, request.samples
+            )
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             what = f"{type(error).__name__}: {str(error)[:200]}"
             raise BadRequest(f"finishes: task {task!r} can't have given these ({what})") from error

@@ -34,7 +34,7 @@ class Summarizer(TaskClient):
         pass
 
     async def summarize(
-        self, task: str, finishes: Sequence[Finish], clusters: Sequence[int] = (), *, digest: str | None = None
+        self, task: str, finishes: Sequence[Finish], *numbers: Sequence[int], digest: str | None = None
     ) -> Summary:
         assert digest == "d"
         return Summary(primary="count", metrics={"count": float(len(finishes))})
@@ -80,7 +80,7 @@ async def test_summaries_are_kept(played: Store, away_for_a_moment: set[str]) ->
 async def test_a_summary_without_its_primary_metric_is_not_kept_where_something_is_scored(played: Store) -> None:
     class Misnaming(Summarizer):
         async def summarize(
-            self, task: str, finishes: Sequence[Finish], clusters: Sequence[int] = (), *, digest: str | None = None
+            self, task: str, finishes: Sequence[Finish], *numbers: Sequence[int], digest: str | None = None
         ) -> Summary:
             return Summary(primary="count", metrics={"counts": 1.0})
 

@@ -2,9 +2,11 @@
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 from statistics import NormalDist
 
 from eval_client.core.statistics.samples import Interval
+from eval_client.core.statistics.student import incomplete_beta
 
 
 def mcnemar_p(only_a: int, only_b: int) -> float:
@@ -21,6 +23,53 @@ def mcnemar_p(only_a: int, only_b: int) -> float:
     return float(min(Fraction(1), Fraction(2 * tail, 2**discordant)))
 
 
+def mcnemar_power(samples: int, discordant: float, difference: float, alpha: float) -> float:
+    """The probability that McNemar's test finds a difference of two shares, p being below alpha.
+
+    `discordant`: the share of the samples that one side alone passes, at least the difference. Their number is
+    binomial, and so is the number of them that the better side passes; of many numbers every so-manieth is looked at.
+    """
+    spread = 6 * math.sqrt(samples * discordant * (1 - discordant)) + 1
+    low, high = (
+        max(0, math.floor(samples * discordant - spread)),
+        min(samples, math.ceil(samples * discordant + spread)),
+    )
+    counts = range(low, high + 1, 1 + (high - low) // 64)
+    better = (discordant + difference) / (2 * discordant)
+    weights = [_binomial(samples, count, discordant) for count in counts]
+    found = (
+        weight * binomial_tail(count, _least_wins(count, alpha), better)
+        for count, weight in zip(counts, weights, strict=True)
+        if weight
+    )
+    return math.fsum(found) / math.fsum(weights)
+
+
+@lru_cache(maxsize=4096)
+def _least_wins(discordant: int, alpha: float) -> int:
+    """How many of the discordant samples one side has to win for a p below alpha; more than there are if none do."""
+    low, high = discordant // 2, discordant + 1
+    while high - low > 1:
+        wins = (low + high) // 2
+        low, high = (low, wins) if 2 * binomial_tail(discordant, wins, 0.5) < alpha else (wins, high)
+    return high
+
+
+def binomial_tail(n: int, k: int, p: float) -> float:
+    """The probability of at least k of n, each with probability p."""
+    if k <= 0 or k > n:
+        return float(k <= 0)
+    return incomplete_beta(p, 1 - p, k, n - k + 1) if 0 < p < 1 else p
+
+
+def _binomial(n: int, k: int, p: float) -> float:
+    """The probability of exactly k of n."""
+    if p in (0, 1):
+        return float(k == n * p)
+    ways = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    return math.exp(ways + k * math.log(p) + (n - k) * math.log1p(-p))
+
+
 def paired_interval(samples: int, only_a: int, only_b: int, alpha: float) -> Interval:
     """The interval of level 1 - alpha for the difference of two paired shares, cut to -1..1.
 
@@ -33,9 +82,9 @@ def paired_interval(samples: int, only_a: int, only_b: int, alpha: float) -> Int
     return max(-1.0, x - y - margin), min(1.0, x - y + margin)
 
 
-def wilson_interval(passed: int, samples: int, alpha: float) -> Interval:
-    """The interval of level 1 - alpha for a share of independent samples, at least one (Wilson 1927)."""
-    share, square = passed / samples, z(1 - alpha / 2) ** 2
+def wilson_interval(share: float, samples: float, alpha: float) -> Interval:
+    """The interval of level 1 - alpha for a share of so many independent samples (Wilson 1927)."""
+    square = z(1 - alpha / 2) ** 2
     middle = (share + square / (2 * samples)) / (1 + square / samples)
     spread = math.sqrt(share * (1 - share) / samples + square / (4 * samples * samples))
     margin = math.sqrt(square) * spread / (1 + square / samples)

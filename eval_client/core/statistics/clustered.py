@@ -6,7 +6,9 @@ from collections.abc import Collection, Hashable, Sequence
 from typing import NamedTuple
 
 from eval_client.core.statistics import student
-from eval_client.core.statistics.samples import Interval
+
+NO_ERROR = 1e-12
+"""A standard error below it is one of rounding: the values, or the clusters' sums, are all alike."""
 
 
 class ClusteredMean(NamedTuple):
@@ -24,13 +26,6 @@ class ClusteredMean(NamedTuple):
         """One less than the effective number of clusters, at least 1: one large cluster tells little of the others."""
         return max(1.0, self.effective_clusters - 1)
 
-    def interval(self, alpha: float) -> Interval | None:
-        """The interval of level 1 - alpha by Student's t; None where there are fewer than two clusters."""
-        if self.standard_error is None:
-            return None
-        margin = student.quantile(1 - alpha / 2, self.degrees_of_freedom) * self.standard_error
-        return self.mean - margin, self.mean + margin
-
     def p(self) -> float | None:
         """The two-sided p of a mean of 0, by Student's t; None where there are fewer than two clusters.
 
@@ -38,8 +33,8 @@ class ClusteredMean(NamedTuple):
         """
         if self.standard_error is None:
             return None
-        if self.standard_error == 0:
-            return float(self.mean == 0)
+        if self.standard_error < NO_ERROR:
+            return float(abs(self.mean) < NO_ERROR)
         return student.two_sided_p(self.mean / self.standard_error, self.degrees_of_freedom)
 
 

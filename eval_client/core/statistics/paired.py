@@ -4,11 +4,11 @@ import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from eval_client.core.statistics.binary import mcnemar_p, paired_interval
-from eval_client.core.statistics.clustered import ClusteredMean, clustered_mean
+from eval_client.core.statistics.binary import mcnemar_p, paired_interval, wilson_interval
+from eval_client.core.statistics.clustered import NO_ERROR, ClusteredMean, clustered_mean
 from eval_client.core.statistics.resampling import RandomSource, sign_flips
-from eval_client.core.statistics.samples import Interval, SamplePair
-from eval_client.core.statistics.single import is_pass_or_fail, mean_of_samples
+from eval_client.core.statistics.samples import Interval, SamplePair, Scores
+from eval_client.core.statistics.single import metric_interval
 
 Test = Literal["mcnemar", "sign_flip_exact", "sign_flip_drawn"]
 _TIE = 1e-9
@@ -49,16 +49,31 @@ def difference(matched: Sequence[SamplePair], alpha: float, chance: RandomSource
     """
     clusters = [pair.cluster for pair in matched]
     values = [pair.difference for pair in matched]
-    a, b = (mean_of_samples(sides, clusters) for sides in zip(*((pair.a, pair.b) for pair in matched), strict=True))
+    a, b = (clustered_mean(sides, clusters) for sides in zip(*((p.a.mean, p.b.mean) for p in matched), strict=True))
     mean = clustered_mean(values, clusters)
     wins, losses = sum(value > _TIE for value in values), sum(value < -_TIE for value in values)
     counts = (wins, len(values) - wins - losses, losses)
-    if mean.clusters == len(matched) and all(is_pass_or_fail(side) for pair in matched for side in (pair.a, pair.b)):
+    if mean.clusters == len(matched) and all(_passed_or_failed(side) for pair in matched for side in (pair.a, pair.b)):
         interval = paired_interval(len(matched), wins, losses, alpha) if len(matched) > 1 else None
         return Difference(a, b, mean, interval, "mcnemar", mcnemar_p(wins, losses), wins + losses, *counts)
     flips = sign_flips(cluster_sums(matched), chance)
     test: Test = "sign_flip_exact" if flips.exact else "sign_flip_drawn"
-    return Difference(a, b, mean, mean.interval(alpha), test, flips.p, flips.clusters, *counts)
+    return Difference(a, b, mean, _interval(mean, alpha), test, flips.p, flips.clusters, *counts)
+
+
+def _passed_or_failed(side: Scores) -> bool:
+    """Whether the sample has one scored epoch, with 0 or 1."""
+    return side.scores in ((0,), (1,))
+
+
+def _interval(mean: ClusteredMean, alpha: float) -> Interval | None:
+    """Student's for a mean difference, cut to -1..1; without variance Wilson's of its size, and about 0 that twice."""
+    if mean.standard_error is None or mean.standard_error >= NO_ERROR:
+        return metric_interval(mean.mean, mean.standard_error, mean.effective_clusters, (-1.0, 1.0), alpha)
+    low, high = wilson_interval(min(1.0, abs(mean.mean)), mean.effective_clusters, alpha)
+    if abs(mean.mean) < _TIE:
+        return -high, high
+    return (low, high) if mean.mean > 0 else (-high, -low)
 
 
 def cluster_sums(matched: Sequence[SamplePair]) -> list[float]:

@@ -1,14 +1,20 @@
 """Pure: how small a difference a comparison finds, and how many samples it takes to find one."""
 
 import math
+import random
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 from statistics import fmean, variance
 from typing import NamedTuple
 
 from eval_client.core.statistics import student
-from eval_client.core.statistics.binary import z
+from eval_client.core.statistics.binary import mcnemar_power, z
+from eval_client.core.statistics.resampling import inverted_cdf, sign_flips
 from eval_client.core.statistics.samples import SamplePair, Scores
+
+FEW_FLIPS = 7
+"""With so many clusters the test is far from Student's: it takes more to be sure."""
+_SIMULATED = 400
 
 
 def detectable(standard_error: float, alpha: float, power: float, df: float | None = None) -> float:
@@ -19,6 +25,58 @@ def detectable(standard_error: float, alpha: float, power: float, df: float | No
     """
     quantiles = z if df is None else partial(student.quantile, df=df)
     return (quantiles(1 - alpha / 2) + quantiles(power)) * standard_error
+
+
+@lru_cache(maxsize=256)
+def detectable_by_mcnemar(samples: int, discordant: float, alpha: float, power: float) -> float | None:
+    """The difference of two shares that McNemar's exact test finds with probability `power`, by bisection.
+
+    `discordant`: the share of the samples that one side alone passes; a greater difference raises it. None where so few
+    samples find none.
+    """
+    low, high = 0.0, 1.0
+    if mcnemar_power(samples, 1.0, 1.0, alpha) < power:
+        return None
+    while high - low > 1e-4:
+        middle = (low + high) / 2
+        found = mcnemar_power(samples, max(discordant, middle), middle, alpha) >= power
+        low, high = (low, middle) if found else (middle, high)
+    return high
+
+
+def detectable_by_flips(clusters: int, standard_error: float, df: float, alpha: float, power: float) -> float | None:
+    """The mean difference that a test by sign flips of clusters finds with probability `power`.
+
+    That of Student's t with `df` degrees of freedom; with few clusters, whose p takes few values, at least what
+    simulated sums of clusters need. None where no p of so many clusters is below alpha.
+    """
+    if least_p(clusters) >= alpha:
+        return None
+    by_t = detectable(standard_error, alpha, power, df)
+    if clusters > FEW_FLIPS:
+        return by_t
+    return max(by_t, _least_shift(clusters, alpha, power) * math.sqrt(clusters) * standard_error)
+
+
+@lru_cache(maxsize=256)
+def _least_shift(clusters: int, alpha: float, power: float) -> float:
+    """How many standard deviations normal sums of clusters must lie from 0 to be told from it."""
+    chance = random.Random(0)
+    shifts = []
+    for _ in range(_SIMULATED):
+        sums = [chance.gauss(0, 1) for _ in range(clusters)]
+        low, high = 0.0, 8.0
+        while high - low > 0.01:
+            middle = (low + high) / 2
+            found = sign_flips([each + middle for each in sums], chance).p < alpha
+            low, high = (low, middle) if found else (middle, high)
+        shifts.append(high)
+    return inverted_cdf(sorted(shifts), power)
+
+
+def least_p(clusters: int) -> float:
+    """The least p that a test by signs of so many clusters can give."""
+    return min(1.0, 2.0 ** (1 - clusters))
 
 
 class Variances(NamedTuple):
@@ -61,9 +119,10 @@ def samples_needed(
     return math.ceil(detectable(math.sqrt(spread), alpha, power) ** 2 / difference**2)
 
 
-def detectable_at_worst(clusters: int, correlation: float, alpha: float, power: float) -> float:
+def detectable_at_worst(clusters: int, correlation: float, alpha: float, power: float) -> float | None:
     """The detectable difference of a plan: every sample passed half the time, by agents correlated from 0 to 1.
 
-    The difference then varies by (1 - correlation) / 2 from sample to sample, more than with any other shares.
+    A share (1 - correlation) / 2 of the samples is then passed by one agent alone, more than with any other shares.
+    None where so many clusters can't tell two agents apart.
     """
-    return detectable(math.sqrt((1 - correlation) / 2 / clusters), alpha, power)
+    return detectable_by_mcnemar(clusters, (1 - correlation) / 2, alpha, power)

@@ -19,7 +19,7 @@ def two_sided_p(t: float, df: float) -> float:
         return 1.0
     if math.isinf(square):
         return 0.0
-    return _incomplete_beta(df / (df + square), square / (df + square), df / 2, 0.5)
+    return incomplete_beta(df / (df + square), square / (df + square), df / 2, 0.5)
 
 
 @lru_cache(maxsize=1024)
@@ -36,7 +36,7 @@ def quantile(p: float, df: float) -> float:
     return middle
 
 
-def _incomplete_beta(x: float, y: float, a: float, b: float) -> float:
+def incomplete_beta(x: float, y: float, a: float, b: float) -> float:
     """The regularised incomplete beta function I(x; a, b), for y = 1 - x, both above 0."""
     front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log(y))
     if x < (a + 1) / (a + b + 2):

@@ -28,11 +28,12 @@ def _compare(pairs: Sequence[tuple[Side, Side]], settings: Settings) -> list[Com
     all_tasks = [_common_tasks(a, b, settings.tasks) for a, b in pairs]
     for tasks in all_tasks:
         check_alike(tasks, settings.across)
-    rows = [measure(a, b, settings) for tasks in all_tasks for a, b in tasks]
+    tests = sum(map(len, all_tasks))
+    rows = [measure(a, b, settings, tests) for tasks in all_tasks for a, b in tasks]
     adjusted = holm([row.p for row in rows])
     finished = iter([_explained(row, p, settings) for row, p in zip(rows, adjusted, strict=True)])
     return [
-        _comparison(a, b, [next(finished) for _ in tasks], len(rows), settings)
+        _comparison(a, b, [next(finished) for _ in tasks], tests, settings)
         for (a, b), tasks in zip(pairs, all_tasks, strict=True)
     ]
 

@@ -9,7 +9,13 @@ from pydantic import Field
 
 from eval_client.core.statistics.missing import difference_bounds, mean_bounds, missing
 from eval_client.core.statistics.paired import Difference, cluster_sums, difference
-from eval_client.core.statistics.power import detectable, samples_needed, variances
+from eval_client.core.statistics.power import (
+    detectable,
+    detectable_by_flips,
+    detectable_by_mcnemar,
+    samples_needed,
+    variances,
+)
 from eval_client.core.statistics.repeats import Passes, all_passes
 from eval_client.core.statistics.resampling import bootstrap_interval
 from eval_client.core.statistics.samples import Interval, SamplePair, Scores
@@ -38,8 +44,8 @@ class Settings(Value):
     """Tasks to compare; all that both sides have where this is empty."""
 
 
-def measure(a: TaskSide, b: TaskSide, settings: Settings) -> TaskComparison:
-    """One task, before Holm's correction and without notes. Raises NotComparable where no sample is matched."""
+def measure(a: TaskSide, b: TaskSide, settings: Settings, tests: int) -> TaskComparison:
+    """One task of `tests`, before Holm's correction and without notes. Raises NotComparable if no sample is matched."""
     pairs = planned_pairs(a.scores, b.scores)
     planned = list(pairs.values())
     matched = [pair for pair in planned if pair.matched]
@@ -61,6 +67,7 @@ def measure(a: TaskSide, b: TaskSide, settings: Settings) -> TaskComparison:
         planned=len(planned),
         planned_on_one_side=len(a.scores) + len(b.scores) - 2 * len(planned),
         clusters=found.mean.clusters,
+        effective_clusters=found.mean.effective_clusters,
         epochs=(_most_epochs([pair.a for pair in planned]), _most_epochs([pair.b for pair in planned])),
         mean=(found.a.mean, found.b.mean),
         mean_interval=_mean_intervals(matched, settings.alpha),
@@ -77,8 +84,8 @@ def measure(a: TaskSide, b: TaskSide, settings: Settings) -> TaskComparison:
         wins=found.wins,
         ties=found.ties,
         losses=found.losses,
-        detectable=_detectable(found, settings),
-        needed=_needed(matched, found, settings),
+        detectable=_detectable(found, len(matched), settings, tests),
+        needed=_needed(matched, found, settings, tests),
         bootstrap=_bootstrap(matched, settings),
         bounds=bounds,
         holds=min(bounds[0], found.mean.mean) > 0 or max(bounds[1], found.mean.mean) < 0,
@@ -112,25 +119,32 @@ def _most_epochs(sides: Sequence[Scores]) -> int:
 
 def _mean_intervals(matched: Sequence[SamplePair], alpha: float) -> tuple[Interval | None, Interval | None]:
     clusters = [pair.cluster for pair in matched]
-    a, b = [pair.a for pair in matched], [pair.b for pair in matched]
+    a, b = [pair.a.mean for pair in matched], [pair.b.mean for pair in matched]
     return mean_interval(a, clusters, alpha), mean_interval(b, clusters, alpha)
 
 
-def _detectable(found: Difference, settings: Settings) -> float | None:
-    error = found.mean.standard_error
-    return detectable(error, settings.alpha, settings.power) if error else None
-
-
-def _needed(matched: Sequence[SamplePair], found: Difference, settings: Settings) -> SamplesNeeded | None:
-    """The variance of a mean falls with the number of samples, so their number follows from the detectable one."""
-    least, size = _detectable(found, settings), abs(found.mean.mean)
-    if least is None or size < 1e-9:
+def _detectable(found: Difference, samples: int, settings: Settings, tests: int) -> float | None:
+    """By the test that was made, at the level of Holm's first step."""
+    alpha, power, mean = settings.alpha / tests, settings.power, found.mean
+    if not mean.standard_error:
         return None
+    if found.test == "mcnemar":
+        return detectable_by_mcnemar(samples, (found.wins + found.losses) / samples, alpha, power)
+    least = detectable_by_flips(mean.clusters, mean.standard_error, mean.degrees_of_freedom, alpha, power)
+    return None if least is None or least > 1 else least
+
+
+def _needed(matched: Sequence[SamplePair], found: Difference, settings: Settings, tests: int) -> SamplesNeeded | None:
+    """The variance of a mean falls with the number of samples, so their number follows from the difference."""
+    error, size, alpha = found.mean.standard_error, abs(found.mean.mean), settings.alpha / tests
+    if not error or size < 1e-9:
+        return None
+    least = detectable(error, alpha, settings.power)
     components = variances(matched) if found.mean.clusters == len(matched) else None
     epochs = 2 * _most_epochs([pair.a for pair in matched]), 2 * _most_epochs([pair.b for pair in matched])
     return SamplesNeeded(
         as_played=math.ceil(len(matched) * (least / size) ** 2),
-        twice_the_epochs=components and samples_needed(components, epochs, size, settings.alpha, settings.power),
+        twice_the_epochs=components and samples_needed(components, epochs, size, alpha, settings.power),
     )
 
 

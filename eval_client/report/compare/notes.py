@@ -1,9 +1,10 @@
 """What the figures of a comparison mean, in sentences."""
 
+from eval_client.core.statistics.power import least_p
 from eval_client.report.compare.texts import interval_text, p_text, plain, signed
 from eval_client.report.compare.values import Both, TaskComparison
 
-FEW_CLUSTERS = 10
+FEW_CLUSTERS, FEW_EFFECTIVE = 10, 5
 _UNEQUALLY_MISSING = 0.05
 _NOTABLE_GAIN = 1.05
 _TESTS = {
@@ -15,7 +16,8 @@ _TESTS = {
 
 def notes_of(row: TaskComparison, alpha: float, power: float) -> tuple[str, ...]:
     """Test and verdict, then what could have been found, then other ways to look at it."""
-    return (_verdict(row, alpha), *_power(row, power), *_other_intervals(row), *_primary(row), *_passes(row))
+    lines = (*_disagreement(row, alpha), *_power(row, power), *_other_intervals(row), *_primary(row), *_passes(row))
+    return (_verdict(row, alpha), *lines)
 
 
 def warnings_of(row: TaskComparison, alpha: float) -> tuple[str, ...]:
@@ -39,6 +41,15 @@ def _verdict(row: TaskComparison, alpha: float) -> str:
     else:
         why = " (the interval is Student's, the test by sign flips: the test decides)"
     return f"{_TESTS[row.test]}{student}, {counts}. {said}{why}."
+
+
+def _disagreement(row: TaskComparison, alpha: float) -> list[str]:
+    if row.test == "mcnemar" or row.t_p is None or (row.p < alpha) == (row.t_p < alpha):
+        return []
+    return [
+        "Sign flips and Student's t disagree at this level: with skewed differences (many small, few large) flips find "
+        "too much, with few clusters both are rough."
+    ]
 
 
 def _power(row: TaskComparison, power: float) -> list[str]:
@@ -99,6 +110,11 @@ def _few_clusters(row: TaskComparison, alpha: float) -> list[str]:
     lines = []
     if row.clusters < FEW_CLUSTERS:
         lines.append(f"Few {units} ({row.clusters}): error and interval are rough.")
+    elif row.effective_clusters < FEW_EFFECTIVE:
+        lines.append(
+            f"Few effective clusters ({row.effective_clusters:.1f} of {row.clusters}, since some have most of the "
+            "samples): error and interval are rough."
+        )
     if least_p(row.clusters) > alpha:
         lines.append(
             f"So few ({row.clusters}) can't show anything at this level: no p is below {least_p(row.clusters):g}."
@@ -106,11 +122,6 @@ def _few_clusters(row: TaskComparison, alpha: float) -> list[str]:
     elif row.differing and least_p(row.differing) > alpha:
         lines.append(f"So few {units} differ ({row.differing}) that no p is below {least_p(row.differing):g}.")
     return lines
-
-
-def least_p(clusters: int) -> float:
-    """The least p that a test by signs of so many clusters can give."""
-    return min(1.0, 2.0 ** (1 - clusters))
 
 
 def _missing(row: TaskComparison) -> list[str]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from statistics import fmean
 
 from eval_client.core.statistics.paired import Difference
 from eval_client.plan.plan import Plan
@@ -42,8 +43,10 @@ def primary_difference(
 
 
 def _is_mean(side: TaskSide, summary: Summary) -> bool:
-    scores = [score for each in side.scores.values() for score in each.scores]
-    return abs(summary.metrics[summary.primary] - math.fsum(scores) / len(scores)) < _SAME
+    """Whether it is the mean score: over samples, or over trials as earlier versions took it."""
+    means = [fmean(each.scores) for each in side.scores.values() if each.scores]
+    trials = [score for each in side.scores.values() for score in each.scores]
+    return any(math.isclose(summary.metrics[summary.primary], fmean(each), abs_tol=_SAME) for each in (means, trials))
 
 
 def _by_environment(a: TaskSide, b: TaskSide, clusters: Mapping[str, str]) -> PrimaryDifference | None:
@@ -68,11 +71,12 @@ def _by_environment(a: TaskSide, b: TaskSide, clusters: Mapping[str, str]) -> Pr
     )
 
 
-def _finishes(side: TaskSide, clusters: Mapping[str, str]) -> list[tuple[int, Finish]]:
-    """(number of the cluster, finish) of the scored trials of matched samples."""
+def _finishes(side: TaskSide, clusters: Mapping[str, str]) -> list[tuple[int, int, Finish]]:
+    """(number of the cluster, of the sample, finish) of the scored trials of matched samples."""
+    samples = {sample: number for number, sample in enumerate(clusters)}
     numbers = {cluster: number for number, cluster in enumerate(sorted(set(clusters.values())))}
     return [
-        (numbers[clusters[sample]], finish)
+        (numbers[clusters[sample]], samples[sample], finish)
         for sample, _, finish in side.store.finishes(side.agent, side.task)
         if sample in clusters and finish.score is not None
     ]

@@ -75,6 +75,8 @@ class TaskComparison(Value):
     """Planned on both sides."""
     planned_on_one_side: int
     clusters: int
+    effective_clusters: float
+    """Their number where all have as many samples, else less."""
     epochs: tuple[int, int]
     """The most planned epochs of a sample."""
     mean: Both
@@ -97,7 +99,8 @@ class TaskComparison(Value):
     ties: int
     losses: int
     detectable: float | None
-    """The difference that would have been found with the given power; None where no differences vary."""
+    """The difference that would have been found with the given power, at alpha / number of tests; None where so few
+    clusters can't show any, or no differences vary."""
     needed: SamplesNeeded | None
     """None where the difference is 0 or there are fewer than two clusters."""
     bootstrap: Interval | None

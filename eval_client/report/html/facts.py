@@ -72,12 +72,6 @@ def sample_scores(trials: Sequence[TrialFacts]) -> dict[str, Scores]:
     }
 
 
-def mean_score(trials: Sequence[TrialFacts]) -> float | None:
-    """The mean over samples of the mean over their scored epochs; None where nothing is scored."""
-    means = [each.mean for each in sample_scores(trials).values() if each.scores]
-    return sum(means) / len(means) if means else None
-
-
 def score_bounds(trials: Sequence[TrialFacts]) -> Interval | None:
     """The mean score with all missing ones 0, and with all 1; None where none is missing."""
     if all(trial.score is not None for trial in trials):

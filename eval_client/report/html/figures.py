@@ -41,16 +41,15 @@ class TaskPlots(NamedTuple):
     plots: tuple[Plot, ...]
 
 
-def matrix(pairs: Sequence[PairReport], means: Mapping[Pair, float | None], address: Address = nowhere) -> Plot:
-    """Agents by tasks; `means` has the mean score of each pair."""
+def matrix(pairs: Sequence[PairReport], address: Address = nowhere) -> Plot:
+    """Agents by tasks."""
     return score_matrix(
         [
             MatrixCell(
                 agent=pair.agent,
                 task=pair.task,
-                value=pair.value,
-                standard_error=pair.standard_error,
-                score=means[pair.agent, pair.task],
+                figure=pair.figure,
+                score=pair.mean_score,
                 coverage=pair.coverage,
                 not_comparable=pair.comparable,
                 href=address(pair.agent, pair.task),

@@ -4,12 +4,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from eval_client.core.flow import Pair
 from eval_client.plan.plan import Plan
 from eval_client.report.html import figures
 from eval_client.report.html.blocks import Block, HeadingBlock, PlotBlock, Section, TableBlock, TextBlock
 from eval_client.report.html.compared import Compared, comparison_table
-from eval_client.report.html.facts import mean_score, sample_scores, score_bounds
+from eval_client.report.html.facts import sample_scores, score_bounds
 from eval_client.report.html.figures import Facts
 from eval_client.report.html.methods import METHODS
 from eval_client.report.html.papers import papers_sections
@@ -43,10 +42,6 @@ class RunContents(NamedTuple):
     made: RunReport
     facts: Facts
     compared: Compared
-
-    def means(self) -> dict[Pair, float | None]:
-        """(agent, task) -> the mean score."""
-        return {pair: mean_score(trials) for pair, trials in self.facts.items()}
 
     @property
     def large(self) -> bool:
@@ -90,7 +85,7 @@ def _scores(contents: RunContents) -> tuple[Block, ...]:
     pairs = contents.made.pairs
     if contents.large:
         return _large_scores(contents)
-    blocks: list[Block] = [PlotBlock(figures.matrix(pairs, contents.means()))]
+    blocks: list[Block] = [PlotBlock(figures.matrix(pairs))]
     letters = contents.compared.found.letters if contents.compared.found is not None else {}
     blocks += [TextBlock((LETTERS,))] if letters else []
     for task, board, metrics in task_tables([contents.made]):
@@ -112,7 +107,7 @@ def _large_scores(contents: RunContents) -> tuple[Block, ...]:
         if pair.comparable is not None
     )
     left_out = LEFT_OUT.format(count=len(pairs))
-    return TextBlock((left_out,)), PlotBlock(figures.matrix(pairs, contents.means())), TextBlock(tuple(reasons))
+    return TextBlock((left_out,)), PlotBlock(figures.matrix(pairs)), TextBlock(tuple(reasons))
 
 
 def _board(board: ResultTable, pairs: Sequence[PairReport], facts: Facts, letters: Mapping[str, str]) -> ResultTable:

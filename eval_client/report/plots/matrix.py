@@ -16,7 +16,7 @@ from eval_client.report.plots.svg import (
     text_width,
     words,
 )
-from proctor.tables.table import MISSING, Figure, ResultTable, TableColumn, TableRow, coverage_text
+from proctor.tables.table import MISSING, Figure, Part, ResultTable, TableColumn, TableRow, coverage_text
 
 CELL_HEIGHT = 34.0
 HEAD = 24.0
@@ -37,9 +37,8 @@ class MatrixCell(NamedTuple):
 
     agent: str
     task: str
-    value: float | None
-    """The task's primary metric; None where nothing is scored."""
-    standard_error: float | None
+    figure: Figure
+    """The task's primary metric with its error or interval."""
     score: float | None
     """The mean score, from 0 to 1, which the shade shows."""
     coverage: float
@@ -89,15 +88,17 @@ def _cell(cell: MatrixCell, x: float, y: float, width: float, *, with_error: boo
     if cell.not_comparable is not None:
         shapes.append(f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" fill="url(#{HATCH})"/>')
     middle = x + width / 2
-    if cell.value is None:
+    value, error, interval = cell.figure.value, cell.figure.standard_error, cell.figure.interval
+    if value is None:
         shapes.append(words(middle, y + 20, MISSING))
     elif not with_error:
-        shapes.append(words(middle, y + 20, _short(cell.value)))
-    elif cell.standard_error is None:
-        shapes.append(words(middle, y + 20, _short(cell.value), kind="value"))
+        shapes.append(words(middle, y + 20, _short(value)))
+    elif error is None and interval is None:
+        shapes.append(words(middle, y + 20, _short(value), kind="value"))
     else:
-        shapes.append(words(middle, y + 15, _short(cell.value), kind="value"))
-        shapes.append(words(middle, y + 28, f"±{_short(cell.standard_error)}", kind="error"))
+        shapes.append(words(middle, y + 15, _short(value), kind="value"))
+        ends = interval and "..".join(f"{end:.2g}" if end >= 1 else f"{end:.2f}".lstrip("0") for end in interval)
+        shapes.append(words(middle, y + 28, ends or f"±{_short(error or 0)}", kind="error"))
     return mark(_title(cell), *shapes, href=cell.href)
 
 
@@ -116,18 +117,15 @@ def _short(value: float) -> str:
 
 
 def _title(cell: MatrixCell) -> str:
-    error = "" if cell.standard_error is None else f" ±{cell.standard_error:.3f}"
-    value = "no score" if cell.value is None else f"{cell.value:.3f}{error}"
+    value = "no score" if cell.figure.value is None else " ".join(cell.figure.lines())
     missing = "" if cell.coverage == 1 else f", {coverage_text(cell.coverage)} of the trials"
     unlike = "" if cell.not_comparable is None else f". Not comparable with published scores: {cell.not_comparable}"
     return f"{cell.agent}, {cell.task}: {value}{missing}{unlike}"
 
 
 def _table(agents: Sequence[str], tasks: Sequence[str], cells: Sequence[MatrixCell]) -> ResultTable:
-    figures = {
-        (cell.agent, cell.task): Figure(cell.value, standard_error=cell.standard_error, coverage=cell.coverage)
-        for cell in cells
-    }
-    columns = (TableColumn("agent", left=True), *(TableColumn(task, parts=("standard_error",)) for task in tasks))
+    figures = {(cell.agent, cell.task): cell.figure._replace(coverage=cell.coverage) for cell in cells}
+    parts: tuple[Part, ...] = ("standard_error", "interval_low", "interval_high")
+    columns = (TableColumn("agent", left=True), *(TableColumn(task, parts=parts) for task in tasks))
     rows = tuple(TableRow((agent, *(figures.get((agent, task)) for task in tasks))) for agent in agents)
     return ResultTable("", columns, rows, (NOTES,))

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from eval_client.report.report import PairReport
+from eval_client.report.report import ERROR_PARTS, PairReport
 from eval_client.report.tables.bounds import group_mean_bounds, mean_bounds
 from proctor.tables.table import DAGGER, Figure, ResultTable, TableColumn, TableRow, row_names
 from proctor.types import FinishReason
@@ -112,7 +112,7 @@ def scores_table(rows: Rows) -> ResultTable:
     made = [(name, _scores_row(row)) for name, row in zip(names, rows.values(), strict=True)]
     made.sort(key=lambda item: -math.inf if item[1].overall.value is None else item[1].overall.value, reverse=True)
     task_columns = tuple(
-        TableColumn(task.title, group=task.group, parts=("standard_error", "coverage", "mark")) for task in TASKS
+        TableColumn(task.title, group=task.group, parts=(*ERROR_PARTS, "coverage", "mark")) for task in TASKS
     )
     overall_column = TableColumn("OA", parts=("standard_error", "low", "high", "mark"))
     columns = (*name_columns, TableColumn("VER", left=True), overall_column, *task_columns)
@@ -159,11 +159,13 @@ def _scores_row(row: Mapping[str, PlayedTask]) -> _ScoresRow:
 def _score(task: BenchTask, played: PlayedTask | None) -> Figure:
     if played is None:
         return Figure(None, ".1f")
-    value, error = _percent(task, played), played.pair.standard_error
+    value, shown, percent = _percent(task, played), played.pair.figure, 100 / task.best
+    error, interval = (None, None) if value is None else (shown.standard_error, shown.interval)
     return Figure(
         value,
         ".1f",
-        standard_error=None if error is None or value is None else 100 * error / task.best,
+        standard_error=error and percent * error,
+        interval=interval and (percent * interval[0], percent * interval[1]),
         coverage=played.pair.coverage,
         mark=DAGGER if _reasons(task, played) else "",
     )
@@ -179,7 +181,8 @@ def _overall_figure(figures: Sequence[Figure], row: Mapping[str, PlayedTask]) ->
     values = [figure.value for figure in figures if figure.value is not None]
     if len(values) < len(TASKS):
         return Figure(None, ".2f", instead=f"{len(values)} of {len(TASKS)} tasks")
-    errors = [figure.standard_error for figure in figures if figure.standard_error is not None]
+    found = [(task, row[task.environment].pair.standard_error) for task in TASKS]
+    errors = [100 * error / task.best for task, error in found if error is not None]
     bounds = [_bounds(task, row[task.environment]) for task in TASKS]
     missing = any(each.missing for each in row.values())
     return Figure(

@@ -1,6 +1,6 @@
 """Pure: a run in one table, tasks by agents."""
 
-from eval_client.report.report import PairReport, RunReport
+from eval_client.report.report import ERROR_PARTS, PairReport, RunReport
 from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow
 
 
@@ -8,7 +8,7 @@ def matrix_table(report: RunReport) -> ResultTable:
     """The primary metric of each task, with its standard error, and coverage where trials are missing."""
     agents = tuple(dict.fromkeys(pair.agent for pair in report.pairs))
     by_pair = {(pair.task, pair.agent): pair for pair in report.pairs}
-    scores = (TableColumn(agent, parts=("standard_error", "coverage")) for agent in agents)
+    scores = (TableColumn(agent, parts=(*ERROR_PARTS, "coverage")) for agent in agents)
     columns = (TableColumn("task", left=True), TableColumn("metric", left=True), *scores)
     rows = []
     for task, first in {pair.task: pair for pair in reversed(report.pairs)}.items():
@@ -20,7 +20,7 @@ def matrix_table(report: RunReport) -> ResultTable:
 def _score(pair: PairReport | None) -> Figure | None:
     if pair is None:
         return None
-    return Figure(pair.value, standard_error=pair.standard_error, coverage=pair.coverage)
+    return pair.figure._replace(coverage=pair.coverage)
 
 
 def took(report: RunReport, seconds: float) -> str:

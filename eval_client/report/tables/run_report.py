@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from eval_client.report.report import VALIDITY, HelperReport, PairReport, RunReport
+from eval_client.report.report import ERROR_PARTS, VALIDITY, HelperReport, PairReport, RunReport
 from proctor.summary import NOT_UNDERSTOOD
 from proctor.tables.money import money_text
 from proctor.tables.table import MONEY, Entry, Figure, ResultTable, TableColumn, TableRow, coverage_text, row_names
@@ -65,7 +65,7 @@ def pairs_table(reports: Sequence[RunReport]) -> ResultTable:
     titles += ("bad_replies", "cut_answers", "faults", "turns", "prompt_tokens", "cached_tokens")
     titles += ("completion_tokens", "reasoning_tokens", "money", "seconds", "protocol")
     columns = tuple(
-        TableColumn(title, parts=("standard_error",) if title == "value" else ())
+        TableColumn(title, parts=ERROR_PARTS if title == "value" else ())
         for title in (*titles, "not_comparable_because")
     )
     rows = tuple(TableRow(_pair_cells(report.run, pair)) for report in reports for pair in report.pairs)
@@ -77,7 +77,7 @@ def _pair_cells(run: str, pair: PairReport) -> tuple[Entry, ...]:
     numbers = (pair.turns, *tokens, pair.money, pair.seconds)
     return (
         *(run, pair.agent, pair.task, pair.environment, pair.primary),
-        Figure(pair.value, standard_error=pair.standard_error),
+        pair.figure,
         *(pair.scored, pair.planned, Figure(pair.coverage)),
         *(Figure(pair.validity.get(reason)) for reason in VALIDITY),
         Figure(pair.metrics.get(NOT_UNDERSTOOD)),
@@ -97,7 +97,7 @@ def _leaderboard(lines: Sequence[_Line]) -> ResultTable:
     first = lines[0].pair
     columns, names = row_names([(line.pair.agent, line.run) for line in lines], ("agent", "run"))
     columns += (
-        TableColumn(first.primary, parts=("standard_error",)),
+        TableColumn(first.primary, parts=ERROR_PARTS),
         TableColumn("scored"),
         TableColumn("coverage"),
     )
@@ -107,7 +107,9 @@ def _leaderboard(lines: Sequence[_Line]) -> ResultTable:
     ]
     notes = dict.fromkeys([*comparable, *(note for line in lines for note in line.pair.notes), *_means(lines)])
     protocol = "" if first.protocol == "text" else f", {first.protocol}"
-    return ResultTable(f"{first.task} ({first.environment}{protocol})", columns, rows, tuple(notes))
+    scored, planned = sum(line.pair.scored for line in lines), sum(line.pair.planned for line in lines)
+    behind = "" if scored == planned else f": {scored:,} of {planned:,} planned trials are scored"
+    return ResultTable(f"{first.task} ({first.environment}{protocol}){behind}", columns, rows, tuple(notes))
 
 
 def _means(lines: Sequence[_Line]) -> list[str]:
@@ -128,7 +130,7 @@ def _task(pair: PairReport) -> str:
 
 
 def _score_cells(pair: PairReport) -> tuple[Entry, ...]:
-    value = Figure(pair.value, standard_error=pair.standard_error)
+    value = pair.figure
     return value, f"{pair.scored}/{pair.planned}", coverage_text(pair.coverage)
 
 

@@ -32,7 +32,7 @@ class PairCell(NamedTuple):
     """The share of planned trials that are scored; None where all are."""
     faults: int
     shade: int | None
-    """From 0 to SHADES, for a score from 0 to 1; None for other metrics and without a score."""
+    """From 0 to SHADES, for the mean score; None without a score."""
     letters: str
     """Empty where letters are left out."""
 
@@ -158,11 +158,10 @@ def matrix(pairs: Sequence[PairReport], letters: Letters) -> Matrix:
 
 
 def _cell(pair: PairReport, letters: Letters) -> PairCell:
-    within = pair.value is not None and 0 <= pair.value <= 1
     return PairCell(
         pair,
         None if pair.coverage == 1 else coverage_text(pair.coverage),
         sum(pair.faults.values()),
-        round(SHADES * pair.value) if within and pair.value is not None else None,
+        None if pair.mean_score is None else round(SHADES * pair.mean_score),
         letters.of_task.get(pair.task, {}).get(pair.agent, ""),
     )

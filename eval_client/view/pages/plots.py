@@ -78,7 +78,6 @@ def _plots(viewer: Viewer, store: Store, task: str) -> RunPlots:
 
 def _drawn(store: Store, pairs: Sequence[PairReport], tasks: tuple[str, ...], task: str) -> RunPlots:
     address = partial(_address, store.run)
-    means = {(totals.agent, totals.task): totals.mean for totals in store.pair_totals()}
     of_task = [pair for pair in pairs if pair.task == task]
     manifest = store.manifest()
     prices = Plan.model_validate(manifest.plan).all_prices()
@@ -88,7 +87,7 @@ def _drawn(store: Store, pairs: Sequence[PairReport], tasks: tuple[str, ...], ta
         task,
         tasks,
         (
-            figures.matrix(pairs, means, address),
+            figures.matrix(pairs, address),
             figures.reasons(pairs if len(pairs) <= MOST_PAIRS else of_task, address),
         ),
         tuple(plot for each in found for plot in each.plots),

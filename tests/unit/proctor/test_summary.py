@@ -105,8 +105,8 @@ class Squared(Mean):
 
 def test_the_paired_jackknife_of_three_clusters_by_hand() -> None:
     """Means without each cluster: A 1/2, 1/2, 1; B 0, 1/2, 1/2. Squared they differ by 1/4, 0 and 3/4."""
-    a = [(0, finish(1.0)), (1, finish(1.0)), (2, finish(0.0))]
-    b = [(0, finish(1.0)), (1, finish(0.0)), (2, finish(0.0))]
+    a = [(0, 0, finish(1.0)), (1, 1, finish(1.0)), (2, 2, finish(0.0))]
+    b = [(0, 0, finish(1.0)), (1, 1, finish(0.0)), (2, 2, finish(0.0))]
     found = paired_difference(Squared(), a, b)
     middle = (0.25 + 0.0 + 0.75) / 3
     variance = ((0.25 - middle) ** 2 + middle**2 + (0.75 - middle) ** 2) * 2 / 3
@@ -118,15 +118,53 @@ def test_the_paired_jackknife_of_three_clusters_by_hand() -> None:
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=60))
 def test_the_paired_jackknife_of_means_is_the_paired_standard_error(rows: list[tuple[float, float]]) -> None:
-    a, b = ([(number, finish(row[side])) for number, row in enumerate(rows)] for side in (0, 1))
+    a, b = ([(number, number, finish(row[side])) for number, row in enumerate(rows)] for side in (0, 1))
     wanted = float(scipy.stats.sem([one - other for one, other in rows]))
     assert paired_difference(Mean(), a, b).standard_error == pytest.approx(wanted, abs=1e-9)
+
+
+class Counting(Mean):
+    """A mean of a metric, a mean of scores and a count."""
+
+    def summarize(self, finishes: Sequence[Finish]) -> Summary:
+        scored = [finish for finish in finishes if finish.score is not None]
+        moves = [finish.metrics["moves"] for finish in scored]
+        metrics = super().summarize(finishes).metrics | {"moves": math.fsum(moves) / len(moves)}
+        return Summary(primary="mean", metrics=metrics | {"scored": len(scored), "all": len(finishes)})
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_every_sample_counts_once_however_many_of_its_epochs_are_scored(swapped: bool) -> None:
+    """Scores [1, 1, 1] and [-, -, 0]; the counts are of all trials."""
+    fault = Finish.fault(FinishReason.TASK_ERROR, "down")
+    scored = [Finish(reason=FinishReason.COMPLETED, score=1.0, metrics={"moves": 4.0})] * 3
+    finishes = [*scored, fault, fault, Finish(reason=FinishReason.COMPLETED, score=0.0, metrics={"moves": 8.0})]
+    numbers = [0, 0, 0, 1, 1, 1]
+    if swapped:
+        finishes, numbers = finishes[::-1], numbers[::-1]
+    summary = summarize(Counting(), finishes, numbers, numbers)
+    assert {name: value for name, value in summary.metrics.items() if name != "not_understood"} == {
+        **{"mean": 0.5, "moves": 6.0},
+        **{"scored": 4.0, "all": 6.0},
+    }
+    assert summary.standard_error == pytest.approx(0.5)
+    pairs = [
+        (number, number, finish) for number, finish in zip(numbers, finishes, strict=True) if finish.score is not None
+    ]
+    assert paired_difference(Mean(), pairs, pairs)[:2] == (0.5, 0.5)
+
+
+@given(SCORES, st.integers(2, 4))
+def test_even_epochs_give_the_figures_of_all_trials(scores: list[float], epochs: int) -> None:
+    finishes = [finish(score) for score in scores for _ in range(epochs)]
+    numbers = [number for number in range(len(scores)) for _ in range(epochs)]
+    assert summarize(Mean(), finishes, numbers, numbers) == summarize(Mean(), finishes, numbers)
 
 
 def test_a_side_without_a_primary_metric_has_no_difference() -> None:
     out = Finish(reason=FinishReason.CONTEXT_LIMIT, score=0.0)
     with pytest.raises(ValueError, match="no primary metric"):
-        paired_difference(Finished(), [(0, finish(1.0))], [(0, Finish(reason=out.reason, score=0.0))])
+        paired_difference(Finished(), [(0, 0, finish(1.0))], [(0, 0, Finish(reason=out.reason, score=0.0))])
 
 
 def test_in_tools_what_was_not_understood_are_unreadable_calls_and_replies_without_any() -> None:

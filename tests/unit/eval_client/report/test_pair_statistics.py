@@ -8,10 +8,12 @@ import pytest
 from eval_client.report.compare.compare import compare_run
 from eval_client.report.compare.measure import Settings
 from eval_client.report.compare.sides import find_pairs
+from eval_client.report.html.page import report_page
 from eval_client.report.pair_statistics import MOST_WORK, TEST_WORK, Letters, pair_statistics, run_letters
 from eval_client.report.reference import Reference
 from eval_client.report.report import report
 from eval_client.store.store import Store
+from proctor.types import Summary
 from tests.unit.eval_client.report.compare.stored import Grades, stored_run
 
 
@@ -51,10 +53,11 @@ def test_intervals_and_bounds_are_those_of_the_command(tmp_path: Path) -> None:
         find_pairs(Reference(store.run, None, None, None), None, lambda _: store), Settings(), lettered=True
     ).comparisons
     statistics = pair_statistics(store, report(store).pairs, letters_of(store))
+    pairs = {(pair.agent, pair.task): pair for pair in report(store).pairs}
     for row in found.tasks:
         for place, agent in enumerate(("agent0", "agent1")):
             mine = statistics[agent, row.task]
-            assert mine.interval == row.mean_interval[place]
+            assert pairs[agent, row.task].interval == pytest.approx(row.mean_interval[place])
             assert (mine.missing.low, mine.missing.high) == row.mean_bounds[place]
 
 
@@ -65,8 +68,9 @@ def test_missing_scores_widen_the_bounds_and_enter_no_interval(tmp_path: Path) -
     letters = letters_of(store)
     statistics = pair_statistics(store, report(store).pairs, letters)
     assert (statistics["a", "t"].missing.low, statistics["a", "t"].missing.high) == (0.5, 1.0)
-    assert statistics["b", "t"].interval is None
-    assert statistics["a", "t"].interval is not None
+    intervals = {pair.agent: pair.interval for pair in report(store).pairs}
+    assert intervals["b"] is None
+    assert intervals["a"] is not None
     assert letters.of_task == {"t": {"a": "a", "c": "a"}}, "an agent without a score has no letter"
 
 
@@ -79,3 +83,38 @@ def test_letters_are_left_out_where_they_would_be_too_many_or_too_costly(tmp_pat
     large = stored_run(tmp_path, "large", {f"agent{number}": of_task for number in range(6)})
     assert tests * (TEST_WORK + samples - 1) <= MOST_WORK
     assert "too many tests" in letters_of(large).left_out
+
+
+@pytest.mark.parametrize("stored", [None, 0.75, 0.5], ids=["no summary", "of an earlier version", "of this version"])
+def test_every_sample_counts_once_in_every_figure(tmp_path: Path, stored: float | None) -> None:
+    """Scores [1, 1, 1] and [-, -, 0]; earlier versions kept the mean over trials as the environment's metric."""
+    uneven: dict[str, Grades] = {"t": [[1.0, 1.0, 1.0], [None, None, 0.0]]}
+    store = stored_run(tmp_path, "uneven", {"a": uneven, "b": uneven})
+    if stored is not None:
+        summary = Summary(primary="rate", metrics={"rate": stored}, standard_error=0.25)
+        for agent in "ab":
+            store.write_summary(agent, "t", 4, summary)
+    pairs = report(store).pairs
+    assert {(pair.value, pair.mean_score, pair.metrics.get("rate", 0.5)) for pair in pairs} == {(0.5, 0.5, 0.5)}
+    assert {totals.mean for totals in store.pair_totals()} == {0.5}
+    reference = Reference(store.run, None, None, None)
+    (row,) = compare_run(find_pairs(reference, None, lambda _: store), Settings(), lettered=True).comparisons[0].tasks
+    assert row.mean == (0.5, 0.5)
+    assert row.primary is None or (row.primary.a, row.primary.b) == (0.5, 0.5)
+    assert "0.500 [" in report_page(store)
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "interval"),
+    [("step_sr", 0.0, (0.0, 56.1)), ("step_sr", 100.0, (43.9, 100.0)), ("odd", 50.0, None)],
+)
+def test_an_interval_is_on_the_scale_that_the_environment_names(
+    tmp_path: Path, metric: str, value: float, interval: tuple[float, float] | None
+) -> None:
+    grades: dict[str, Grades] = {"t": [value / 100] * 3}
+    store = stored_run(tmp_path, "r", {"a": grades}, environments={"t": "mind2web"})
+    store.write_summary("a", "t", 3, Summary(primary=metric, metrics={metric: value}, standard_error=0.0))
+    (pair,) = report(store).pairs
+    assert pair.interval == (interval and pytest.approx(interval, abs=0.1))
+    assert pair.standard_error is None
+    assert "±" not in "".join(pair.figure.lines())

@@ -1,9 +1,8 @@
 """What a plan would play, and what its samples can show."""
 
-import math
-
 import pytest
 
+from eval_client.core.statistics.power import detectable_at_worst
 from eval_client.plan.plan import Plan
 from eval_client.report.preview import planned_tasks, preview, volumes
 
@@ -21,9 +20,9 @@ def test_trials_and_calls_are_counted_and_the_samples_say_how_small_a_difference
     assert ltp.samples is not None
     lines = preview(PLAN, None).splitlines()
     assert lines[0] == f"naive x t: {ltp.samples} samples x 2 epochs, at most 25 turns each"
-    worst = (1.959964 + 0.841621) * math.sqrt(0.5 / ltp.samples)
-    assert f"t: two agents are told apart from a difference of {min(worst, 1):.2f} on" in lines[4]
-    assert f"({ltp.samples} independent samples, power 0.8, alpha 0.05)" in lines[4]
+    worst = detectable_at_worst(ltp.samples, 0.0, 0.05 / 2, 0.8)
+    assert f"t: two agents are told apart from a difference of {worst:.2f} on" in lines[4]
+    assert f"({ltp.samples} independent samples, power 0.8, alpha 0.05, 2 tests)" in lines[4]
     assert lines[-1].startswith("total: ")
 
 

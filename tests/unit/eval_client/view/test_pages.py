@@ -108,16 +108,17 @@ async def test_the_overview_has_the_reports_figures(folder: Path, client: Client
     async with client() as viewer:
         page = await text_of(viewer, "/runs/first")
         told = (await viewer.get("/api/v1/runs/first")).json()
-    added = [{name: pair.pop(name) for name in ("interval", "missing", "letters")} for pair in told["pairs"]]
+    added = [{name: pair.pop(name) for name in ("missing", "letters")} for pair in told["pairs"]]
     assert told["pairs"] == made.model_dump(mode="json")["pairs"]
-    assert added[1] == {"interval": None, "missing": {"low": 0.0, "high": 1.0}, "letters": None}
+    assert added[1] == {"missing": {"low": 0.0, "high": 1.0}, "letters": None}
     assert told["comparable"] == {"riddles": "the samples are invented"}
     matrix = page.partition("</table>")[0]
     cells = re.findall(r'class="(value|error)"(?: value="([^"]+)")?>(.*?)<', matrix)
     scored = made.pairs[0]
+    assert scored.interval is not None
     assert cells == [
         ("value", repr(scored.value), f"{scored.value:.3f}"),
-        ("error", repr(scored.standard_error), f"±{scored.standard_error:.3f}"),
+        ("error", "", "[{:.3f}, {:.3f}]".format(*scored.interval)),
         ("value", "", "-"),
         ("value", "", "-"),
     ]

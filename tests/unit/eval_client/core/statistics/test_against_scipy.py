@@ -14,6 +14,7 @@ from eval_client.core.statistics.clustered import clustered_mean
 from eval_client.core.statistics.power import detectable
 from eval_client.core.statistics.resampling import bootstrap_interval, inverted_cdf, sign_flips
 from eval_client.core.statistics.several import holm
+from eval_client.core.statistics.single import metric_interval
 
 INPUTS = 1_000
 
@@ -41,7 +42,7 @@ def test_passes_and_fails() -> None:
         assert mcnemar_p(b, c) == pytest.approx(wanted, rel=1e-9)
         n, passed = b + c + ties + 1, b
         wilson = scipy.stats.binomtest(passed, n).proportion_ci(0.9, method="wilson")
-        assert wilson_interval(passed, n, 0.1) == pytest.approx((wilson.low, wilson.high), abs=1e-12)
+        assert wilson_interval(passed / n, n, 0.1) == pytest.approx((wilson.low, wilson.high), abs=1e-12)
         low, high = paired_interval(n, b, c, 0.01)
         assert -1 <= low <= high <= 1
         assert paired_interval(n, c, b, 0.01) == pytest.approx((-high, -low))
@@ -74,7 +75,8 @@ def test_clustered_errors_are_those_of_a_regression_on_a_constant() -> None:
             assert found.standard_error == pytest.approx(scipy.stats.sem(values))
             assert found.p() == pytest.approx(scipy.stats.ttest_1samp(values, 0).pvalue, abs=1e-12)
             wanted = scipy.stats.ttest_1samp(values, 0).confidence_interval(0.95)
-            assert found.interval(0.05) == pytest.approx((wanted.low, wanted.high))
+            interval = metric_interval(found.mean, found.standard_error, found.effective_clusters, None, 0.05)
+            assert interval == pytest.approx((wanted.low, wanted.high))
 
 
 def test_all_sign_flips() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from eval_client.core.statistics.clustered import ClusteredMean, clustered_mean
 from eval_client.core.statistics.resampling import sign_flips
+from eval_client.core.statistics.single import metric_interval
 
 TIMES, CLUSTERS, SIZE = 2_000, 40, 5
 FEWER = 400
@@ -43,7 +44,7 @@ def test_equal_agents_are_told_apart_as_often_as_alpha_says_and_far_more_often_w
 
 
 def covers(found: ClusteredMean) -> bool:
-    interval = found.interval(0.05)
+    interval = metric_interval(found.mean, found.standard_error, found.effective_clusters, None, 0.05)
     return interval is not None and interval[0] <= 0 <= interval[1]
 
 

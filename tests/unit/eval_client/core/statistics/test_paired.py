@@ -13,7 +13,7 @@ from eval_client.core.statistics.paired import Difference, cluster_sums, differe
 from eval_client.core.statistics.power import detectable_at_worst, samples_needed, variances
 from eval_client.core.statistics.repeats import all_passes, passes
 from eval_client.core.statistics.samples import SamplePair, Scores
-from eval_client.core.statistics.single import mean_interval
+from eval_client.core.statistics.single import mean_interval, metric_interval
 
 GRADES = st.sampled_from([0.0, 0.25, 0.3, 0.5, 1.0])
 SIDES = st.builds(Scores, st.lists(GRADES, min_size=1, max_size=3).map(tuple))
@@ -146,14 +146,66 @@ def test_passes_are_shown_for_powers_of_two() -> None:
 
 
 def test_an_interval_of_one_agent() -> None:
-    passed = [Scores((1.0,)), Scores((0.0,)), Scores((0.0,))]
+    passed = [1.0, 0.0, 0.0]
     wilson = mean_interval(passed, ["a", "b", "c"], 0.05)
-    student = mean_interval(passed, ["a", "b", "b"], 0.05)
-    assert wilson == pytest.approx((0.0615, 0.7923), abs=1e-4)
-    assert student == pytest.approx((1 / 3 - 12.7062 * 4 / 9, 1 / 3 + 12.7062 * 4 / 9), abs=1e-4), (
-        "two clusters say very little"
-    )
+    assert wilson is not None
+    assert wilson[0] < 0.0615, "three samples say less than Wilson's interval has it"
+    assert wilson[1] > 0.7923
+    two = mean_interval(passed, ["a", "b", "b"], 0.05)
+    assert two is not None
+    assert 0 <= two[0] < 0.01, "two clusters say very little"
+    assert 0.99 < two[1] <= 1
     assert mean_interval(passed, ["a", "a", "a"], 0.05) is None
+
+
+@given(st.lists(st.tuples(GRADES, CLUSTERS), min_size=2, max_size=12))
+def test_an_interval_of_a_mean_holds_it_within_what_scores_can_be_and_has_a_width(
+    rows: list[tuple[float, str]],
+) -> None:
+    means, clusters = [mean for mean, _ in rows], [cluster for _, cluster in rows]
+    found = mean_interval(means, clusters, 0.05)
+    assert (found is None) == (len(set(clusters)) < 2)
+    if found is not None:
+        low, high = found
+        assert 0 <= low <= sum(means) / len(means) + 1e-9
+        assert sum(means) / len(means) - 1e-9 <= high <= 1
+        assert high - low > 0.01
+
+
+@given(ROWS)
+def test_an_interval_of_a_difference_holds_it_within_what_differences_can_be(pairs: list[SamplePair]) -> None:
+    found = compared(pairs)
+    if found.interval is not None:
+        low, high = found.interval
+        assert -1 <= low <= high <= 1
+        assert high - low > 0.01
+        assert found.test == "mcnemar" or low - 1e-9 <= found.mean.mean <= high + 1e-9, "Bonett and Price shrink"
+
+
+@pytest.mark.parametrize(("n", "reach"), [(2, 0.6576), (500, 0.0076)])
+def test_agents_that_are_alike_may_differ_by_what_so_many_samples_leave_open(n: int, reach: float) -> None:
+    alike = compared(alone([(Scores((0.5,)), Scores((0.5,)))] * n))
+    assert alike.interval == pytest.approx((-reach, reach), abs=1e-4)
+    apart = compared(alone([(Scores((0.75,)), Scores((0.25,)))] * n))
+    assert apart.interval is not None
+    assert apart.interval[0] < 0.5 < apart.interval[1]
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "scale", "interval"),
+    [
+        (90.0, 20.0, (0.0, 100.0), (44.8, 100.0)),
+        (90.0, 20.0, None, (44.8, 135.2)),
+        (100.0, 0.0, (0.0, 100.0), (72.2, 100.0)),
+        (100.0, 0.0, None, None),
+        (90.0, None, (0.0, 100.0), None),
+    ],
+)
+def test_an_interval_of_a_metric_is_cut_to_its_scale(
+    value: float, error: float | None, scale: Any, interval: Any
+) -> None:
+    found = metric_interval(value, error, 10, scale, 0.05)
+    assert found == (interval and pytest.approx(interval, abs=0.1))
 
 
 def test_one_epoch_says_nothing_of_variances() -> None:
@@ -171,5 +223,6 @@ def test_more_epochs_need_fewer_samples() -> None:
 
 def test_a_plan_of_100_samples_at_worst() -> None:
     """Shares of 1/2 differ by a variance of 1/2 a sample where agents are independent."""
-    assert detectable_at_worst(100, 0.0, 0.05, 0.8) == pytest.approx(2.8016 * 0.5**0.5 / 10, abs=1e-4)
-    assert detectable_at_worst(100, 0.5, 0.05, 0.8) == pytest.approx(2.8016 * 0.25**0.5 / 10, abs=1e-4)
+    assert detectable_at_worst(100, 0.0, 0.05, 0.8) == pytest.approx(2.8016 * 0.5**0.5 / 10, abs=0.01)
+    assert detectable_at_worst(100, 0.5, 0.05, 0.8) == pytest.approx(2.8016 * 0.25**0.5 / 10, abs=0.01)
+    assert detectable_at_worst(5, 0.0, 0.05, 0.8) is None

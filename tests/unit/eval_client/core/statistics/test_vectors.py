@@ -16,6 +16,7 @@ from eval_client.core.statistics.repeats import passes
 from eval_client.core.statistics.resampling import bootstrap_interval
 from eval_client.core.statistics.samples import SamplePair, Scores
 from eval_client.core.statistics.several import holm
+from eval_client.core.statistics.single import mean_interval
 from tests.support import SHARED_DATA
 
 pytestmark = pytest.mark.shared
@@ -144,8 +145,18 @@ def test_shares() -> None:
     found = cases("wilson")
     assert len(found) == 3
     for given, expected in found:
-        interval = wilson_interval(given["passed"], given["samples"], 0.05)
-        assert interval == near((expected["low"], expected["high"]))
+        low_and_high = near((expected["low"], expected["high"]))
+        n, passed = given["samples"], given["passed"]
+        assert wilson_interval(passed / n, n, 0.05) == low_and_high
+        assert mean_interval([1.0] * passed + [0.0] * (n - passed), [], 0.05) == low_and_high
+
+
+def test_shares_in_clusters() -> None:
+    [(given, expected)] = cases("wilson_clustered")
+    passed = given["passed_of_five_by_cluster"]
+    means = [float(number < count) for count in passed for number in range(5)]
+    clusters = [cluster for cluster in range(len(passed)) for _ in range(5)]
+    assert mean_interval(means, clusters, 0.05) == near((expected["low"], expected["high"]))
 
 
 def test_a_bootstrap_is_within_002_of_all_resamples() -> None:

@@ -120,5 +120,5 @@ class Page(HTMLParser):
             self._inside = ""
 
     def table(self, caption: str) -> list[list[str]]:
-        """The rows of the first table of this caption, with its header."""
-        return next(rows for name, rows in self.tables if name == caption and rows)
+        """The rows of the first table of this caption, with its header; a colon ends a caption."""
+        return next(rows for name, rows in self.tables if name.partition(":")[0] == caption.partition(":")[0] and rows)

@@ -110,7 +110,9 @@ def test_its_scores_are_those_of_the_report(store: Store) -> None:
     for pair in report(store).pairs:
         rows = page.table(f"{pair.task} ({pair.environment})")
         row = next(row for row in rows if row[0] == pair.agent)
-        assert row[1] == f"{pair.value:.3f} ±{pair.standard_error:.3f}"
+        assert pair.interval is not None
+        assert pair.value is not None
+        assert row[1] == "{:.3f} [{:.3f}, {:.3f}]".format(pair.value, *pair.interval)
         assert row[2] == f"{pair.scored}/{pair.planned}"
     assert [row[4] for row in page.table("os (os)")] == ["mean score could be", "0.714..0.857", "0.143..0.286"]
     faults = {(row[0], row[1]): row[-1] for row in page.table("Validity and faults")}
@@ -193,7 +195,7 @@ def test_its_tables_of_other_papers_are_those_of_their_commands(
 def test_one_agent_is_compared_with_none(tmp_path: Path) -> None:
     page = Page(report_page(stored_run(tmp_path, "lone", {"gpt": {"t": [1.0, 0.0]}})))
     assert "Nothing to compare: the run has one agent." in page.text
-    assert page.table("t (ltp)")[1][:3] == ["gpt", "0.500 ±0.500", "2/2"]
+    assert page.table("t (ltp)")[1][:3] == ["gpt", "0.500 [0.004, 0.996]", "2/2"]
 
 
 def test_a_run_without_a_score_has_a_report(tmp_path: Path) -> None:

@@ -35,10 +35,10 @@ def figures(plot: Plot, column: int) -> list[object]:
 
 def cells(agents: Sequence[str], tasks: Sequence[str], chance: random.Random) -> list[MatrixCell]:
     return [
-        MatrixCell(agent, task, score, score / 9, score, chance.choice([1.0, 0.4]), chance.choice([None, "other data"]))
+        MatrixCell(agent, task, figure, figure.value, chance.choice([1.0, 0.4]), chance.choice([None, "other data"]))
         for agent in agents
         for task in tasks
-        for score in [chance.random()]
+        for figure in [Figure(chance.random(), standard_error=0.1)]
     ]
 
 
@@ -48,20 +48,22 @@ def test_a_matrix_has_a_mark_for_each_pair(agents: int, tasks: int) -> None:
     plot = score_matrix(given)
     assert len(checked(plot)) == agents * tasks
     in_table = [entry.value for row in plot.table.rows for entry in row.cells if isinstance(entry, Figure)]
-    assert in_table == [cell.value for cell in given]
+    assert in_table == [cell.figure.value for cell in given]
 
 
 def test_a_matrix_tells_of_missing_trials_of_unlike_tasks_and_of_pairs_without_a_score() -> None:
-    unlike = MatrixCell("gpt", "os", 0.5, 0.02, 0.5, 0.9, "another split")
-    unscored = MatrixCell("gpt", "db", None, None, None, 0.0)
-    alone = MatrixCell("naive", "db", 1.0, None, 1.0, 1.0, href="/runs/r/trials?agent=naive&task=db")
+    unlike = MatrixCell("gpt", "os", Figure(0.5, standard_error=0.02), 0.5, 0.9, "another split")
+    unscored = MatrixCell("gpt", "db", Figure(None), None, 0.0)
+    alone = MatrixCell(
+        "naive", "db", Figure(1.0, interval=(0.34, 1.0)), 1.0, 1.0, href="/runs/r/trials?agent=naive&task=db"
+    )
     plot = score_matrix([unlike, unscored, alone])
     expected = "gpt, os: 0.500 ±0.020, 90% of the trials. Not comparable with published scores: another split"
-    assert checked(plot) == [expected, "gpt, db: no score, 0% of the trials", "naive, db: 1.000"]
+    assert checked(plot) == [expected, "gpt, db: no score, 0% of the trials", "naive, db: 1.000 [0.340, 1.000]"]
     assert plot.svg.count("url(#hatch-matrix)") == 1
     assert plot.svg.count("<polygon") == 2
     assert 'href="/runs/r/trials?agent=naive&amp;task=db"' in plot.svg
-    assert plot.table.rows[1].cells == ("naive", None, Figure(1.0, coverage=1.0))
+    assert plot.table.rows[1].cells == ("naive", None, Figure(1.0, interval=(0.34, 1.0), coverage=1.0))
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 50])
