@@ -19,7 +19,7 @@ from proctor.llm.refusals import MAX_TOKENS_FIX, TOOLS_FIX, refuses_max_tokens, 
 from proctor.llm.request import request_body
 from proctor.llm.wire import ChatReply, Usage
 from proctor.observability import gen_ai, tracing
-from proctor.observability.redaction import redacted, without
+from proctor.observability.redaction import is_real_key, redacted
 from proctor.retry import RetryPolicy, retry_after_s, retryable
 from proctor.types import Action, Message, Tool, Value
 
@@ -90,6 +90,7 @@ class ChatModel:
         self._client = client
         self._url = config.endpoint() + "/chat/completions"
         self._key = secret(config.api_key_env)
+        self._key_is_real = self._key is not None and is_real_key(self._key.get_secret_value())
         self._sampling = config.request_sampling()
         self._policy = RetryPolicy(max_tries=config.max_tries, max_retry_s=config.max_retry_s)
         self._on_event, self._traces_content = on_event, traces_content
@@ -189,22 +190,33 @@ class ChatModel:
             )
         except HttpFailure as failure:
             return _Failed(redacted(str(failure)))
-        if self._key is not None:
-            reply = _without_key(reply, self._key.get_secret_value())
         if reply.status == 200:
-            return self._read(reply)
+            return self._read(reply, body)
         return self._failed(reply, offers_tools=offers_tools)
 
-    def _read(self, reply: HttpReply) -> ChatReply | _Failed:
-        """The completion in a reply with status 200; some gateways report failures so, which become failures here."""
+    def _read(self, reply: HttpReply, asked: bytes) -> ChatReply | _Failed:
+        """The completion in a reply with status 200; some gateways report failures so, which become failures here.
+
+        One that holds the key it was asked with is none: what is played is journalled byte for byte. It may hold what
+        is no real key, and what the request says too.
+        """
         try:
-            return ChatReply.read(reply.body)
+            read = ChatReply.read(reply.body)
+            if self._key_is_real and self._repeats_key(reply.body, read, asked):
+                return _Failed(f"{self._where()}: its reply repeats the key of {self._config.api_key_env}: not played")
+            return read
         except ValidationError as error:
             if is_context_limit(reply.status, read_error(reply.body)):
                 raise ContextLimitExceeded from None
             problem = error.errors(include_input=False)[0]
             where = ".".join(str(part) for part in problem["loc"]) or "body"
             return _Failed(f"{self._where()}: not a chat completion: {where}: {problem['msg']}: {self._excerpt(reply)}")
+
+    def _repeats_key(self, body: bytes, read: ChatReply, asked: bytes) -> bool:
+        """Whether a reply holds our key, and the request's body does not."""
+        key = self._key.get_secret_value() if self._key is not None else ""
+        may = key.encode() in body or _ESCAPE.search(body) is not None
+        return may and key.encode() not in asked and read.holds(key)
 
     def _failed(self, reply: HttpReply, *, offers_tools: bool) -> _Failed:
         error, said = read_error(reply.body), f"{self._where()}: status {reply.status}"
@@ -243,11 +255,3 @@ def _raised(status: int, may_succeed: bool) -> type[AgentUnavailable]:
     if status in REFUSALS:
         return AgentRefused
     return RequestRejected if 400 <= status < 500 and not may_succeed else AgentUnavailable
-
-
-def _without_key(reply: HttpReply, key: str) -> HttpReply:
-    """The reply with our key hidden, where the endpoint repeats it."""
-    if key.encode() not in reply.body and not _ESCAPE.search(reply.body):
-        return reply
-    text = reply.body.decode("utf-8", "surrogateescape")
-    return reply._replace(body=without(key, text).encode("utf-8", "surrogateescape"))

@@ -16,6 +16,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema, to_json
 
+from proctor.observability.redaction import found_in
 from proctor.types import Action, ToolCall, Value
 
 log = logging.getLogger(__name__)
@@ -245,6 +246,11 @@ class ChatReply(Wire):
             token_ids=tuple(tokens or ()),
             logprobs=tuple(token.logprob for token in (logprobs and logprobs.content) or ()),
         )
+
+    def holds(self, key: str) -> bool:
+        """Whether a key stands in what is kept of the reply, however its characters are escaped."""
+        kept = self.action().model_dump(mode="json"), self.model, self.choices[0].finish_reason
+        return found_in(key, to_json(kept).decode())
 
     def used(self) -> Usage:
         """The tokens that the reply cost; 0 where the server reports none, or more cached ones than the prompt has."""

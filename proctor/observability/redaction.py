@@ -26,6 +26,16 @@ _QUERY_KEY = re.compile(r"(?i)(?<=[?&])([\w.-]*(?:key|token|secret|password|sign
 _RANDOM = re.compile(r"\b(?:[0-9a-fA-F]{32,}|(?=[A-Z0-9]*[a-z])(?=[a-z0-9]*[A-Z])(?=[A-Za-z]*\d)[A-Za-z0-9]{20,})\b")
 """A word that looks random: 32 or more hex digits, or 20 or more capitals, small letters and digits."""
 
+_TOKEN = re.compile(r"[\w.~+/=:-]+", re.ASCII)
+_PLACEHOLDER = re.compile(
+    r"(?:(?:no|none|not|needed|required|necessary|needs|need|keys?|api|tokens?|dummy|fake|mock|tests?|testing|local"
+    r"|host|placeholder|your|my|the|here|goes|empty|null|nothing|unused|any|thing|whatever|change|me|this|it|replace"
+    r"|default|examples?|sample|demo|foo|bar|baz|password|pass|secret|sk|lm|studio|ollama|vllm|sglang|llama|cpp|openai"
+    r"|model|auth|bearer|insert|put|with|without|for|is|x|abc|1234567890|123456789|12345678|1234567|123456|12345|1234|123"
+    r"|0)[-_.:]*)+",
+    re.IGNORECASE,
+)
+
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Characters that control a terminal or the direction of text; not line breaks and tabs."""
 
@@ -36,8 +46,11 @@ _secrets: dict[str, None] = {}
 
 
 def remember(secret: str) -> None:
-    """Register a secret: `redacted` hides it from now on, also in its URL-quoted, base64, Python and JSON forms."""
-    if len(secret) < SHORTEST or secret in _forms:
+    """Register a secret: `redacted` hides it from now on, also in its URL-quoted, base64, Python and JSON forms.
+
+    Not one that is too short or a usual placeholder, such as `not-needed`.
+    """
+    if len(secret) < SHORTEST or secret in _forms or _PLACEHOLDER.fullmatch(secret):
         return
     written = {secret, repr(secret)[1:-1]}
     forms = {quote(secret), quote(secret, safe=""), quote_plus(secret)}
@@ -49,10 +62,20 @@ def remember(secret: str) -> None:
     _secrets[secret] = None
 
 
-def without(secret: str, text: str) -> str:
-    """A text, such as a JSON body, with a secret hidden, however its characters are escaped."""
-    text = text.replace(secret, HIDDEN)
-    return _pattern(secret).sub(HIDDEN, text) if _is_escaped(text) else text
+def found_in(secret: str, text: str) -> bool:
+    """Whether a secret stands in a text, such as a JSON body, however its characters are escaped."""
+    return secret in text or (_is_escaped(text) and _pattern(secret).search(text) is not None)
+
+
+def is_real_key(text: str) -> bool:
+    """Whether a key may be one that a provider gave, and not what people set for servers that want none.
+
+    Those are short, or one word, or of words such as `not-needed`, or no token at all, such as a piece of JSON.
+    """
+    one_word = text.isalpha() and len(text) < 2 * SHORTEST
+    return (
+        len(text) >= SHORTEST and _TOKEN.fullmatch(text) is not None and not (one_word or _PLACEHOLDER.fullmatch(text))
+    )
 
 
 def looks_secret(text: str) -> bool:

@@ -9,10 +9,11 @@ import pytest
 
 from eval_client.plan.load import load_plan
 from proctor.config.yaml import FileError
+from proctor.environment import AgentUnavailable
 from proctor.llm.config import ChatConfig
 from proctor.llm.model import ChatModel
-from proctor.observability.redaction import HIDDEN, looks_secret
-from proctor.types import Message
+from proctor.observability.redaction import is_real_key, looks_secret
+from proctor.types import Action, Message, ToolCall
 
 KEYS = (
     "gsk_q7WbX2mTn9LkP4sVh6RzYc3D",
@@ -102,19 +103,59 @@ def escaped(text: str) -> str:
     return "".join(f"\\u{ord(character):04x}" for character in text)
 
 
-@pytest.mark.parametrize("spell", [str, escaped, lambda key: escaped(key).upper().replace("U", "u")])
-async def test_a_key_that_a_reply_repeats_escaped_is_hidden(
-    monkeypatch: pytest.MonkeyPatch, spell: Callable[[str], str]
-) -> None:
-    key = "zz/a-Key-of-no-known-kind"
-    monkeypatch.setenv("A_KEY", key)
-    said = spell(key)
+def completion(said: str) -> str:
     arguments = json.dumps(f'{{"x": "{said}"}}')
     call = f'{{"id": "c", "type": "function", "function": {{"name": "f", "arguments": {arguments}}}}}'
-    body = f'{{"choices": [{{"message": {{"content": "it is {said}!\\n", "tool_calls": [{call}]}}}}]}}'
+    return f'{{"choices": [{{"message": {{"content": "it is {said}!\\n", "tool_calls": [{call}]}}}}]}}'
+
+
+async def answer(key: str, body: str, asked: str = "hi") -> Action:
+    """The model's answer where its endpoint sends a body."""
     transport = httpx.MockTransport(lambda request: httpx.Response(200, content=body.encode()))
     async with httpx.AsyncClient(transport=transport) as client:
-        config = ChatConfig(base_url="http://127.0.0.1:1/v1", model="m", api_key_env="A_KEY")
-        action = (await ChatModel(config, client).complete([Message(role="user", content="hi")])).action
-    assert action.content == f"it is {HIDDEN}!\n"
-    assert json.loads(action.tool_calls[0].arguments) == {"x": HIDDEN}
+        config = ChatConfig(base_url="http://127.0.0.1:1/v1", model="m", api_key_env="A_KEY", max_tries=2)
+        return (await ChatModel(config, client).complete([Message(role="user", content=asked)])).action
+
+
+@pytest.mark.parametrize("spell", [str, escaped, lambda key: escaped(key).upper().replace("U", "u")])
+@pytest.mark.parametrize("key", [*KEYS, "zz/a-Key-of-no-known-kind", "my-secret-proxy", "hunter22"])
+async def test_a_reply_that_repeats_a_real_key_is_no_answer(
+    monkeypatch: pytest.MonkeyPatch, key: str, spell: Callable[[str], str]
+) -> None:
+    monkeypatch.setenv("A_KEY", key)
+    thought = json.dumps({"choices": [{"message": {"content": "x", "reasoning": "SAID"}}]})
+    told = r"repeats the key of A_KEY: not played \(after 2 tries\)"
+    for body in (completion(spell(key)), thought.replace("SAID", spell(key))):
+        with pytest.raises(AgentUnavailable, match=told) as refused:
+            await answer(key, body)
+        assert key not in str(refused.value)
+    assert (await answer(key, completion("fine"))).content == "it is fine!\n"
+
+
+PLACEHOLDERS = (
+    *("none", "x", "e", "EMPTY", "ollama", "not-needed", "sk-no-key-required", "lm-studio", "dummy_key"),
+    *("token-abc123", "sk-1234", "sk-xxxxxxxx", "your-api-key-here", "12345678", '{"name', '"role":'),
+)
+
+
+def test_pieces_of_json_are_no_keys() -> None:
+    assert not any(map(is_real_key, ("assistant", '"content":', '{"action": "', "[1,2,3,4,5]", *PLACEHOLDERS)))
+
+
+@pytest.mark.parametrize("key", PLACEHOLDERS)
+async def test_what_people_set_for_servers_without_keys_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setenv("A_KEY", key)
+    content = f"Operation\n```sql\nSELECT {key} FROM none\n``` execute {key}"
+    function = {"name": f"execute_{key}", "arguments": json.dumps({key: key})}
+    calls = [{"id": key, "type": "function", "function": function}]
+    body = json.dumps({"choices": [{"message": {"content": content, "tool_calls": calls, "reasoning": key}}]})
+    found = await answer(key, body)
+    assert (found.content, found.reasoning) == (content, key)
+    assert found.tool_calls == (ToolCall(id=key, name=f"execute_{key}", arguments=json.dumps({key: key})),)
+
+
+async def test_what_the_request_says_too_is_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_KEY", "execute_sql_2")
+    assert (await answer("", completion("execute_sql_2"), "Call execute_sql_2.")).content == "it is execute_sql_2!\n"
