@@ -40,6 +40,11 @@ class ConversationTurn(Value):
     metered: bool | None
     """False where the endpoint reported no usage, or a command has its own: the tokens are unknown."""
 
+    @property
+    def title(self) -> str:
+        """`turn 3`, or where the agent only stopped `after turn 2`."""
+        return f"after turn {self.turn - 1}" if self.action is None else f"turn {self.turn}"
+
 
 def conversation(turns: Sequence[Turn], first: int = 0) -> Iterator[ConversationTurn]:
     """The turns of a journal from an index on, each with its whole history as the client sent it."""

@@ -64,7 +64,7 @@ def head(trial: Trajectory) -> RenderableType:
             (f", epoch {trial.epoch}    run {trial.run}, trial {trial.trial}", "dim"),
         ),
         _outcome(trial),
-        Text(f"{len(trial.turns)} turns, {trial.prompt_tokens:,} tokens in, {trial.completion_tokens:,} out, "
+        Text(f"{trial.answers} turns, {trial.prompt_tokens:,} tokens in, {trial.completion_tokens:,} out, "
              f"{trial.seconds:.1f} s"),
     ]  # fmt: skip
     if len(trial.attempts) > 1 or any(each.outcome != "finished" for each in trial.attempts):
@@ -115,7 +115,7 @@ def _parts(metrics: dict[str, float]) -> Text:
 
 def _rule(turn: ConversationTurn) -> Rule:
     facts = [
-        f"turn {turn.turn}",
+        turn.title,
         f"conversation {visible(turn.conversation)}",
         f"{turn.prompt_tokens:,} in, {turn.completion_tokens:,} out",
         f"model {turn.model_seconds:.1f} s"

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from eval_client.store.connection import StoreError
 from eval_client.store.migration import existing_columns
-from eval_client.store.records import Turn
+from eval_client.store.records import Turn, answers
 from eval_client.store.store import Store
 from eval_client.store.tables import attempt_table, trial_table, turn_table
 from proctor.types import Finish, Value
@@ -61,6 +61,11 @@ class Trajectory(Value):
     journals: tuple[int, ...]
     """All journals with turns; a new one begins where a replay diverged, or a trial with a score was retried."""
     turns: tuple[Turn, ...] = Field(repr=False)
+
+    @property
+    def answers(self) -> int:
+        """How many of the turns the agent answered."""
+        return answers(self.turns)
 
 
 def find_trial(store: Store, agent: str, task: str, sample: str, epoch: int) -> int:

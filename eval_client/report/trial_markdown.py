@@ -32,7 +32,7 @@ def _outcome(trial: Trajectory) -> str:
 
 
 def _turn(turn: ConversationTurn, *, whole: bool) -> list[str]:
-    lines = ["", f"## Turn {turn.turn}", ""]
+    lines = ["", f"## {turn.title.capitalize()}", ""]
     if turn.earlier and not whole:
         lines += [f"*{len(turn.earlier)} earlier messages*", ""]
     for message in (*turn.earlier, *turn.messages) if whole else turn.messages:

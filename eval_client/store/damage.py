@@ -118,22 +118,29 @@ def _file(store: Store) -> str | None:
 
 
 def _incomplete(run: str) -> sa.Select[tuple[object, ...]]:
-    """The trials with fewer attempt rows than their `attempts`, or, once scored, fewer turn rows than their `turns`."""
+    """The trials with fewer attempt rows than their `attempts`, or, once scored, fewer turn rows than their `turns`.
+
+    Also those with a gap in the numbers of their turns: a row that only holds the agent's stop is none of `turns`.
+    """
     t, a, u = trial_table.c, attempt_table.c, turn_table.c
     of_attempt, of_turn = sa.and_(a.run == t.run, a.trial == t.id), sa.and_(u.run == t.run, u.trial == t.id)
     attempts = sa.select(sa.func.count()).select_from(attempt_table).where(of_attempt).correlate(trial_table)
     newest = sa.select(sa.func.max(a.journal)).where(of_attempt).correlate(trial_table).scalar_subquery()
-    turns = (
-        sa.select(sa.func.count()).select_from(turn_table).where(of_turn, u.journal == newest).correlate(trial_table)
+    of_newest = sa.and_(of_turn, u.journal == newest)
+    turns, last = (
+        sa.select(each).select_from(turn_table).where(of_newest).correlate(trial_table).scalar_subquery()
+        for each in (sa.func.count(), sa.func.max(u.turn))
     )
     counted = (
         sa.select(t.id, t.agent, t.task, t.sample, t.attempts, t.turns, t.score)
-        .add_columns(attempts.scalar_subquery().label("attempts_there"), turns.scalar_subquery().label("turns_there"))
+        .add_columns(attempts.scalar_subquery().label("attempts_there"), turns.label("turns_there"))
+        .add_columns(last.label("last_turn"))
         .where(t.run == run)
         .subquery()
     )
     c = counted.c
-    fewer = sa.or_(c.attempts_there < c.attempts, sa.and_(c.score.is_not(None), c.turns_there < c.turns))
+    gap = c.turns_there < c.last_turn
+    fewer = sa.or_(c.attempts_there < c.attempts, sa.and_(c.score.is_not(None), sa.or_(gap, c.turns_there < c.turns)))
     return sa.select(counted).where(fewer).order_by(c.id)
 
 

@@ -39,6 +39,7 @@ class Cost:
     """Turns, tokens and seconds of a trial, over all its attempts that count."""
 
     turns: int
+    """Those that the agent answered."""
     prompt_tokens: int
     completion_tokens: int
     seconds: float
@@ -87,6 +88,7 @@ _LIVE = (
     .values({name: sa.bindparam(f"b_{name}") for name in ("beat", "view")})
 )
 _ORDER = (_ATTEMPT, _COUNT, _REPLY, _TURN, _ATTEMPT_END, _FINAL, _LIVE)
+_STOPPED = '{"kind":"stop"'
 _INSERTS: dict[sa.Executable, sa.Table] = {_ATTEMPT: attempt_table, _REPLY: reply_table, _TURN: turn_table}
 
 
@@ -279,7 +281,7 @@ class Journal:
                     rows = [row for row in rows if not _exists(connection, statement, row)]
                 if rows:
                     connection.execute(statement, rows)
-        self.turns += len(rows_of[_TURN])
+        self.turns += sum(not str(row["reply"]).startswith(_STOPPED) for row in rows_of[_TURN])
 
     def _report(self, trouble: str | None) -> None:
         self._loop.call_soon_threadsafe(self._on_trouble, trouble)

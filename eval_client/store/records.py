@@ -3,7 +3,7 @@
 import datetime
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
@@ -132,6 +132,11 @@ class Turn(Value):
     def is_cut(self) -> bool:
         """Whether the endpoint cut the answer at `max_tokens`."""
         return self.stop == CUT or (isinstance(self.reply, Act) and self.reply.action.cut)
+
+
+def answers(turns: Iterable[Turn]) -> int:
+    """How many of them the agent answered: the last one of a trial may only hold that it stopped."""
+    return sum(isinstance(turn.reply, Act) for turn in turns)
 
 
 class HelperCost(Value):

@@ -13,7 +13,7 @@ from eval_client.core.events import Outcome
 from eval_client.core.spend import NO_TOKENS, Tokens
 from eval_client.plan.entries import TrialLimits
 from eval_client.store.journal import Cost
-from eval_client.store.records import MODEL_CHARS, STOP_CHARS, Trial, Turn, storable
+from eval_client.store.records import MODEL_CHARS, STOP_CHARS, Trial, Turn, answers, storable
 from eval_client.trial.attempt import FAILURES, AttemptEnd, Diverged, OutOfTime
 from proctor.environment import AgentStopped
 from proctor.llm.kept_replies import KeptReply
@@ -90,7 +90,7 @@ class TrialHistory:
         """The trial's cost so far."""
         prompt, completion, cached, reasoning = self.tokens()
         cut = sum(turn.is_cut for turn in self.turns)
-        return Cost(len(self.turns), prompt, completion, self.seconds, cached, reasoning, cut)
+        return Cost(answers(self.turns), prompt, completion, self.seconds, cached, reasoning, cut)
 
 
 @dataclass(frozen=True)

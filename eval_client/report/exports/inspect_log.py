@@ -154,7 +154,7 @@ def _outcome(trial: Trajectory, pair: ExportedPair) -> Json:
     }
     made: Json = {"scores": {SCORER: score}}
     if finish.reason is FinishReason.TURN_LIMIT:
-        made["limit"] = {"type": "turn", "limit": pair.turn_limit or len(trial.turns), "reason": finish.reason.value}
+        made["limit"] = {"type": "turn", "limit": pair.turn_limit or trial.answers, "reason": finish.reason.value}
     if finish.reason is FinishReason.CONTEXT_LIMIT:
         sent = max((turn.prompt_tokens + turn.completion_tokens for turn in trial.turns), default=0)
         made["limit"] = {"type": "context", "limit": sent, "reason": finish.reason.value}

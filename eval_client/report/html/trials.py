@@ -69,7 +69,7 @@ def _turn(turn: ConversationTurn) -> ShownTurn:
     if turn.action is not None:
         messages += _messages("answer", turn.action.message(), answer=True)
     stop = "" if turn.stop is None else turn.stop.value.replace("_", " ")
-    return ShownTurn(f"Turn {turn.turn}: {tokens}{earlier}", tuple(messages), stop)
+    return ShownTurn(f"{turn.title.capitalize()}: {tokens}{earlier}", tuple(messages), stop)
 
 
 def _messages(label: str, message: Message, *, answer: bool) -> Iterator[ShownMessage]:

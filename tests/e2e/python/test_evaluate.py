@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 import re
 import sys
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ import pytest
 
 import proctor
 from proctor import Action, Message, PlanError, RunInterrupted, Tool, aevaluate, assert_scores, evaluate, open_run, play
+from tests.e2e.proctor import proctor as cli
 from tests.e2e.scripted import ScriptedEndpoint
 
 SHORT = {"limits.trial.turns": 2}
@@ -47,7 +49,7 @@ def test_a_function_is_evaluated_and_its_results_are_read(tmp_path: Path) -> Non
         run.summary("alfworld")
     trials, turns = list(run.trials()), list(run.turns())
     assert len(trials) == 4
-    assert sum(trial.turns for trial in trials) == len(turns)
+    assert sum(trial.turns for trial in trials) == sum(turn.action is not None for turn in turns)
     assert {trial.cut_answers for trial in trials} == {0}
     said = {turn.action.content for turn in turns if turn.agent == "look" and turn.action is not None}
     assert said == {"ACTION: look"}
@@ -116,7 +118,21 @@ def test_a_failed_assertion_shows_the_worst_trials(tmp_path: Path) -> None:
     )
     assert len(worst) == 5
     assert "no score: the agent's function raised ValueError: lost" in worst[0]
-    assert all(re.fullmatch(r"  own-\d+: 0\.000 \(turn_limit, [23] turns\)", line) for line in worst[1:])
+    assert all(re.fullmatch(r"  own-\d+: 0\.000 \(turn_limit, 2 turns\)", line) for line in worst[1:])
+
+
+def test_a_trial_that_a_limit_ended_has_the_turns_that_were_answered(tmp_path: Path) -> None:
+    run = evaluate(agents=[look], tasks=["alfworld"], limit=1, overrides=SHORT, folder=tmp_path, name="two")
+    (trial,) = run.trials()
+    assert (str(trial.finish and trial.finish.reason), trial.turns) == ("turn_limit", 2)
+    folder = str(tmp_path / "two")
+    shown = cli("show", folder, "0", cwd=tmp_path).stdout
+    assert "2 turns, " in shown
+    assert "after turn 2" in shown
+    told = json.loads(cli("report", folder, "--json", cwd=tmp_path).stdout)
+    assert told["pairs"][0]["turns"] == 2
+    cli("export", folder, "--to", "trials.jsonl", cwd=tmp_path)
+    assert json.loads((tmp_path / "trials.jsonl").read_text())["turns"] == 2
 
 
 def test_two_at_once_do_not_mix(tmp_path: Path) -> None:

@@ -253,6 +253,7 @@ async def test_turns_and_tokens_beyond_the_limit_end_the_trial_with_what_was_rea
     end = await parts.episode(Model(), limits=TrialLimits(turns=2)).play()
     assert end.finish is not None
     assert (end.finish.reason, end.finish.score) == (FinishReason.TURN_LIMIT, 0.0)
+    assert parts.trial_history.cost().turns == 2, "the row that only holds the stop is no answer"
     other = EpisodeParts()
     model = Model()
     await other.episode(model, limits=TrialLimits(tokens=11)).play()
@@ -264,6 +265,7 @@ async def test_a_full_context_is_the_agents_doing(parts: EpisodeParts) -> None:
     assert end.finish is not None
     assert end.finish.reason is FinishReason.CONTEXT_LIMIT
     assert end.finish.score == 0.0
+    assert parts.trial_history.cost().turns == 1
 
 
 @pytest.mark.parametrize(
