@@ -36,6 +36,8 @@ def _limited(limits: TrialLimits, rounds: int | None) -> str | None:
 
 def other_sampling(agent: AgentEntry, published: Mapping[str, JsonValue]) -> str | None:
     """Why an agent is not asked as those behind published scores were; None where it is, or where no model is asked."""
+    if agent.is_function and published:
+        return f"how the function {agent.name} asks a model is not known"
     if not agent.is_model or not published:
         return None
     given = dict(agent.sampling)

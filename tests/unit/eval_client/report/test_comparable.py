@@ -93,6 +93,7 @@ def test_nothing_beside_the_published_requests_is_let_by(change: dict[str, objec
 def test_what_the_task_says_comes_first_and_built_in_agents_ask_nobody(tmp_path: Path) -> None:
     assert said(tmp_path / "a", {"endpoint": "http://127.0.0.1:1/v1"}, comparable="own samples") == "own samples"
     assert said(tmp_path / "b", {"builtin": "reference"}) is None
+    assert "how the function a asks a model" in str(said(tmp_path / "f", {"builtin": "function"}))
     assert said(tmp_path / "c", {"endpoint": "http://127.0.0.1:1/v1"}, published_sampling={}) is None
 
 
