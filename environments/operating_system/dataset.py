@@ -130,7 +130,8 @@ def other_samples(held: Dataset) -> str | None:
             paths = ((path, sample) for path, digest in published.items() for sample in found[digest])
             return next(filter(None, (_other_script(held, path, sample) for path, sample in paths)), None)
     return (
-        "the samples are not those of AgentBench v0.2's dev.json, nor of its folders 1 to 7; give one of them unchanged"
+        "the samples are not those of AgentBench v0.2's data/dev.json, nor of its folders data/1 to data/7; give that "
+        "file, or a folder with these seven alone (no dev.json, no 6-backup.json)"
     )
 
 

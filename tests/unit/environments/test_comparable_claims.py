@@ -355,6 +355,8 @@ def claim(of: World, folder: Path, data: Any = None, prompts: Any = None, **fiel
 @pytest.mark.shared
 def test_the_published_files_are_known_whatever_their_spacing_and_order_of_keys(world: World, tmp_path: Path) -> None:
     assert claim(world, tmp_path / "a") is None
+    asked = world.environment(tmp_path / "a", world.data, world.prompts).published_sampling()
+    assert asked == {"temperature": 0, **({"max_tokens": 1024} if world.environment is judged else {})}
     assert claim(world, tmp_path / "b", shuffled(world.data, random.Random(1))) is None
     for number, fields in enumerate(world.harmless):
         assert claim(world, tmp_path / f"c{number}", **fields) is None, fields
