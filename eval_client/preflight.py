@@ -17,6 +17,7 @@ from eval_client.core.selection import (
 from eval_client.endpoints.endpoints import check_settings
 from eval_client.filters import choose_samples
 from eval_client.plan.plan import Plan, differences
+from eval_client.plan.published import other_play
 from eval_client.store.records import Manifest, PairCopy, TaskRecord, Trial
 from proctor.config.yaml import FileError
 from task_server.wire.messages import SampleList
@@ -139,7 +140,12 @@ def new_run(
         raise PreflightError(str(error)) from error
     samples = {name: {each: catalogues[name].cluster_of[each] for each in of.samples} for name, of in chosen.items()}
     records = {
-        name: TaskRecord.of(task, len(samples[name]), _cut(chosen[name]) or _harness(plan, name), chosen[name].text)
+        name: TaskRecord.of(
+            task,
+            len(samples[name]),
+            _cut(chosen[name]) or other_play(plan, name, task.published_rounds),
+            chosen[name].text,
+        )
         for name, task in listed.items()
     }
     manifest = Manifest(
@@ -163,13 +169,6 @@ def owner_name() -> str | None:
         return os.environ.get("PROCTOR_OWNER") or getpass.getuser()
     except (OSError, KeyError):
         return None
-
-
-def _harness(plan: Plan, task: str) -> str | None:
-    """Why a run can't be compared with published scores if agents that own their loop play it; None where none do."""
-    played = (plan.agent(agent) for agent, of in plan.pairs() if of == task)
-    names = [f"{agent.name} ({agent.harness})" for agent in played if agent.is_command]
-    return f"the loop is not the published one: {', '.join(names)}" if names else None
 
 
 def _cut(chosen: ChosenSamples) -> str | None:

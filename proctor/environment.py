@@ -203,9 +203,9 @@ class Environment(BaseModel, ABC):
     def not_comparable_because(self) -> str | None:
         """None if scores may be compared with published ones, else the reason why not.
 
-        They are comparable only with the published data, prompts, judge, temperatures, lengths and counts, and in a
-        profile that corrects none of these. A prompt in our own words is not the published one: see
-        `proctor.published`.
+        They are comparable only with the published data, prompts, judge, temperatures and lengths, with no limit below
+        the usual ones, and in a profile that corrects none of these. A prompt in our own words is not the published
+        one: see `proctor.published`.
         """
         return None
 

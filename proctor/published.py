@@ -1,11 +1,13 @@
-"""Tells whether prompts, number of samples and sampling are those of the published scores.
+"""Tells whether data, prompts, limits and sampling are those of the published scores.
 
 One rule holds for `not_comparable_because` of every environment: scores are comparable only with the published data,
-prompts, judge, temperatures, lengths and counts, and in a profile that corrects none of these. Published prompts are
-not shipped: users supply the files, and a fingerprint identifies them.
+prompts, judge, temperatures and lengths, with no limit below the usual ones, and in a profile that corrects none of
+these. Published data and prompts are not shipped: users supply the files, and hashes identify their content.
 """
 
 import ast
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,12 +131,45 @@ class Source:
         return _MESSAGES.validate_json(read_text(path))
 
 
-def other_count(held: int, published: Mapping[str, int]) -> str | None:
-    """Why a number of samples is not that of a published split; None where it is."""
-    if held in published.values():
+def records_hash(records: Iterable[object]) -> str:
+    """SHA-256 in hex digits of parsed records in their order: spacing, line ends and the order of keys don't matter."""
+    state = hashlib.sha256()
+    for record in records:
+        text = json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        state.update(text.encode(errors="surrogatepass") + b"\n")
+    return state.hexdigest()
+
+
+def records_of(lines: str) -> Iterator[JsonValue]:
+    """The records of a text of JSON Lines. Raises ValueError where one is not JSON."""
+    return (json.loads(line) for line in lines.split("\n") if line.strip())
+
+
+def other_records(data: Path | None, records: Iterable[object], published: Mapping[str, str]) -> str | None:
+    """Why records are not those of one of the published files (name -> `records_hash`); None where they are."""
+    if records_hash(records) in published.values():
         return None
-    splits = " or ".join(f"{count} ({name})" for name, count in published.items())
-    return f"there are {held} samples; the published splits have {splits}"
+    return f"{data}: its records are not those of {' or '.join(published)}; give one of these files unchanged"
+
+
+def lowered(settings: BaseModel, *names: str) -> str | None:
+    """Which of these limits is below its default, with which published scores can be reached; None where none is."""
+    for name in names:
+        value, usual = getattr(settings, name), type(settings).model_fields[name].default
+        if value < usual:
+            return f"{name} is {value:g}, below the usual {usual:g}; leave it out"
+    return None
+
+
+def unlike(given: Mapping[str, JsonValue], published: Mapping[str, JsonValue]) -> tuple[list[str], list[str]]:
+    """The sampling fields that lack the published value, and those that the published requests did not have."""
+    others = [name for name, value in published.items() if not _equal(given.get(name), value)]
+    return others, sorted(given.keys() - published.keys())
+
+
+def _equal(one: JsonValue, other: JsonValue) -> bool:
+    """Whether two JSON values are equal; 0 and 0.0 are, 0 and false are not."""
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
 def in_turns(texts: Sequence[str]) -> Texts:

@@ -1,6 +1,7 @@
 """Loads games: from the published folders (ALFWorld, MIT), listed by a split file or by path, or from our own pack."""
 
 import hashlib
+import json
 import lzma
 import re
 from collections import Counter
@@ -16,6 +17,7 @@ from environments.alfworld.engine.errors import GameError
 from environments.alfworld.task_types import TASK_TYPES
 from environments.alfworld.texts import SAMPLES, GameTexts, OwnGame
 from proctor.config.wording import first_problem
+from proctor.published import other_records, records_hash
 from proctor.types import Value
 
 T = TypeVar("T")
@@ -29,6 +31,16 @@ _SOLVABLE = re.compile(rb'(?<!\\)"solvable"\s*:\s*(true|false)')
 _SPLIT = TypeAdapter(dict[str, list[str]])
 _PLANS = TypeAdapter(dict[str, tuple[str, ...]])
 _PACK = TypeAdapter(tuple[OwnGame, ...])
+LISTS: Mapping[str, str] = {
+    "data/alfworld/dev.json": "2b7f277253f9f26be02dcc350244313ae5a839d8bb6766f929e703102c45eeac",
+    "data/alfworld/standard.json": "185ea2ab1d717e03049189301f30e8e52b9c83d22436ea43d7e45abeb1800eb5",
+}
+"""The lists of AgentBench v0.2, by the hash of their record."""
+GAMES: Mapping[int, str | None] = {20: "9cbda587e4db585954aaed6855ae15b71bfab09e9849d2dd0333a5cf8baa2573", 50: None}
+"""The hash of the games' texts, by the number of games; None for those of standard.json, which were not at hand."""
+RULES = "41c9baba98eadb4925f630ee635be93bf741de5aeeae9cae9fcf6dbfe19afd4c"
+"""The hash of what all published games share: the domain, and the grammar without the task's sentence."""
+_TASK = re.compile(r"Your task is to: [^\"\n]*")
 
 
 class GameEntry(Value):
@@ -99,6 +111,24 @@ def read(file: Path) -> GameTexts:
         raise GameError(f"{file}: can't be read: {error.strerror}; check `data` and the split file") from error
     except ValidationError as error:
         raise GameError(f"{file}: {first_problem(error)}; give an unchanged {GAME_FILE}") from error
+
+
+def other_games(split: Path, entries: Sequence[GameEntry]) -> str | None:
+    """Why games are not those of a published list; None where all that is known of them agrees."""
+    if other := other_records(split, [json.loads(split.read_text(encoding="utf-8"))], LISTS):
+        return other
+    try:
+        games = [(entry.path, texts(entry)) for entry in sorted(entries, key=lambda entry: entry.path)]
+    except GameError as error:
+        return str(error)
+    if {records_hash(rules(game)) for _, game in games} != {RULES} or _differ(games):
+        return f"{split.stem}: games that differ from those of ALFWorld's json_2.1.1; give these unchanged"
+    return None
+
+
+def rules(game: GameTexts) -> list[str]:
+    """What a game shares with all others."""
+    return [game.pddl_domain, _TASK.sub("", game.grammar)]
 
 
 def plans(path: Path) -> Mapping[str, Sequence[str]]:
@@ -179,3 +209,10 @@ def _first(entries: Sequence[GameEntry], per_type: int | None) -> Iterator[GameE
         seen[kind] += 1
         if seen[kind] <= per_type:
             yield entry
+
+
+def _differ(games: Sequence[tuple[str, GameTexts]]) -> bool:
+    if len(games) not in GAMES:
+        return True
+    known, shape = GAMES[len(games)], {"pddl_problem", "grammar"}
+    return known is not None and known != records_hash([path, game.model_dump(include=shape)] for path, game in games)

@@ -24,11 +24,10 @@ from environments.alfworld.session import HouseholdSession
 from environments.alfworld.task_types import TASK_TYPES, TaskType, task_type
 from proctor.digest import json_digest
 from proctor.environment import Agent, Environment, Policy
-from proctor.published import AGENTBENCH_SAMPLING, other_count
+from proctor.published import AGENTBENCH_SAMPLING
 from proctor.tools import OWN_FUNCTIONS, CallReader, Protocol, ReplyReader, TextReader, in_tools, parsed_action
 from proctor.types import Action, Finish, Message, ParsedAction, Summary
 
-PUBLISHED_GAMES = {"dev": 20, "standard": 50}
 _REVISION = "3"
 """To be changed with any change of behaviour that shapes a trial."""
 
@@ -121,12 +120,14 @@ class ALFWorld(Environment):
             return OWN_FUNCTIONS
         if self.data is None:
             return "the games are Proctor's own, not the published ones"
+        if self.split is None:
+            return "all games of a folder are played; give AgentBench v0.2's data/alfworld/standard.json as `split`"
         if self.profile != "compat":
             return f"the profile {self.profile!r} plays differently from the published code; use compat"
         if self.per_type is not None:
             return f"only the first {self.per_type} games of each task type are played; leave `per_type` out"
         other = PROMPT.differs(self.prompts, self._published and self._published.texts())
-        return other or other_count(len(self._entries), PUBLISHED_GAMES)
+        return other or dataset.other_games(self.split, self._split.entries)
 
     def published_sampling(self) -> Mapping[str, JsonValue]:
         return AGENTBENCH_SAMPLING

@@ -14,7 +14,10 @@ from proctor.python_file import tree_of
 from proctor.types import Message, Value
 
 EXAMPLES = "prompts/alfworld_multiturn_plan_first.json"
-PROMPT = Source(file="AgentBench v0.2's folder src/server/tasks/alfworld", fingerprints=frozenset())
+PROMPT = Source(
+    file="AgentBench v0.2's folder src/server/tasks/alfworld",
+    fingerprints=frozenset(("a21e333bae6c2da26eb42b0ac045fc0b",)),
+)
 _NAMES: Mapping[TaskType, str] = dict(
     zip(TASK_TYPES, ("put", "clean", "heat", "cool", "examine", "puttwo"), strict=True)
 )

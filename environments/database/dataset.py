@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictFloat, StrictInt, StrictStr, ValidationError
 
 from proctor.config.wording import first_problem
+from proctor.published import records_of
 from proctor.types import Value
 
 SELECT_KINDS = (
@@ -109,16 +110,24 @@ def load(data: Path) -> tuple[TableEntry, ...]:
     return tuple(entry for path in files(data) for entry in _entries(path))
 
 
+def records(data: Path) -> Iterator[JsonValue]:
+    """The records of a file or folder that `load` reads, in file order, as they stand there. Raises ValueError."""
+    return (record for path in files(data) for record in records_of(_text(path)))
+
+
 def _entries(path: Path) -> Iterator[TableEntry]:
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: can't be read: {error}; save it as UTF-8 JSON Lines") from error
     index = 0
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(_text(path).split("\n"), 1):
         if line.strip():
             yield _entry(f"{path}:{number}", f"{path.stem}-{index:05d}", line)
             index += 1
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: can't be read: {error}; save it as UTF-8 JSON Lines") from error
 
 
 def _entry(place: str, sample: str, line: str) -> TableEntry:

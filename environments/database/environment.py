@@ -27,7 +27,7 @@ from environments.database.table_hash import TableHash
 from proctor.config.secrets import secret_text
 from proctor.digest import digest_of
 from proctor.environment import Agent, Environment, Policy
-from proctor.published import AGENTBENCH_SAMPLING, Opening, other_count
+from proctor.published import AGENTBENCH_SAMPLING, Opening, lowered, other_records
 from proctor.tools import OWN_FUNCTIONS, CallReader, Protocol, ReplyReader, TextReader, parsed_action
 from proctor.types import Action, Finish, FinishReason, Message, ParsedAction, Summary
 
@@ -35,7 +35,11 @@ SHIPPED_SAMPLES = Path(__file__).with_name("samples")
 _REVISIONS = {"compat": "2", "strict": "3", "errata": "3"}
 """To be changed with any change of behaviour that shapes a trial."""
 _SHOWN_ANSWER = 2_000
-PUBLISHED_SAMPLES = {"dev": 60, "standard": 300}
+PUBLISHED = {
+    "data/dbbench/dev.jsonl": "eae663fc091735666487f0aa841c4fcaf195242baa0b7466cd1969e2e4ebce1a",
+    "data/dbbench/standard.jsonl": "f13bd63493ba319418701a380d0a1696b2de294b576a90d622a7cb2b64afbb02",
+}
+"""The files of AgentBench v0.2, by the hash of their records."""
 
 
 @dataclass(frozen=True)
@@ -194,8 +198,9 @@ class Database(Environment):
             return "the samples are Proctor's own, not the published ones"
         if self.profile != "compat":
             return f"the profile {self.profile!r} judges differently from the published code; use compat"
-        other = PROMPT.differs(self.prompts, Opening(self._before))
-        return other or other_count(len(self._entries), PUBLISHED_SAMPLES)
+        _ = self._entries  # a broken file is refused by its line
+        other = PROMPT.differs(self.prompts, Opening(self._before)) or lowered(self, "statement_limit_s")
+        return other or other_records(self.data, dataset.records(self.data), PUBLISHED)
 
     def published_sampling(self) -> Mapping[str, JsonValue]:
         return AGENTBENCH_SAMPLING

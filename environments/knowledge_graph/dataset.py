@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
 from proctor.config.wording import first_problem
 from proctor.types import Value
@@ -47,20 +47,29 @@ class _Record(BaseModel):
 _RECORDS = TypeAdapter(tuple[_Record, ...])
 
 
-def load(path: Path) -> Mapping[str, QuestionEntry]:
-    """The samples of a file by id, in file order. Raises ValueError naming file, record (from 0), field and fix."""
+def records(path: Path) -> list[JsonValue]:
+    """The records of a file as they stand there. Raises ValueError naming the file."""
     try:
-        records = _RECORDS.validate_python(json.loads(path.read_text(encoding="utf-8")))
+        found: JsonValue = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: can't be read: {error}; give a JSON file of samples") from error
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}: not JSON: {error}; write one list of objects") from error
+    if not isinstance(found, list):
+        raise ValueError(f"{path}: not a list; write one list of objects")
+    return found
+
+
+def load(path: Path) -> Mapping[str, QuestionEntry]:
+    """The samples of a file by id, in file order. Raises ValueError naming file, record (from 0), field and fix."""
+    try:
+        found = _RECORDS.validate_python(records(path))
     except ValidationError as error:
         problem = first_problem(error)
         place = "record " * problem[0].isdigit() + problem
         raise ValueError(f"{path}: {place}; correct this as docs/reference/environments/kg.md describes it") from error
     entries: dict[str, QuestionEntry] = {}
-    for number, record in enumerate(records):
+    for number, record in enumerate(found):
         if record.qid in entries:
             raise ValueError(f"{path}: record {number}: qid: {record.qid!r} stands twice; give each record its own")
         entries[record.qid] = _entry(record)

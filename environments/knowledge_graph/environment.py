@@ -23,7 +23,7 @@ from environments.knowledge_graph.scoring import summarize
 from environments.knowledge_graph.session import GraphSession
 from environments.knowledge_graph.tools import Profile, ToolRules
 from proctor.environment import Agent, Environment, EnvironmentFault, Policy
-from proctor.published import AGENTBENCH_SAMPLING, Opening, other_count
+from proctor.published import AGENTBENCH_SAMPLING, Opening, lowered, other_records, records_hash
 from proctor.tools import OWN_FUNCTIONS, CallReader, Protocol, ReplyReader, TextReader, in_tools, parsed_action
 from proctor.types import Action, Finish, Message, ParsedAction, Summary
 
@@ -32,7 +32,13 @@ SHIPPED_GRAPH = "urn:proctor:isles"
 PER_SAMPLE = "urn:sample:{sample}"
 FREEBASE = "freebase"
 USUAL_ROWS = 10_000
-PUBLISHED_SAMPLES = {"dev": 20, "standard": 150}
+PUBLISHED = {
+    "data/knowledgegraph/dev.json": "2b59a24c649c6c311133da2aa42301508179c61419d4eb6556ca0f261df3815c",
+    "data/knowledgegraph/std.json": "58629ae44c245f0e898f4e7761fde8113ee8b3c8c66f86bfca0da614ff9b24f6",
+}
+"""The files of AgentBench v0.2, by the hash of their records."""
+PUBLISHED_ONTOLOGY = "b2e8bc3933d0aac8bd245661755c2557c858da55e720b13927e0f38105ca457c"
+"""The hash of v0.2's ontology, as `Ontology.record` has it."""
 _REVISION = "2"
 """To be changed with any change of behaviour that shapes a trial."""
 _URL = r"^https?://[^\s@?#]+$"
@@ -177,10 +183,18 @@ class KnowledgeGraph(Environment):
             return "max_relations_shown hides relations that the published code shows"
         if self.distractors:
             return "distractors are relations that the published graph lacks; leave the field out"
-        if self.max_rows < USUAL_ROWS:
-            return f"answers are cut at max_rows {self.max_rows}; leave the field out"
-        other = PROMPT.differs(self.prompts, Opening(self._before))
-        return other or other_count(len(self._entries), PUBLISHED_SAMPLES)
+        other = lowered(self, "max_rows", "query_limit_s") or PROMPT.differs(self.prompts, Opening(self._before))
+        if other is None and self._file is not None and self._file.is_file():
+            return f"{self._file}: a file of N-Quads is not all of Freebase; give a store, or an `endpoint`"
+        other = other or other_records(self.data, dataset.records(self.data), PUBLISHED)
+        if other is None and self._ontology.is_dir():  # without one, there are no samples
+            other = self._other_ontology()
+        return other
+
+    def _other_ontology(self) -> str | None:
+        if records_hash([self._loaded_ontology.record()]) == PUBLISHED_ONTOLOGY:
+            return None
+        return f"{self._ontology}: other names or relations than AgentBench v0.2's ontology; give that unchanged"
 
     def published_sampling(self) -> Mapping[str, JsonValue]:
         return AGENTBENCH_SAMPLING

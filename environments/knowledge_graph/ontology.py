@@ -56,6 +56,12 @@ class Ontology:
             level = {parent for each in level for parent in self.parents.get(each, ())} - seen
         return ancestor in seen
 
+    def record(self) -> object:
+        """All that the schema says, as plain data in a fixed order."""
+        words = [sorted(getattr(self.vocabulary, name)) for name in Vocabulary.model_fields]
+        parents = {kind: sorted(above) for kind, above in self.parents.items()}
+        return [words, self.roles, parents, self.inverses]
+
 
 def load_ontology(folder: Path) -> Ontology:
     """The ontology of a folder, read once while its files stay the same. Corrupt lines are skipped and logged.

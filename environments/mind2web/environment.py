@@ -40,6 +40,10 @@ OWN_SPLIT = "own"
 OWN_SCORES = SAMPLES / "own_scores.jsonl.xz"
 DEMO_STEPS = 40
 PUBLISHED_STEPS = 100
+NO_PUBLISHED_STEPS = (
+    f"whether these are the published {PUBLISHED_STEPS} steps can't be verified: those exist only in AgentBench's "
+    "container image"
+)
 OWN_NOTE = "Pages and scores are Proctor's own: they compare with no Mind2Web score."
 _REVISION = "2"
 """Raise it with every change to what a trial shows or how it is scored."""
@@ -151,7 +155,7 @@ class Mind2Web(Environment):
     def detect_parameters(cls) -> dict[str, JsonValue]:
         return {"steps": DEMO_STEPS}
 
-    def not_comparable_because(self) -> str | None:
+    def not_comparable_because(self) -> str:
         if self.protocol == "tools":
             return NO_PUBLISHED_FUNCTIONS
         if self._dataset.head.own_tasks:
@@ -166,7 +170,7 @@ class Mind2Web(Environment):
             return f"the profile {self.profile!r} asks more than the published code; use compat"
         if self.steps not in (None, PUBLISHED_STEPS):
             return f"only the first {self.steps} steps are played; leave `steps` out, or set {PUBLISHED_STEPS}"
-        return PUBLISHED.differs(self.examples, Opening(self._opening))
+        return PUBLISHED.differs(self.examples, Opening(self._opening)) or NO_PUBLISHED_STEPS
 
     def published_sampling(self) -> Mapping[str, JsonValue]:
         return AGENTBENCH_SAMPLING

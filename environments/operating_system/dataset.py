@@ -2,13 +2,17 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from itertools import groupby
 from pathlib import Path
 from typing import Literal, get_args
 
 from pydantic import JsonValue
 
+from proctor.published import records_hash
 from proctor.types import Value
 
 Language = Literal["bash", "python", "c", "c++"]
@@ -61,6 +65,15 @@ class Dataset:
     warnings: tuple[str, ...]
 
 
+class PublishedFiles(Value):
+    """Hashes of AgentBench v0.2's files."""
+
+    records: Mapping[str, Mapping[str, str]]
+    """split -> file below its folder `data` -> the hash of the file's records"""
+    scripts: Mapping[str, tuple[str, ...]]
+    """SHA-256 of a script -> where it stands below the folder `scripts`"""
+
+
 class DataError(ValueError):
     """The data can't be used; the message names file, record, field and fix."""
 
@@ -106,6 +119,26 @@ def load(data: Path, scripts: Path | None = None, split: str | None = None) -> D
                 raise DataError(f"{file}: record {index}: {error}") from error
             raw[sample] = (item, folder)
     return Dataset(records, raw, tuple(warnings))
+
+
+def other_samples(held: Dataset) -> str | None:
+    """Why samples are not those of a published split; None where they are."""
+    files = [tuple(of) for _, of in groupby(held.raw, lambda sample: sample.rpartition("-")[0])]
+    found = {records_hash(held.raw[sample][0] for sample in samples): samples for samples in files}
+    for published in published_files().records.values():
+        if len(files) == len(published) and found.keys() == set(published.values()):
+            paths = ((path, sample) for path, digest in published.items() for sample in found[digest])
+            return next(filter(None, (_other_script(held, path, sample) for path, sample in paths)), None)
+    return (
+        "the samples are not those of AgentBench v0.2's data/dev.json, nor of its folders data/1 to data/7; give that "
+        "file, or a folder with these seven alone (no dev.json, no 6-backup.json)"
+    )
+
+
+@cache
+def published_files() -> PublishedFiles:
+    """The hashes that Proctor ships."""
+    return PublishedFiles.model_validate_json(Path(__file__).with_name("published.json").read_bytes())
 
 
 def record(sample: str, raw: Raw, scripts: Scripts, warnings: list[str]) -> SampleRecord:
@@ -249,3 +282,26 @@ def _text(sample: str, field: str, raw: JsonValue) -> str:
     if not isinstance(raw, str) or not raw:
         raise DataError(f"{sample}: {field}: missing or not a text; give a text")
     return raw
+
+
+def _other_script(held: Dataset, path: str, sample: str) -> str | None:
+    """Which script of a sample, in the file at a path, is another than the published one; None where none is."""
+    raw, scripts = held.raw[sample]
+    split = path.partition("/")[0].removesuffix(".json")
+    for name in _named(raw):
+        digest = sha256(scripts.read(name, sample).encode()).hexdigest()
+        if f"{split}/{name}" not in published_files().scripts.get(digest, ()):
+            return f"{sample}: {scripts.folder / name} is another script than the published one; give that unchanged"
+    return None
+
+
+def _named(raw: JsonValue) -> Iterator[str]:
+    """The names of the script files in a record."""
+    if isinstance(raw, list):
+        for item in raw:
+            yield from _named(item)
+    elif isinstance(raw, dict):
+        if isinstance(file := raw.get("file"), str) and not isinstance(raw.get("code"), str):
+            yield file
+        for item in raw.values():
+            yield from _named(item)

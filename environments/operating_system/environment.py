@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, JsonValue, PrivateAttr, model_validator
 
 from environments.operating_system import policies
-from environments.operating_system.dataset import Dataset, SampleRecord, load
+from environments.operating_system.dataset import Dataset, SampleRecord, load, other_samples
 from environments.operating_system.functions import toolset, with_calls
 from environments.operating_system.overlay import Errata
 from environments.operating_system.preflight import SampleFinding, has_way_out, inspect, require_whole_kernel
@@ -22,14 +22,14 @@ from environments.operating_system.scoring import OWN_FUNCTIONS_NOTE, OWN_PROMPT
 from environments.operating_system.session import ROUNDS, OnInitError, Profile, SessionRules, ShellSession
 from proctor.digest import json_digest
 from proctor.environment import Agent, Environment, EnvironmentFault, Policy
-from proctor.published import AGENTBENCH_SAMPLING, Opening, other_count
+from proctor.published import AGENTBENCH_SAMPLING, Opening, lowered
 from proctor.sandbox import Engine, NamespaceEngine, Sandbox, SandboxLimits
 from proctor.tools import OWN_FUNCTIONS, CallReader, Protocol, ReplyReader, TextReader, parsed_action
 from proctor.types import Action, Finish, ParsedAction, Summary
 
 _REVISIONS: Mapping[Profile, str] = {"compat": "2", "errata": "2", "strict": "3"}
 """Raise a profile's revision with every change to what its trials show or how they are scored."""
-PUBLISHED_SAMPLES = {"dev": 26, "standard": 144}
+IMAGE, PUBLISHED_IMAGE = "proctor-os:latest", "local-os/default"
 SAMPLES = Path(__file__).with_name("samples")
 
 
@@ -82,7 +82,7 @@ class OperatingSystem(Environment):
     prompts: Path | None = None
     """File with another instruction and example, such as AgentBench's; None for our own. Python is parsed, not run."""
     engine: Literal["docker", "namespace"] = "docker"
-    image: str = "proctor-os:latest"
+    image: str = IMAGE
     """The Docker image for samples that name none."""
     runtime: str | None = None
     """Docker runtime, such as runsc; None for the engine's default."""
@@ -229,8 +229,10 @@ class OperatingSystem(Environment):
             return "the profile 'strict' gives 0 where the agent changed what judges it; use compat"
         if self.on_init_error == "continue":
             return "the published runs don't go on after an init script that failed; set on_init_error: fail"
-        other = PROMPT.differs(self.prompts, self._prompt)
-        return other or other_count(len(self.dataset.records), PUBLISHED_SAMPLES)
+        if self.image not in (IMAGE, PUBLISHED_IMAGE):
+            return f"the image is {self.image}, neither {IMAGE} nor AgentBench's {PUBLISHED_IMAGE}"
+        low = lowered(self.limits, *SandboxLimits.model_fields) or lowered(self, "command_limit_s", "check_limit_s")
+        return low or PROMPT.differs(self.prompts, self._prompt) or other_samples(self.dataset)
 
     def published_sampling(self) -> Mapping[str, JsonValue]:
         return AGENTBENCH_SAMPLING

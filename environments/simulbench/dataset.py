@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from environments.simulbench.records import PUBLISHED_LICENCE, Dialogue, Id, Pair, Place, Script, Task, TaskConfig
 from proctor.config.wording import first_problem
+from proctor.published import records_of
 
 MAX_BYTES = 256 << 20
 LONE: Mapping[str, Place] = {"154": "subseqchan"}
@@ -26,6 +27,11 @@ def load(path: Path, kind: type[Record]) -> tuple[Record, ...]:
     if not records:
         raise ValueError(f"{path}: holds no {kind.__name__.lower()}; write one JSON object a line")
     return tuple(records.values())
+
+
+def raw(path: Path) -> Iterator[JsonValue]:
+    """The records of a file as they stand there. Raises ValueError."""
+    return records_of(_read(path))
 
 
 def places(scripts: Sequence[Script], path: Path | None = None) -> dict[str, Place]:

@@ -1,6 +1,5 @@
 """SimulBench (Jia et al., arXiv 2409.07641): rates agents as simulators, and has the stages that make its scripts."""
 
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
@@ -9,12 +8,13 @@ from typing import ClassVar
 
 from pydantic import Field, JsonValue, PrivateAttr, model_validator
 
+from environments.simulbench import dataset
 from environments.simulbench.judges.interview import BAD_REPLIES, Unparsed
 from environments.simulbench.judges.judges import JUDGE_DEFAULTS, Judges, open_judges
 from environments.simulbench.judges.models import HelperConfig
 from environments.simulbench.prompt import ALL, SYSTEM
 from environments.simulbench.published import PROMPT, read_judge
-from environments.simulbench.records import TURNS, Mode
+from environments.simulbench.records import TURNS, Mode, Script
 from environments.simulbench.reply import Profile
 from environments.simulbench.stage import Direction, Setting
 from environments.simulbench.stages.compare import CompareStage
@@ -25,6 +25,7 @@ from environments.simulbench.stages.script import ScriptStage
 from proctor.digest import json_digest
 from proctor.environment import Agent, AgentStopped, Environment, Policy
 from proctor.llm.cache import default_folder
+from proctor.published import lowered, other_records, unlike
 from proctor.tools import Protocol
 from proctor.types import Finish, FinishReason, Summary
 
@@ -38,7 +39,10 @@ STAGES: dict[Mode, Callable[[Setting], AnyStage]] = {
 }
 PUBLISHED_JUDGES = ("gpt-4", "gpt-4-0613")
 """Two names of one model: `gpt-4` meant `gpt-4-0613` when the ratings were published."""
-PUBLISHED_SCRIPTS = {"lastonly": 225, "firstchan": 93, "subseqchan": 182}
+PUBLISHED = {
+    "SimulBench's data/simulbench_all.jsonl": "c778a904930b1a90c6ca371066cd4b05e30f09ede6abefc0df0adbeb63f82feb"
+}
+"""The published scripts, by the hash of their records."""
 PUBLISHED_SAMPLING: Mapping[str, JsonValue] = {"temperature": 0, "max_tokens": 1024}
 """The agents' sampling."""
 USUAL_RESPONSE_CHARS = 32_000
@@ -177,8 +181,10 @@ class SimulBench(Environment):
     def _other_judging(self, judge: HelperConfig) -> str | None:
         if judge.model not in PUBLISHED_JUDGES:
             return f"the judge is {judge.model}; published ratings are those of {PUBLISHED_JUDGES[0]}"
-        if {**JUDGE_DEFAULTS, **judge.sampling} != JUDGE_DEFAULTS:
+        if any(unlike({**JUDGE_DEFAULTS, **judge.sampling}, JUDGE_DEFAULTS)):
             return "the published judge had temperature 0 and max_tokens 1024; leave `judge.sampling` out"
+        if judge.system_role != "system" or judge.reasoning != "auto":
+            return "the published judge was told its role as `system`; leave `system_role` and `reasoning` out"
         published = self._setting.published
         other = PROMPT.differs(self.prompts, published and published.texts())
         if other is not None:
@@ -187,19 +193,13 @@ class SimulBench(Environment):
             return "the published agents had another system line; leave `system` out"
         if not self.ensure_ascii:
             return "the published judge is shown escaped characters; set ensure_ascii: true"
-        if self.max_response_chars < USUAL_RESPONSE_CHARS:
-            return f"the judge is shown {self.max_response_chars} characters of a response; leave the field out"
-        return None
+        return lowered(self, "max_response_chars")
 
     def _other_scripts(self, data: Path) -> str | None:
-        places = Counter(str(self._stage.about(sample)["place"]) for sample in self.samples())
-        if places != PUBLISHED_SCRIPTS:
-            held, published = (
-                ", ".join(f"{counts[place]} {place}" for place in PUBLISHED_SCRIPTS)
-                for counts in (places, PUBLISHED_SCRIPTS)
-            )
-            return f"{data} holds {held} scripts, the published file {published}"
-        return None
+        scripts = dataset.load(data, Script)
+        if self.types is not None and dataset.places(scripts, self.types) != dataset.places(scripts):
+            return f"{self.types}: other types than the published ones; leave `types` out"
+        return other_records(data, dataset.raw(data), PUBLISHED)
 
     def published_sampling(self) -> Mapping[str, JsonValue]:
         return PUBLISHED_SAMPLING if self.mode == "script" else {}

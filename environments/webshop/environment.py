@@ -16,6 +16,7 @@ from environments.webshop.catalogue.product import Goal
 from environments.webshop.catalogue.store import CatalogueStore, Meta
 from environments.webshop.functions import TOOLSET
 from environments.webshop.prompt import PROMPT
+from environments.webshop.published_goals import other_goals
 from environments.webshop.reply import ShopMove
 from environments.webshop.scoring import Profile
 from environments.webshop.session import ShopSession
@@ -150,7 +151,11 @@ class WebShop(Environment):
             return f"nouns are found by {self._meta.nouns}, published ones by {PUBLISHED_NOUNS}; index with --nouns"
         if self.candidates is not None and self.candidates < USUAL_CANDIDATES:
             return f"a search that scores {self.candidates} documents misses hits; leave `candidates` out"
-        return PROMPT.differs(self.prompts, Opening(self._opening))
+        other = PROMPT.differs(self.prompts, Opening(self._opening))
+        if other is None:
+            with closing(CatalogueStore(self._folder / DATABASE)) as store:
+                other = other_goals(store)
+        return other
 
     def published_sampling(self) -> Mapping[str, JsonValue]:
         return AGENTBENCH_SAMPLING

@@ -165,7 +165,7 @@ class PlanChecks:
             facts = await asyncio.shield(self._task_facts[definition.name])
         except FileError as error:
             return [fail("data-broken", str(error))]
-        return tasks.data_findings(facts, self.plan.playing(definition.name))
+        return tasks.data_findings(tasks.as_planned(facts, self.plan), self.plan.playing(definition.name))
 
     async def _environments(self) -> Sequence[Finding]:
         """Start each environment once, unless another check shows that it can't start."""

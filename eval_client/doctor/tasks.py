@@ -2,10 +2,14 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+
+from pydantic import JsonValue
 
 from eval_client.doctor.docker_host import Sandboxes
 from eval_client.doctor.finding import Finding, fail, ok, warn
+from eval_client.plan.plan import Plan
+from eval_client.plan.published import other_play, other_sampling
 from proctor.config.task import TaskDefinition
 from proctor.config.yaml import FileError
 from proctor.environment import EnvironmentFault, PolicyKind, missing_policies
@@ -25,8 +29,10 @@ class TaskFacts:
     trusted_agents_only: bool
     caution: str | None = None
     """Why a model's score says little."""
-    published_sampling: str = ""
-    """The sampling parameters of the agents' requests behind published scores, as text."""
+    published_sampling: Mapping[str, JsonValue] = field(default_factory=dict)
+    """The sampling parameters of the agents' requests behind published scores."""
+    rounds: int | None = None
+    """The most turns of a session."""
     missing_policies: tuple[PolicyKind, ...] = ()
     """The policies that its agents need and its environment lacks."""
 
@@ -42,13 +48,20 @@ def task_facts(definition: TaskDefinition, wanted: Iterable[PolicyKind | None] =
             not_comparable=environment.not_comparable_because(),
             trusted_agents_only=environment.trusted_agents_only(),
             caution=environment.caution_for_models(),
-            published_sampling=", ".join(
-                f"{name}: {value}" for name, value in environment.published_sampling().items()
-            ),
+            published_sampling=environment.published_sampling(),
+            rounds=environment.max_turns,
             missing_policies=missing_policies(environment, wanted),
         )
     except (OSError, ValueError) as error:
         raise FileError(f"task {definition.name!r}: {error}") from error
+
+
+def as_planned(facts: TaskFacts, plan: Plan) -> TaskFacts:
+    """The facts, with what the plan itself keeps from standing beside published scores."""
+    agents = map(plan.agent, plan.playing(facts.name))
+    sampled = (other_sampling(agent, facts.published_sampling) for agent in agents)
+    other = other_play(plan, facts.name, facts.rounds) or next(filter(None, sampled), None)
+    return replace(facts, not_comparable=facts.not_comparable or other)
 
 
 def data_findings(facts: TaskFacts, playing: Mapping[str, PolicyKind | None]) -> list[Finding]:
@@ -59,7 +72,8 @@ def data_findings(facts: TaskFacts, playing: Mapping[str, PolicyKind | None]) ->
     if facts.not_comparable is not None:
         found.append(warn("not-comparable", f"task {facts.name}: {facts.not_comparable}"))
     else:
-        agents = f", of agents with {facts.published_sampling}" if facts.published_sampling else ""
+        sampling = ", ".join(f"{name}: {value}" for name, value in facts.published_sampling.items())
+        agents = f", of agents with {sampling}" if sampling else ""
         found.append(ok("comparable", f"task {facts.name}: its scores can be compared with published ones{agents}"))
     models = sorted(agent for agent, policy in playing.items() if policy is None)
     found += model_findings(facts.name, models, weak=facts.trusted_agents_only, caution=facts.caution)

@@ -4,14 +4,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pydantic import JsonValue
-
 from eval_client.core.spend import Price, Tokens, helper, price_of
 from eval_client.core.statistics.clustered import clustered_mean
 from eval_client.core.statistics.samples import Interval
 from eval_client.core.statistics.single import mean_interval, metric_interval
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.plan import Plan
+from eval_client.plan.published import other_sampling
 from eval_client.store.records import HelperCost, Manifest, PairTotals, TaskRecord
 from eval_client.store.results import SampleMeans
 from eval_client.store.store import Store
@@ -205,7 +204,7 @@ def _pair(
         mean_score=totals.mean,
         metrics=summary.metrics if measured.value is None else {**summary.metrics, summary.primary: measured.value},
         notes=(*_choices(task, totals.agent, retried), *summary.notes, *_few(totals, measured.effective_samples)),
-        comparable=task.comparable or (_other_sampling(agent, task.published_sampling) if agent is not None else None),
+        comparable=task.comparable or (other_sampling(agent, task.published_sampling) if agent is not None else None),
         validity={reason: totals.reasons.get(reason, 0) / scored for reason in VALIDITY} if scored else {},
         faults=faults,
         cut_answers=totals.cut_answers,
@@ -282,16 +281,6 @@ def _helper(cost: HelperCost, prices: Mapping[str, Price]) -> HelperReport:
         completion_tokens=cost.completion_tokens,
         money=_money(helper(cost.model), Tokens(cost.prompt_tokens, cost.completion_tokens), prices),
     )
-
-
-def _other_sampling(agent: AgentEntry, published: Mapping[str, JsonValue]) -> str | None:
-    """Which sampling parameters of an agent differ from those behind published scores; None where none differ."""
-    given = {"max_tokens": agent.sampling.get("max_completion_tokens"), **agent.sampling}
-    others = [name for name, value in published.items() if given.get(name) != value]
-    if not agent.is_model or not others:
-        return None
-    wanted = ", ".join(f"{name}: {published[name]}" for name in others)
-    return f"the published agents had {wanted}; set it in the `sampling` of {agent.name}"
 
 
 def _mean_score(found: SampleMeans) -> Summary:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from eval_client.plan.plan import Plan, trial_seed
+from eval_client.plan.published import other_play
 from eval_client.preflight import PreflightError, check_trust, owner_name
 from eval_client.rescore.replay import Replayed, replay
 from eval_client.store.journal import Journal
@@ -207,16 +208,17 @@ def _manifest(request: RescoreRequest, listed: Mapping[str, SampleList]) -> Mani
         overrides=(*parent.overrides, *request.overrides),
         identity=request.plan.identity(),
         limit=parent.limit,
-        tasks={name: _record(parent.tasks[name], task) for name, task in listed.items()},
+        tasks={name: _record(parent.tasks[name], task, request.plan) for name, task in listed.items()},
         tags=parent.tags,
         owner=owner_name(),
         parent=request.source.run,
     )
 
 
-def _record(before: TaskRecord, task: SampleList) -> TaskRecord:
+def _record(before: TaskRecord, task: SampleList, plan: Plan) -> TaskRecord:
     cut = f"only {before.samples} of {len(task.samples)} samples were played"
-    return TaskRecord.of(task, before.samples, cut if before.samples < len(task.samples) else None)
+    other = other_play(plan, task.task, task.published_rounds)
+    return TaskRecord.of(task, before.samples, cut if before.samples < len(task.samples) else other)
 
 
 def _write_summaries(target: Store, worlds: Worlds) -> None:

@@ -212,6 +212,8 @@ class SampleList(Value):
     """Why scores can't be compared with published ones, else None: `Environment.not_comparable_because`."""
     published_sampling: dict[str, JsonValue] = Field(default_factory=dict, exclude_if=lambda sampling: not sampling)
     """The sampling parameters of the published scores: `Environment.published_sampling`; omitted if empty."""
+    published_rounds: int | None = Field(default=None, exclude_if=lambda rounds: rounds is None)
+    """The most turns of a session, where scores can be compared with published ones; omitted if unknown."""
     trusted_agents_only: bool = False
     protocol: TaskProtocol = Field(default="text", exclude_if=lambda protocol: protocol == "text")
     """How the task takes answers; omitted if by text: older clients don't know it."""

@@ -105,13 +105,15 @@ def read_samples(task: str, name: str, environment: Environment) -> SampleList:
     samples = tuple(environment.samples())
     clusters = tuple(map(environment.cluster, samples))
     categories = tuple(map(environment.category, samples))
+    comparable = environment.not_comparable_because()
     return SampleList(
         task=task,
         environment=name,
         samples=samples,
         digest=environment.digest(),
-        comparable=environment.not_comparable_because(),
+        comparable=comparable,
         published_sampling=dict(environment.published_sampling()),
+        published_rounds=environment.max_turns if comparable is None else None,
         trusted_agents_only=environment.trusted_agents_only(),
         protocol=protocol_of(environment),
         clusters=clusters if len(set(clusters)) < len(samples) else (),

@@ -144,6 +144,15 @@ class CatalogueStore:
             rows = connection.execute("select json_extract(goal, '$.asin') from goals order by position")
             return tuple(str(asin) for (asin,) in rows)
 
+    def goals(self, positions: range) -> tuple[Goal, ...]:
+        """The goals with these indices, as far as there are any."""
+        with self._connection() as connection:
+            between = (positions.start, positions.stop)
+            rows = connection.execute(
+                "select goal from goals where position >= ? and position < ? order by position", between
+            )
+            return tuple(Goal.model_validate_json(goal) for (goal,) in rows)
+
     def documents(self, positions: Sequence[int]) -> dict[int, str]:
         """Texts of tokens by document position, with a blank before and after each token; unknown ones are left out."""
         chosen = ", ".join(map(str, positions))

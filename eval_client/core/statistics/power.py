@@ -1,7 +1,6 @@
 """Pure: how small a difference a comparison finds, and how many samples it takes to find one."""
 
 import math
-import random
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from statistics import fmean, variance
@@ -9,12 +8,13 @@ from typing import NamedTuple
 
 from eval_client.core.statistics import student
 from eval_client.core.statistics.binary import mcnemar_power, z
-from eval_client.core.statistics.resampling import inverted_cdf, sign_flips
+from eval_client.core.statistics.resampling import exact_p, inverted_cdf
 from eval_client.core.statistics.samples import SamplePair, Scores
 
 FEW_FLIPS = 7
 """With so many clusters the test is far from Student's: it takes more to be sure."""
 _SIMULATED = 400
+_PRIMES = (2, 3, 5, 7, 11, 13, 17)
 
 
 def detectable(standard_error: float, alpha: float, power: float, df: float | None = None) -> float:
@@ -61,17 +61,26 @@ def detectable_by_flips(clusters: int, standard_error: float, df: float, alpha: 
 @lru_cache(maxsize=256)
 def _least_shift(clusters: int, alpha: float, power: float) -> float:
     """How many standard deviations normal sums of clusters must lie from 0 to be told from it."""
-    chance = random.Random(0)
     shifts = []
-    for _ in range(_SIMULATED):
-        sums = [chance.gauss(0, 1) for _ in range(clusters)]
+    for number in range(1, _SIMULATED + 1):
+        sums = [z(_radical_inverse(number, prime)) for prime in _PRIMES[:clusters]]
         low, high = 0.0, 8.0
         while high - low > 0.01:
             middle = (low + high) / 2
-            found = sign_flips([each + middle for each in sums], chance).p < alpha
+            found = exact_p([each + middle for each in sums]) < alpha
             low, high = (low, middle) if found else (middle, high)
         shifts.append(high)
     return inverted_cdf(sorted(shifts), power)
+
+
+def _radical_inverse(number: int, base: int) -> float:
+    """The number's digits behind the point, in reverse: with a prime for each dimension Halton's even spread (1960)."""
+    value, place = 0.0, 1.0
+    while number:
+        number, digit = divmod(number, base)
+        place /= base
+        value += digit * place
+    return value
 
 
 def least_p(clusters: int) -> float:

@@ -53,10 +53,15 @@ def sign_flips(sums: Sequence[float], chance: RandomSource, draws: int = DRAWS) 
     differing = [abs(total) for total in sums if abs(total) > _TIE]
     least = abs(math.fsum(sums)) - _TIE
     if len(differing) <= EXACT_CLUSTERS:
-        totals = _all_totals(differing)
-        return SignFlips(sum(abs(total) >= least for total in totals) / len(totals), True, len(differing))
+        return SignFlips(exact_p(sums), True, len(differing))
     hits = _hits(differing, least, chance, draws)
     return SignFlips((1 + hits) / (1 + draws), False, len(differing))
+
+
+def exact_p(sums: Sequence[float]) -> float:
+    """The p of that test by all signs: a few clusters only, since there are 2^(m - 1) totals."""
+    totals, least = _all_totals([abs(total) for total in sums if abs(total) > _TIE]), abs(math.fsum(sums)) - _TIE
+    return sum(abs(total) >= least for total in totals) / len(totals)
 
 
 def _all_totals(values: Sequence[float]) -> list[float]:

@@ -11,12 +11,12 @@ from environments.alfworld.published_prompt import EXAMPLES
 from environments.database import prompt as database
 from environments.database.environment import Database
 from environments.knowledge_graph import prompt as graph
-from environments.knowledge_graph.environment import SAMPLES, KnowledgeGraph
+from environments.knowledge_graph.environment import KnowledgeGraph
 from environments.operating_system import published_prompt as shell
 from environments.operating_system.environment import OperatingSystem
 from environments.operating_system.prompt import opening
 from proctor.environment import Agent, AgentUnavailable, Environment
-from proctor.published import AGENTBENCH_SAMPLING, Opening, Source, fingerprint, other_count
+from proctor.published import Opening, Source, fingerprint
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Message, Observation
 
@@ -268,54 +268,3 @@ def test_words_are_the_published_ones_or_not_or_unknown() -> None:
     assert "x: other words than the published ones; give FILE" in str(known.differs(Path("x"), told._replace(lead="c")))
     assert "Proctor's own words; give FILE as `prompts`" in str(known.differs(None, told))
     assert "can't be verified" in str(Source("FILE", frozenset()).differs(Path("x"), told))
-
-
-def test_so_many_samples_are_a_published_split_or_not() -> None:
-    assert other_count(26, {"dev": 26, "standard": 144}) is None
-    told = "there are 4 samples; the published splits have 26 (dev) or 144 (standard)"
-    assert other_count(4, {"dev": 26, "standard": 144}) == told
-
-
-def known(monkeypatch: pytest.MonkeyPatch, module: str, source: Source, file: Path) -> None:
-    """From now on the words of this file are the published ones."""
-    same = Source(source.file, frozenset((fingerprint(source.read(file)),)), in_python=source.in_python, has_lead=True)
-    monkeypatch.setattr(f"environments.{module}.environment.PROMPT", same)
-
-
-def many(path: Path, record: dict[str, Any], count: int, *, lines: bool = False, ids: str = "") -> Path:
-    records = [{**record, ids: str(number)} if ids else record for number in range(count)]
-    return write(path, "".join(f"{json.dumps(each)}\n" for each in records) if lines else records)
-
-
-def test_scores_compare_only_with_the_published_words_and_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = {"table_name": "t", "table_info": {"columns": [{"name": "a", "type": "TEXT"}], "rows": [["1"]]}}
-    row = {"description": "?", "add_description": "", "type": ["other"], "label": ["1"], "table": table}
-    question = json.loads((SAMPLES / "questions.json").read_text())[0]
-    work = {"description": "?", "evaluation": {"match": "1"}}
-    place = {"endpoint": "http://localhost/sparql", "world": "freebase", "profile": "compat"}
-    worlds: list[tuple[type[Environment], Source, str, dict[str, Any], str]] = [
-        (Database, database.PROMPT, DATABASE, {"data": many(tmp_path / "d.jsonl", row, 60, lines=True)}, "database"),
-        (OperatingSystem, shell.PROMPT, SHELL, {"data": many(tmp_path / "o.json", work, 26)}, "operating_system"),
-        (
-            KnowledgeGraph,
-            graph.PROMPT,
-            GRAPH,
-            {"data": many(tmp_path / "k.json", question, 20, ids="qid"), **place},
-            "knowledge_graph",
-        ),
-    ]
-    for world, source, text, fields, module in worlds:
-        file = write(tmp_path / module / "task.py", text)
-        assert "Proctor's own words" in str(world.model_validate(fields).not_comparable_because())
-        mine = world.model_validate({**fields, "prompts": file})
-        assert "other words than the published ones" in str(mine.not_comparable_because())
-        known(monkeypatch, module, source, file)
-        assert mine.not_comparable_because() is None
-        assert mine.published_sampling() == AGENTBENCH_SAMPLING
-    few = many(tmp_path / "few.json", work, 25)
-    short = OperatingSystem(data=few, prompts=tmp_path / "operating_system/task.py")
-    assert "there are 25 samples; the published splits have 26 (dev) or 144 (standard)" in str(
-        short.not_comparable_because()
-    )

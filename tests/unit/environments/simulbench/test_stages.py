@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from environments.simulbench import prompt, published, shipped
+from environments.simulbench import dataset, prompt, published, shipped
 from environments.simulbench.environment import STAGES, SimulBench
 from environments.simulbench.records import PUBLISHED_LICENCE
 from proctor.conformance.check import check
 from proctor.environment import Agent, ContextLimitExceeded
-from proctor.published import Source, fingerprint
+from proctor.published import Source, fingerprint, records_hash
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.summary import summarize
 from proctor.types import Action, Finish, FinishReason, Observation
@@ -362,6 +362,9 @@ def test_only_the_published_judge_over_published_scripts_is_comparable(
 ) -> None:
     public(tmp_path)
     assert "other words than the published ones" in str(why(tmp_path))
+    assert "its records are not those of SimulBench's data/simulbench_all.jsonl" in str(why(tmp_path, monkeypatch))
+    found = {"these": records_hash(dataset.raw(tmp_path / "all.jsonl"))}
+    monkeypatch.setattr("environments.simulbench.environment.PUBLISHED", found)
     assert why(tmp_path, monkeypatch) is None
     for fields, reason in (
         ({"prompts": None}, "in Proctor's own words; give SimulBench's src/prompts.py as `prompts`"),
@@ -372,7 +375,7 @@ def test_only_the_published_judge_over_published_scripts_is_comparable(
         ({"ensure_ascii": False}, "ensure_ascii: true"),
         ({"system": "Be a terminal."}, "another system line"),
         ({"system": None}, "another system line"),
-        ({"max_response_chars": 100}, "100 characters of a response"),
+        ({"max_response_chars": 100}, "max_response_chars is 100, below the usual 32000"),
         ({"profile": "strict"}, "use compat"),
         ({"judge": None}, "goes by rules"),
         ({"data": None}, "Proctor's own"),
@@ -381,9 +384,7 @@ def test_only_the_published_judge_over_published_scripts_is_comparable(
         assert reason in str(why(tmp_path, monkeypatch, **fields)), fields
     assert why(tmp_path, monkeypatch, system="Be a judge.") is None
     public(tmp_path, firstchan=94, subseqchan=181)
-    assert "holds 225 lastonly, 94 firstchan, 181 subseqchan scripts, the published file 225" in str(
-        why(tmp_path, monkeypatch)
-    )
+    assert "its records are not those of these; give" in str(why(tmp_path, monkeypatch))
 
 
 def test_agents_of_published_scores_had_a_temperature_and_a_length() -> None:

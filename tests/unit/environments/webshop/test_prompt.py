@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from environments.webshop import prompt
+from environments.webshop import prompt, published_goals
 from environments.webshop.catalogue import store
 from environments.webshop.catalogue.make import DATABASE
+from environments.webshop.catalogue.product import Goal
 from environments.webshop.environment import WebShop
 from environments.webshop.prompt import PROMPT
-from proctor.published import Opening, Source, fingerprint
+from proctor.published import Opening, Source, fingerprint, records_hash
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Message
 
@@ -123,11 +124,28 @@ USUAL: dict[str, Any] = {
 }
 
 
+GOALS = [
+    Goal(
+        asin="B",
+        instruction=f"i'd like {number} lamps, and price lower than 30.00 dollars",
+        attributes=(),
+        options=(),
+        price_upper=30.0,
+        category="c",
+        query="q",
+        name="n",
+        product_category="p",
+        nouns=(),
+    )
+    for number in range(500)
+]
+
+
 def why(folder: Path, meta: dict[str, object], **fields: object) -> str | None:
     """Why a run over a catalogue that says this of itself is not comparable."""
     folder.mkdir()
     connection = store.create(folder / DATABASE)
-    store.finish(connection, [], store.Meta.model_validate({**USUAL, **meta}))
+    store.finish(connection, GOALS, store.Meta.model_validate({**USUAL, **meta}))
     connection.close()
     usual = {"data": folder, "goals": (200, 280), "prompts": write(folder / "mine.json", TOLD)}
     return WebShop.model_validate({**usual, **fields}).not_comparable_because()
@@ -139,6 +157,8 @@ def test_only_the_published_words_nouns_goals_and_catalogue_are_comparable(
     assert "other words than the published ones" in str(why(tmp_path / "other", {}))
     known = frozenset((fingerprint(PROMPT.read(write(tmp_path / "mine.json", TOLD))),))
     monkeypatch.setattr("environments.webshop.environment.PROMPT", Source(PROMPT.file, known))
+    assert "the goals 200 to 499 have other words" in str(why(tmp_path / "goals", {}))
+    monkeypatch.setattr(published_goals, "PUBLISHED", records_hash(map(published_goals.words, GOALS[200:])))
     assert why(tmp_path / "same", {}) is None
     assert why(tmp_path / "test", {}, goals=(0, 200), candidates=1_000) is None
     cases: list[tuple[dict[str, object], dict[str, object], str]] = [

@@ -1,9 +1,12 @@
 """Whether a score may stand beside published ones: the task's word, and what the agent's requests had."""
 
+import re
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
+from eval_client.doctor.tasks import TaskFacts, as_planned
 from eval_client.plan.plan import Plan
 from eval_client.preflight import new_run
 from eval_client.report.report import report
@@ -11,8 +14,27 @@ from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.records import Manifest, TaskRecord, Trial
 from eval_client.store.store import Store
 from task_server.wire.messages import SampleList
+from task_server.worker.hosted_task import read_samples
+from tests.toy_environment import Bare
 
+PLAN: dict[str, object] = {
+    "agents": [{"name": "a", "endpoint": "http://127.0.0.1:1/v1"}],
+    "tasks": [{"name": "t", "environment": "simulbench"}],
+}
 PUBLISHED: dict[str, object] = {"temperature": 0, "max_tokens": 1024}
+
+
+class Rounds(Bare):
+    """Five turns."""
+
+    max_turns: ClassVar[int | None] = 5
+
+
+class Own(Rounds):
+    """Its samples are not the published ones."""
+
+    def not_comparable_because(self) -> str:
+        return "own samples"
 
 
 def said(folder: Path, agent: dict[str, object], **task: object) -> str | None:
@@ -33,7 +55,8 @@ def said(folder: Path, agent: dict[str, object], **task: object) -> str | None:
     ("sampling", "missing"),
     [
         ({"temperature": 0, "max_tokens": 1024}, None),
-        ({"temperature": 0.0, "max_completion_tokens": 1024, "seed": 1}, None),
+        ({"temperature": 0.0, "max_completion_tokens": 1024}, None),
+        ({"temperature": False, "max_tokens": 1024}, "temperature: 0"),
         ({"temperature": 0, "max_tokens": 5}, "max_tokens: 1024"),
         ({"max_tokens": 1024}, "temperature: 0"),
         ({"temperature": 1}, "temperature: 0, max_tokens: 1024"),
@@ -48,19 +71,34 @@ def test_an_agent_must_be_asked_as_the_published_ones_were(
     assert said(tmp_path, agent) == (why if missing else None)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"sampling": {"temperature": 0, "max_tokens": 1024, name: 1}} for name in ("top_p", "seed", "stop", "x")),
+        {"sampling": {"temperature": 0, "max_tokens": 1024, "max_completion_tokens": 1024}},
+        {"sampling": {"temperature": 0.001, "max_tokens": 1024}},
+        {"sampling": {"temperature": "0", "max_tokens": 1024}},
+        {"sampling": {"temperature": 0, "max_tokens": 1025}},
+        {"sampling": {"temperature": 0, "max_tokens": None}},
+        {"sampling": {"temperature": 0, "max_tokens": 1024}, "system_role": "user"},
+        {"sampling": {"temperature": 0, "max_tokens": 1024}, "reasoning": "never"},
+    ],
+)
+def test_nothing_beside_the_published_requests_is_let_by(change: dict[str, object], tmp_path: Path) -> None:
+    why = said(tmp_path, {"endpoint": "http://127.0.0.1:1/v1", **change})
+    assert why is not None
+    assert re.search(r"the published agents had .* of (the `sampling` of )?a$", why)
+
+
 def test_what_the_task_says_comes_first_and_built_in_agents_ask_nobody(tmp_path: Path) -> None:
     assert said(tmp_path / "a", {"endpoint": "http://127.0.0.1:1/v1"}, comparable="own samples") == "own samples"
     assert said(tmp_path / "b", {"builtin": "reference"}) is None
+    assert "how the function a asks a model" in str(said(tmp_path / "f", {"builtin": "function"}))
     assert said(tmp_path / "c", {"endpoint": "http://127.0.0.1:1/v1"}, published_sampling={}) is None
 
 
 def test_a_run_over_some_samples_stands_beside_no_published_score() -> None:
-    plan = Plan.model_validate(
-        {
-            "agents": [{"name": "a", "endpoint": "http://127.0.0.1:1/v1"}],
-            "tasks": [{"name": "t", "environment": "simulbench"}],
-        }
-    )
+    plan = Plan.model_validate(PLAN)
 
     def not_comparable_because(limit: int | None, why: str | None = None) -> str | None:
         listed = SampleList(task="t", environment="simulbench", samples=("1", "2", "3"), digest="d", comparable=why)
@@ -72,6 +110,42 @@ def test_a_run_over_some_samples_stands_beside_no_published_score() -> None:
         None,
         "own samples",
     )
+
+
+@pytest.mark.parametrize(
+    ("limits", "rounds", "why"),
+    [
+        ({}, 8, None),
+        ({"turns": 8}, 8, None),
+        ({"turns": 100}, 8, None),
+        ({"turns": 7}, 8, "limits.trial.turns is 7; published trials had 8 turns; leave it out"),
+        ({"turns": 100}, None, "limits.trial.turns is 100; leave it out"),
+        (
+            {"tokens": 1_000_000},
+            8,
+            "limits.trial.tokens is 1000000, and published trials had no such limit; leave it out",
+        ),
+        ({"seconds": 60}, 8, "limits.trial.seconds is 60.0, and published trials had no such limit; leave it out"),
+    ],
+)
+def test_limits_below_the_published_ones_take_the_claim_back(
+    limits: dict[str, float], rounds: int | None, why: str | None
+) -> None:
+    plan = Plan.model_validate({**PLAN, "limits": {"trial": limits}})
+    listed = SampleList(task="t", environment="simulbench", samples=("1",), digest="d", published_rounds=rounds)
+    assert new_run(plan, "p", (), None, {"t": listed})[0].tasks["t"].comparable == why
+    facts = TaskFacts("t", 1, "d", None, False, rounds=rounds)
+    assert as_planned(facts, plan).not_comparable == why
+
+
+def test_doctor_names_the_agent_that_is_asked_otherwise() -> None:
+    facts = TaskFacts("t", 1, "d", None, False, published_sampling={"temperature": 0})
+    why = as_planned(facts, Plan.model_validate(PLAN)).not_comparable
+    assert why == "the published agents had temperature: 0; set it in the `sampling` of a"
+
+
+def test_a_worker_tells_the_published_rounds_only_where_scores_can_be_compared() -> None:
+    assert [read_samples("t", "e", environment()).published_rounds for environment in (Rounds, Own)] == [5, None]
 
 
 def test_a_task_record_of_an_earlier_version_says_nothing_of_agents() -> None:
