@@ -14,7 +14,6 @@ from eval_client.core.statistics.samples import SamplePair, Scores
 FEW_FLIPS = 7
 """With so many clusters the test is far from Student's: it takes more to be sure."""
 _SIMULATED = 400
-_PRIMES = (2, 3, 5, 7, 11, 13, 17)
 
 
 def detectable(standard_error: float, alpha: float, power: float, df: float | None = None) -> float:
@@ -61,9 +60,11 @@ def detectable_by_flips(clusters: int, standard_error: float, df: float, alpha: 
 @lru_cache(maxsize=256)
 def _least_shift(clusters: int, alpha: float, power: float) -> float:
     """How many standard deviations normal sums of clusters must lie from 0 to be told from it."""
-    shifts = []
-    for number in range(1, _SIMULATED + 1):
-        sums = [z(_radical_inverse(number, prime)) for prime in _PRIMES[:clusters]]
+    ratio, shifts = 2.0, []
+    for _ in range(50):
+        ratio = (1 + ratio) ** (1 / (clusters + 1))
+    for number in range(1, _SIMULATED + 1):  # spread evenly over all dimensions (Roberts 2018), so without chance
+        sums = [z((0.5 + number * ratio**-place) % 1) for place in range(1, clusters + 1)]
         low, high = 0.0, 8.0
         while high - low > 0.01:
             middle = (low + high) / 2
@@ -71,16 +72,6 @@ def _least_shift(clusters: int, alpha: float, power: float) -> float:
             low, high = (low, middle) if found else (middle, high)
         shifts.append(high)
     return inverted_cdf(sorted(shifts), power)
-
-
-def _radical_inverse(number: int, base: int) -> float:
-    """The number's digits behind the point, in reverse: with a prime for each dimension Halton's even spread (1960)."""
-    value, place = 0.0, 1.0
-    while number:
-        number, digit = divmod(number, base)
-        place /= base
-        value += digit * place
-    return value
 
 
 def least_p(clusters: int) -> float:
