@@ -38,7 +38,7 @@ def _tool(name: str, description: str, **parameters: str) -> Function[GraphActio
         return None
 
     schemas = {parameter: {"type": "string", "description": text} for parameter, text in parameters.items()}
-    return Function(name, description, arguments_schema(**schemas), request, write)
+    return Function(name, description, arguments_schema(**schemas), request, write, by_name=True)
 
 
 _SET = "A variable, such as #0."

@@ -16,7 +16,7 @@ from proctor.types import Finish
 OURS = {
     "alfworld": "f67052121b39ee17e292bf7e45aa3597",
     "card_game": "2e4e56701e653fc1217b5bddc0918706",
-    "db": "3599930f368ff52d3f83e7b3e9dd8668",
+    "db": "0fa10d481693001d78afb954880c6d0f",
     "kg": "912ca6aac81df87c00b618d314f80576",
     "ltp": "903ffb376604de85d1b429952bb027db",
     "mind2web": "4376aafc545bac846aa5ac28a73c3e86",

@@ -162,10 +162,13 @@ async def test_what_cannot_be_executed_is_told_and_costs_a_round(
     assert finish.metrics["n_bad_format"] + finish.metrics["n_bad_action"] == 1.0
 
 
-async def test_in_compat_a_field_of_another_name_is_taken_where_there_is_one_parameter() -> None:
-    for profile, found in zip(PROFILES, (True, False), strict=True):
+async def test_arguments_are_read_by_their_names_alone() -> None:
+    for profile in PROFILES:
         _, agent = await play(calls(("get_relations", {"entity": "Fenholm"})), text("hm"), profile=profile)
-        assert agent.told(1)[0].startswith("Observation: [") is found
+        assert "variable is missing, there is no argument 'entity'" in agent.told(1)[0]
+        given = {"why": "so", "variable": "Fenholm"}
+        _, agent = await play(calls(("get_relations", given)), text("hm"), profile=profile)
+        assert agent.told(1)[0].startswith("Observation: [")
 
 
 @pytest.mark.parametrize(
