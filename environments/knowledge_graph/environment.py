@@ -33,7 +33,7 @@ PER_SAMPLE = "urn:sample:{sample}"
 FREEBASE = "freebase"
 USUAL_ROWS = 10_000
 PUBLISHED_SAMPLES = {"dev": 20, "standard": 150}
-_REVISION = "2"
+_REVISION = "3"
 """To be changed with any change of behaviour that shapes a trial."""
 _URL = r"^https?://[^\s@?#]+$"
 _IRI = r'^[^\s<>"\\^`|]*$'
@@ -203,7 +203,7 @@ class KnowledgeGraph(Environment):
         return TextReader(partial(self._read, entities))
 
     def _read(self, entities: Sequence[str], reply: str) -> GraphAction:
-        return read(shorten(reply), entities if self.profile == "strict" else ())
+        return read(shorten(reply), entities, lenient=self.profile == "strict")
 
     def _in_protocol(self, sample: str, policy: Policy) -> Policy:
         if self.protocol == "text":

@@ -17,7 +17,7 @@ OURS = {
     "alfworld": "f67052121b39ee17e292bf7e45aa3597",
     "card_game": "2e4e56701e653fc1217b5bddc0918706",
     "db": "0fa10d481693001d78afb954880c6d0f",
-    "kg": "912ca6aac81df87c00b618d314f80576",
+    "kg": "2178e84c560d2a38e0c2545de95982cb",
     "ltp": "903ffb376604de85d1b429952bb027db",
     "mind2web": "4376aafc545bac846aa5ac28a73c3e86",
     "os": "a3eb871dfbb7ec3748eec5b03f61e865",
