@@ -21,7 +21,7 @@ OURS = {
     "ltp": "903ffb376604de85d1b429952bb027db",
     "mind2web": "4376aafc545bac846aa5ac28a73c3e86",
     "os": "a3eb871dfbb7ec3748eec5b03f61e865",
-    "simulbench": "e798c6d71fcc6634f130a1a7c78182b5",
+    "simulbench": "c47c1870761f65ea05b8172e1f114817",
     "stss": "41a6454fd674eff8e9bc7348bca8ae96",
     "webshop": "dcfc21e28132cb2757a9ce6e7aa398be",
 }
