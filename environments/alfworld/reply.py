@@ -16,6 +16,7 @@ MAX_ACTION = 10_000
 """Characters of an action that are read."""
 _MARK = "ACTION:"
 _STRICT_MARK = re.compile(rb"action[*_]{0,3}:")
+_FENCE = re.compile(r"\s*(?:```|~~~)\w*\s*$")
 _AROUND = " \t\r*_`\"'“”‘’"
 """Characters stripped from around an action in `strict`: blanks, emphasis, backticks, quotes."""
 
@@ -65,13 +66,16 @@ def shown(move: Move | NoMove) -> ParsedAction:
 def action_of(reply: str, profile: Profile) -> str | None:
     """The rest of the line behind the first `ACTION:`, stripped, in lower case; None where there is none.
 
-    In `strict` the mark may be in any case, and the characters around mark and action (`**ACTION:** "look".`) are
-    stripped.
+    In `strict` a reply without that mark may have it in any case, the characters around mark and action (`**ACTION:**
+    "look".`) are stripped, and an action may stand on a later line, also in a block.
     """
-    start = _behind_mark(reply) if profile == "compat" else _behind_any_mark(reply)
+    start = _behind_mark(reply)
+    if start is None and profile == "strict":
+        start = _behind_any_mark(reply)
     if start is None:
         return None
-    return cleaned(reply[start:], profile)
+    action = cleaned(reply[start:], profile)
+    return action if action or profile == "compat" else cleaned(_next_line(reply[start:]), profile)
 
 
 def cleaned(written: str, profile: Profile) -> str:
@@ -88,6 +92,12 @@ def choose(action: str, admissible: Sequence[str], profile: Profile) -> Chosen:
         return Chosen(command=action, similarity=1.0)
     found = nearest(action, admissible) if profile == "compat" else None
     return Chosen(command=action, similarity=0.0) if found is None else Chosen(command=found[0], similarity=found[1])
+
+
+def _next_line(rest: str) -> str:
+    """The first line with an action after that of the mark: not blank, and no fence."""
+    lines = (line for line in rest[:MAX_ACTION].split("\n")[1:] if line.strip(_AROUND) and not _FENCE.match(line))
+    return next(lines, "")
 
 
 def _behind_mark(reply: str) -> int | None:

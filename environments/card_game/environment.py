@@ -23,6 +23,8 @@ from proctor.types import Finish, Summary
 PUBLISHED_REPETITIONS = (3, 5)
 _REVISION = "2"
 """To be changed with any change of behaviour that shapes a trial."""
+_READING = "2"
+"""That of how replies are read in profile `strict` and in protocol `tools`."""
 _ROUNDS = (LAST_PHASE - FIRST_PHASE + 1) // 4 + 1
 
 
@@ -71,7 +73,8 @@ class CardGame(Environment):
             for setup in by_stage.values()
             for name in ("guess", "act")
         ]
-        return json_digest([_REVISION, self.model_dump(mode="json"), rules, prompt.CONFIRMATION])
+        reading = [_READING] if self.profile == "strict" or self.protocol == "tools" else []
+        return json_digest([_REVISION, self.model_dump(mode="json"), rules, prompt.CONFIRMATION, *reading])
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
         match = SampleGame(self.setup(sample), seed)

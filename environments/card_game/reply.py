@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from environments.card_game.rules.fish import IDS, SPECIES, Active
 from environments.card_game.rules.moves import Assert, Attack, Move, Skill
+from proctor.json_objects import objects
 
 MAX_SCANNED = 1 << 20
 """Characters of a reply that are searched for blocks."""
@@ -22,6 +23,8 @@ class ReplyGrammar(NamedTuple):
 
     apostrophes: bool = False
     """A block that is valid JSON. The published code always replaces single quotes with double ones first."""
+    nested: bool = False
+    """A block with braces in it. The published code ends a block at the first closing brace."""
     targetless_aoe: bool = False
     """An AOE without a target. The published code requires an integer there, though it uses none."""
     numbered_fish: bool = False
@@ -51,7 +54,13 @@ def read_guess(text: str, types: Sequence[int], refusal: Refusal, grammar: Reply
 
 
 def blocks(text: str, grammar: ReplyGrammar) -> Iterator[Mapping[str, object]]:
-    """Every shortest `{...}` that is JSON, in order."""
+    """Every shortest `{...}` that is JSON, in order; then, where nesting counts, the objects with others in them."""
+    yield from _shortest(text, grammar)
+    if grammar.nested:
+        yield from filter(None, (_json(found, grammar) for found in objects(text) if found is not None))
+
+
+def _shortest(text: str, grammar: ReplyGrammar) -> Iterator[Mapping[str, object]]:
     text, end = text[:MAX_SCANNED], 0
     for _ in range(MAX_BLOCKS):
         start = text.find("{", end)

@@ -37,7 +37,9 @@ class Setup(NamedTuple):
     def grammar(self) -> ReplyGrammar:
         """The forms of replies that are accepted."""
         strict = self.profile == "strict"
-        return ReplyGrammar(apostrophes=strict, targetless_aoe=strict, numbered_fish=self.legacy_agent_bugs)
+        return ReplyGrammar(
+            apostrophes=strict, nested=strict, targetless_aoe=strict, numbered_fish=self.legacy_agent_bugs
+        )
 
     def refuses(self, move: Move) -> bool:
         """Whether a move that was read is refused by a mistake of the published code that this game repeats."""

@@ -13,7 +13,7 @@ from pydantic import Field, JsonValue, PrivateAttr, SecretStr, model_validator
 
 from environments.database import dataset, errata, policies, prompt
 from environments.database.dataset import TableEntry
-from environments.database.engines.base import DatabaseEngine
+from environments.database.engines.base import DatabaseEngine, DatabaseSession
 from environments.database.engines.private_server import installed
 from environments.database.engines.server import PASSWORD_VARIABLE, RunningServer, Server, parse_url
 from environments.database.engines.sqlite import SqliteEngine
@@ -21,7 +21,7 @@ from environments.database.functions import TOOLSET, with_calls
 from environments.database.prompt import PROMPT
 from environments.database.reply import SqlAction, parser, shown
 from environments.database.scoring import FC, V02, PublishedJudgement, marks
-from environments.database.session import SessionResult, converse
+from environments.database.session import SessionResult, StatementRunner, Way, converse
 from environments.database.summary import TOOLS_WORDING, WORDING, summarize
 from environments.database.table_hash import TableHash
 from proctor.config.secrets import secret_text
@@ -32,7 +32,7 @@ from proctor.tools import OWN_FUNCTIONS, CallReader, Protocol, ReplyReader, Text
 from proctor.types import Action, Finish, FinishReason, Message, ParsedAction, Summary
 
 SHIPPED_SAMPLES = Path(__file__).with_name("samples")
-_REVISIONS = {"compat": "2", "strict": "3", "errata": "3"}
+_REVISIONS = {"compat": "3", "strict": "4", "errata": "4"}
 """To be changed with any change of behaviour that shapes a trial."""
 _SHOWN_ANSWER = 2_000
 PUBLISHED = {
@@ -56,6 +56,8 @@ class _Dialogue:
     """Reads the replies of one session; the argument is whether the profile is another than `compat`."""
     speaks: Callable[[Policy], Policy]
     """Makes a policy for protocol `text` play this one."""
+    several: Way
+    """How several statements of a reply are run in `compat`."""
 
 
 _DIALOGUES: Mapping[Protocol, _Dialogue] = {
@@ -66,6 +68,7 @@ _DIALOGUES: Mapping[Protocol, _Dialogue] = {
         published=V02,
         reader=lambda lenient: TextReader(parser(prompt.STATEMENTS, lenient=lenient)),
         speaks=lambda policy: policy,
+        several="v0.2",
     ),
     "tools": _Dialogue(
         before=prompt.TOOLS_BEFORE,
@@ -74,6 +77,7 @@ _DIALOGUES: Mapping[Protocol, _Dialogue] = {
         published=FC,
         reader=lambda strict: CallReader(TOOLSET, strict=strict),
         speaks=with_calls,
+        several="fc",
     ),
 }
 
@@ -138,10 +142,16 @@ class Database(Environment):
                 return _unplayable(entry, session.setup_error)
             opening = (*self._before, prompt.question(entry))
             reader = self._dialogue.reader(self.profile != "compat")
-            result = await converse(session, agent, opening, reader, self._dialogue.turns)
+            result = await converse(self._runner(session, entry), agent, opening, reader, self._dialogue.turns)
             changed = await session.table_hash() if entry.table_hash else TableHash()
             finish = self._finish(entry, result, changed, session.setup_error)
             return finish.model_copy(update={"metrics": reader.metrics() | finish.metrics})
+
+    def _runner(self, session: DatabaseSession, entry: TableEntry) -> StatementRunner:
+        """Only AgentBench v0.2 has a database of the table's name; other profiles take that name too."""
+        as_published = self.profile == "compat"
+        named = None if as_published and self.protocol == "tools" else entry.table.name
+        return StatementRunner(session, self._dialogue.several if as_published else "each", named)
 
     def parse_action(self, action: Action) -> ParsedAction | None:
         return parsed_action(self._dialogue.reader(self.profile != "compat"), action, shown)

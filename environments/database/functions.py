@@ -6,19 +6,24 @@ from environments.database import policies
 from environments.database.reply import SqlAction, SqlAnswer, SqlOperation, read
 from environments.database.scoring import strict_items
 from proctor.environment import Policy
-from proctor.tools import Arguments, Function, Toolset, arguments_schema, in_tools
+from proctor.tools import MAX_TEXT_BYTES, Arguments, Function, Toolset, arguments_schema, given_arguments, in_tools
 
 
 class _Commit(Function[SqlAction]):
-    """Unless strict, a text stays a text: the published comparison finds lists in texts, but not in items of lists."""
+    """Its value is kept as it is, since both comparisons find lists in texts; unless strict, a value that isn't empty
+    must be a list or a text, as in FC."""
 
     def checked(self, text: str, strict: bool) -> Arguments:
-        arguments = super().checked(text, strict)
-        (given,) = json.loads(text).values()
-        match arguments["answers"]:
-            case [only] if isinstance(given, str) and not strict:
-                return {"answers": only}
-        return arguments
+        given = given_arguments(text, strict)
+        if not given or (strict and "answers" not in given):
+            return super().checked(text, strict)
+        answers = given["answers"] if strict else next(iter(given.values()))
+        if not strict and answers and not isinstance(answers, str | list):
+            raise ValueError("answers must be of type array")
+        written = json.dumps(answers, ensure_ascii=False).encode(errors="replace")  # a lone surrogate becomes `?`
+        if len(written) > MAX_TEXT_BYTES:
+            raise ValueError(f"answers is longer than {MAX_TEXT_BYTES >> 10} KiB")
+        return {"answers": json.loads(written)}
 
 
 EXECUTE_SQL = Function[SqlAction](

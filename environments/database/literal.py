@@ -2,11 +2,15 @@
 
 import ast
 import builtins
+import contextlib
+import re
 import warnings
 
 MAX_LENGTH = 16_384
 """In characters. Python's parser limits the depth itself; a far longer text may overflow the stack of some versions."""
 
+_ENDS = 20
+"""Brackets that are tried as the end of a list."""
 _SKIPS_OR_BINDS = (ast.IfExp, ast.BoolOp, ast.Compare, ast.Lambda, ast.comprehension, ast.NamedExpr)
 """Expressions in which a name may be bound, or not be looked up."""
 
@@ -25,6 +29,16 @@ def parse(text: str) -> object:
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
         raise NotALiteral(str(error)) from error
     return value
+
+
+def leading_list(text: str) -> str | None:
+    """The list that a text begins with, up to the bracket that ends it; to the first one where it has no literals."""
+    ends = [found.end() for _, found in zip(range(_ENDS), re.finditer("]", text[:MAX_LENGTH]), strict=False)]
+    for end in ends:
+        with contextlib.suppress(NotALiteral):
+            parse(text[:end])
+            return text[:end]
+    return text[: ends[0]] if ends else None
 
 
 def fails_in_eval(text: str) -> bool:

@@ -5,11 +5,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 
+from environments.database.literal import leading_list
+from environments.database.statements import one_line
 from proctor.types import ParsedAction
 
 _OPERATES = re.compile(r"(?<![a-z])action[*_]{0,3}:[ \t*_`\"']{0,20}operation(?![a-z0-9])", re.IGNORECASE)
-_ANSWERS = re.compile(r"^[ \t*_`]{0,20}final answer[*_]{0,3}:(.*)", re.IGNORECASE | re.MULTILINE)
+_ANSWERS = re.compile(
+    r"^[ \t*_`]{0,20}(?:action[*_]{0,3}:[ \t*_`]{0,20}answer[ \t*_`.,;]{1,20})?final answer[*_]{0,3}:",
+    re.IGNORECASE | re.MULTILINE,
+)
 """Both also match marks with emphasis, as in `**Action:** Operation` and `**Final Answer:** ["a"]`."""
+_BLOCK = re.compile(
+    r"(?P<fence>`{3,}|~{3,})(?:[ \t]*[\w+-]*[ \t]*\r?\n|[ \t]*(?:sql|mysql|mariadb|json)\b)?"
+    r"(?P<held>.*?)(?:(?P=fence)|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
+"""A block of any name, or of none, also on one line."""
+_AROUND = " \t\r*_`"
 
 
 @dataclass(frozen=True)
@@ -44,31 +56,54 @@ def parser(statements: int, *, lenient: bool) -> Callable[[str], SqlAction]:
 def read(reply: str, may_operate: bool, lenient: bool = False) -> SqlAction:
     """What a reply asks for; without `may_operate` only a final answer counts.
 
-    Line breaks in a statement become blanks, as published. With `lenient` they stay, so that a `--` comment ends with
-    its line, and a reply without the published forms may have its marks in any case, with emphasis and backticks.
+    Line breaks in a statement become blanks, as published. With `lenient` those that end a `--` comment stay; a reply
+    without the published forms may have its marks in any case, with emphasis and backticks, and its statement in a
+    block of any name; and an answer may begin on the line after its mark, stand in a block, or go over several lines.
     """
     found = _published(reply, may_operate, lenient)
-    return _lenient(reply, may_operate) if lenient and isinstance(found, Malformed) else found
+    if not lenient or isinstance(found, SqlOperation):
+        return found
+    if isinstance(found, Malformed):
+        return _lenient(reply, may_operate)
+    mark = reply.index("\nFinal Answer:") + len("\nFinal Answer:")
+    return SqlAnswer(_behind(reply[mark:])) if _is_unfinished(found.text) else found
 
 
-def _published(reply: str, may_operate: bool, keep_lines: bool) -> SqlAction:
+def _published(reply: str, may_operate: bool, keep_remarks: bool) -> SqlAction:
     """Finds what the published regular expressions find, in linear time."""
     if may_operate and between(reply, "Action: ", "\n") == "Operation":
         block = between(reply, "```sql\n", "\n```")
         if block is None:
             return Malformed()
         sql = block.strip()
-        return SqlOperation(sql if keep_lines else sql.replace("\n", " "))
+        return SqlOperation(one_line(sql) if keep_remarks else sql.replace("\n", " "))
     answer = between(reply + "\n", "\nFinal Answer:", "\n")
     return Malformed() if answer is None else SqlAnswer(answer)
 
 
 def _lenient(reply: str, may_operate: bool) -> SqlAction:
-    if may_operate and _OPERATES.search(reply):
-        block = between(reply, "```sql\n", "\n```")
-        return Malformed() if block is None else SqlOperation(block.strip())
+    operates = _OPERATES.search(reply) if may_operate else None
+    if operates:
+        block = _BLOCK.search(reply, operates.end()) or _BLOCK.search(reply)
+        return Malformed() if block is None else SqlOperation(one_line(block["held"].replace("\r\n", "\n").strip()))
     answer = _ANSWERS.search(reply)
-    return SqlAnswer(answer[1].strip(" \t\r*`")) if answer else Malformed()
+    return SqlAnswer(_behind(reply[answer.end() :])) if answer else Malformed()
+
+
+def _is_unfinished(line: str) -> bool:
+    """Whether an answer's line is empty but for emphasis, opens a block, or begins a list that it doesn't end."""
+    text = line.strip(_AROUND)
+    return not text or line.lstrip().startswith(("```", "~~~")) or (text.startswith("[") and not text.endswith("]"))
+
+
+def _behind(rest: str) -> str:
+    """The answer behind its mark: a block, a list, or the first line that holds something."""
+    text = rest.lstrip(" \t\r\n*_")
+    if block := _BLOCK.match(text):
+        return block["held"].strip()
+    text = text.lstrip("`")
+    listed = leading_list(text) if text.startswith("[") else None
+    return listed or text.partition("\n")[0].strip(_AROUND)
 
 
 def shown(action: SqlAction) -> ParsedAction:

@@ -5,16 +5,20 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 
 from pydantic import JsonValue
 
 from environments.database import literal
 from environments.database.dataset import TableEntry
 from environments.database.table_hash import TableHash
+from proctor.tools import MAX_TEXT_BYTES
 
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _MAX_NUMBER_LENGTH = 400
+_MAX_EXPONENT = 1_000
+_EMPHASIS = re.compile(r"(\*{1,3}|_{1,3}|`{1,3})(.+)\1", re.DOTALL)
+_STOPPED = ("].", ").", "}.", '".', "'.")
+_QUOTES = "\"'“”‘’"
 Key = tuple[str, str | Decimal]
 _FC_TOLERANCE = 0.01
 _FC_ZEROS = frozenset(("none", "null", "undefined", "nan", "inf", "infinity", "-inf", "-infinity", ""))
@@ -75,25 +79,70 @@ FC = PublishedJudgement(equal=lambda answer, label: fc(json.loads(answer), list(
 
 
 def strict(answer: str, label: Sequence[str]) -> bool:
-    """Whether the answer text holds the label's elements, as a set; numbers compare by value."""
-    return set(map(_key, strict_items(answer))) == set(map(_key, label))
+    """Whether the answer text holds the label's elements, as a set; numbers compare by value.
+
+    A single element that is the label's text as it was written is right too.
+    """
+    same = set(map(_key, strict_items(answer))) == set(map(_key, label))
+    return same or _same_single(answer, label)
 
 
 def strict_multiset(answer: str, label: Sequence[str]) -> bool:
     """As `strict`, but with each element as often as in the label."""
-    return Counter(map(_key, strict_items(answer))) == Counter(map(_key, label))
+    same = Counter(map(_key, strict_items(answer))) == Counter(map(_key, label))
+    return same or _same_single(answer, label)
 
 
 def strict_items(answer: str) -> list[str]:
-    """The elements of an answer text, each as text without surrounding blanks."""
-    text = answer.strip()
+    """The elements of an answer text, each as text without surrounding blanks.
+
+    The list may be one of Python or of JSON, lack the quotes in it, have rows of one value, or stand in a text, between
+    emphasis or before a full stop.
+    """
+    text = _bare(answer)
+    value = _parsed(text)
+    if isinstance(value, str):
+        text, value = value, _parsed(_bare(value)) if _is_bracketed(_bare(value)) else value
     try:
-        value = literal.parse(text)
-        if isinstance(value, (list, tuple, set)):
-            return [_as_text(item) for item in value]
+        match value:
+            case list() | tuple() | set() | dict():
+                return [_as_text(_cell(item)) for item in value]
+            case str():
+                return [_as_text(value)]
     except ValueError:
         return [text]
-    return [_as_text(value) if isinstance(value, str) else text]
+    short = len(text) <= MAX_TEXT_BYTES and _is_bracketed(_bare(text))
+    return [part.strip() for part in _fc_split(_bare(text)[1:-1])] if short else [text]
+
+
+def _bare(text: str) -> str:
+    """A text without blanks and emphasis around it, and without a full stop behind a list or a quoted text."""
+    text = text.strip()
+    while emphasised := _EMPHASIS.fullmatch(text):
+        text = emphasised[2].strip()
+    return text[:-1] if text.endswith(_STOPPED) else text
+
+
+def _is_bracketed(text: str) -> bool:
+    return text.startswith("[") and text.endswith("]")
+
+
+def _parsed(text: str) -> object:
+    """The value of a literal of Python or JSON; None where it is neither."""
+    try:
+        return literal.parse(text)
+    except literal.NotALiteral:
+        pass
+    try:
+        value: object = json.loads(text) if len(text) <= MAX_TEXT_BYTES else None
+    except (ValueError, RecursionError):
+        return None
+    return value
+
+
+def _cell(item: object) -> object:
+    """The value of a row of one."""
+    return item[0] if isinstance(item, tuple) and len(item) == 1 else item
 
 
 def _as_text(item: object) -> str:
@@ -120,11 +169,26 @@ def _equal_singles(given: object, label: str) -> bool:
         return given == label
 
 
+def _same_single(answer: str, label: Sequence[str]) -> bool:
+    """Whether answer and label are one element each, and the same text, or one a truth value that stands for a number.
+
+    Numbers are not compared as the published code does, which rounds those of more than 15 digits.
+    """
+    given = _compat_items(answer)
+    if len(given) != 1 or len(label) != 1:
+        return False
+    return _equal_singles(given[0], label[0]) if isinstance(given[0], bool) else given[0] == label[0]
+
+
 def _key(text: str) -> Key:
-    """A key that is the same for two elements exactly when they count as equal."""
-    text = text.strip()
-    if len(text) <= _MAX_NUMBER_LENGTH and _NUMBER.fullmatch(text):
-        return "number", Decimal(text)
+    """A key that is the same for two elements exactly when they count as equal; quotes around an element don't."""
+    text = text.strip().strip(_QUOTES).strip()
+    try:
+        number = Decimal(text) if len(text) <= _MAX_NUMBER_LENGTH else None
+    except InvalidOperation:
+        number = None
+    if number is not None and number.is_finite() and abs(number.adjusted()) < _MAX_EXPONENT:
+        return "number", number
     return "text", text
 
 

@@ -39,7 +39,7 @@ PUBLISHED = {
 """The files of AgentBench v0.2, by the hash of their records."""
 PUBLISHED_ONTOLOGY = "b2e8bc3933d0aac8bd245661755c2557c858da55e720b13927e0f38105ca457c"
 """The hash of v0.2's ontology, as `Ontology.record` has it."""
-_REVISION = "2"
+_REVISION = "3"
 """To be changed with any change of behaviour that shapes a trial."""
 _URL = r"^https?://[^\s@?#]+$"
 _IRI = r'^[^\s<>"\\^`|]*$'
@@ -217,7 +217,7 @@ class KnowledgeGraph(Environment):
         return TextReader(partial(self._read, entities))
 
     def _read(self, entities: Sequence[str], reply: str) -> GraphAction:
-        return read(shorten(reply), entities if self.profile == "strict" else ())
+        return read(shorten(reply), entities, lenient=self.profile == "strict")
 
     def _in_protocol(self, sample: str, policy: Policy) -> Policy:
         if self.protocol == "text":

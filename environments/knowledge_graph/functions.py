@@ -18,7 +18,7 @@ from environments.knowledge_graph.reply import (
 from environments.knowledge_graph.tools import Profile
 from proctor.tools import Arguments, Function, Toolset, arguments_schema
 
-_NUMBER = re.compile(r"#?([0-9]+)")
+_NUMBER = re.compile(r"[\s\"'`]*(?:variable\s*)?#?\s*([0-9]+)[\s\"'`.]*", re.IGNORECASE)
 
 
 def _tool(name: str, description: str, **parameters: str) -> Function[GraphAction]:
@@ -38,7 +38,7 @@ def _tool(name: str, description: str, **parameters: str) -> Function[GraphActio
         return None
 
     schemas = {parameter: {"type": "string", "description": text} for parameter, text in parameters.items()}
-    return Function(name, description, arguments_schema(**schemas), request, write)
+    return Function(name, description, arguments_schema(**schemas), request, write, by_name=True)
 
 
 _SET = "A variable, such as #0."
@@ -61,7 +61,7 @@ TOOLS = (
 
 
 def _answer(given: Arguments) -> GraphAction:
-    number = _NUMBER.fullmatch(str(given["variable"]).strip())
+    number = _NUMBER.fullmatch(str(given["variable"]))
     if number is None:
         raise ValueError("variable must be the number of a variable, such as #3")
     return FinalAnswer(number[1])

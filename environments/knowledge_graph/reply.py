@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from proctor.tools import Protocol
 from proctor.types import ParsedAction
@@ -17,10 +18,14 @@ _LOOSE_ANSWER = re.compile(
     re.IGNORECASE,
 )
 _ACTION = re.compile(r"Action.*?:")
+_ANY_ACTION = re.compile(r"[\s*_`>#-]{0,20}action[^\n:]*:", re.IGNORECASE)
+_LATER_LINES = 5
+"""Lines after one that begins an action in which its calls are looked for."""
 _CALL = re.compile(r"\b(\w++)\(")
+_COMMA = re.compile(r"\s*,\s*")
 _PREFIX = re.compile(r"[Vv]ariable ")
 _BLANKS = re.compile(r"\s*")
-_QUOTES = ("", '"', "'")
+_QUOTES = ("", '"', "'", "`")
 
 
 @dataclass(frozen=True)
@@ -68,22 +73,38 @@ def shorten(reply: str) -> str:
     return reply.partition("Observation:")[0].replace("\\_", "_")
 
 
-def read(reply: str, names: Sequence[str] = ()) -> GraphAction:
-    """What a shortened reply asks for.
+def read(reply: str, names: Sequence[str] = (), lenient: bool = False) -> GraphAction:
+    """What a shortened reply asks for; `names` are the sample's entities.
 
-    With `names` (the sample's entities, in the strict profile), an argument may be such a name with commas or
-    parentheses in it, quoted or not; without `names`, arguments are split at commas and end at the first `)`.
+    With `lenient` (the strict profile), an argument may be a name with commas or parentheses in it, quoted or not, and
+    an action may have its mark in any case, with emphasis, and its call on a later line. Else arguments are split at
+    commas and end at the first `)`, as published.
     """
     answer = _ANSWER.search(reply)
     if answer:
         return FinalAnswer(answer[1])
-    line = next((line for line in reply.split("\n") if _ACTION.match(line)), None)
-    if line is None:
+    line = _action_line(reply.split("\n"), lenient)
+    found = [match for _, match in zip(range(MAX_CALLS), _CALL.finditer(line or ""), strict=False)]
+    if line is None or (lenient and not found):
         loose = _LOOSE_ANSWER.search(reply)
-        return LooseAnswer(loose[1]) if loose else NoAction()
+        return LooseAnswer(loose[1]) if loose else NoAction() if line is None else ToolRequests(())
     longest_first = sorted(names, key=len, reverse=True)
-    found = [match for _, match in zip(range(MAX_CALLS), _CALL.finditer(line), strict=False)]
-    return ToolRequests(tuple(_call(match[1], line, match.start(), match.end(), longest_first) for match in found))
+    calls = (
+        _scanned(match, line, longest_first) if lenient else _as_published(match[1], line, names) for match in found
+    )
+    return ToolRequests(tuple(calls))
+
+
+def _action_line(lines: Sequence[str], lenient: bool) -> str | None:
+    """The line with an action's calls; None where no line begins an action."""
+    at = next((at for at, line in enumerate(lines) if _ACTION.match(line)), None)
+    if at is None and lenient:
+        at = next((at for at, line in enumerate(lines) if _ANY_ACTION.match(line)), None)
+    if at is None:
+        return None
+    rest = lines[at + 1 : at + 1 + _LATER_LINES] if lenient else ()
+    later = takewhile(lambda line: not _ANY_ACTION.match(line), rest)
+    return next((line for line in (lines[at], *later) if _CALL.search(line)), lines[at])
 
 
 def shown(action: GraphAction, protocol: Protocol, profile: str) -> ParsedAction:
@@ -103,22 +124,25 @@ def shown(action: GraphAction, protocol: Protocol, profile: str) -> ParsedAction
             return ParsedAction(problem="neither a call nor a final answer")
 
 
-def _call(function: str, line: str, start: int, position: int, names: Sequence[str]) -> ToolRequest:
-    arguments, end = _scan(line, position, names) if names else _cut(line, position)
+def _scanned(call: re.Match[str], line: str, names: Sequence[str]) -> ToolRequest:
+    arguments, end = _scan(line, call.end(), names)
     if arguments is None:
-        return ToolRequest(function, line[start:], None)
-    return ToolRequest(function, line[start : end + 1], tuple(arguments))
+        return ToolRequest(call[1], line[call.start() :], None)
+    return ToolRequest(call[1], line[call.start() : end + 1], tuple(arguments))
 
 
-def _cut(line: str, position: int) -> tuple[list[str] | None, int]:
-    """The arguments from a position to the first closing parenthesis, split at commas, and its position."""
-    end = line.find(")", position)
-    inner = line[position:end]
-    if end < 0 or not inner.strip():
-        return None, end
-    return [
-        part.strip().removeprefix("variable ").removeprefix("Variable ") for part in inner.split(",", MAX_ARGUMENTS - 1)
-    ], end
+def _as_published(function: str, line: str, names: Sequence[str]) -> ToolRequest:
+    """A call as the published code reads it: of a name that is called twice, the first call."""
+    start = line.find(f"{function}(") + len(function) + 1
+    end = line.find(")", start + 1)
+    if end < 0:
+        return ToolRequest(function, line[start - len(function) - 1 :], None)
+    given = _COMMA.split(line[start:end], MAX_ARGUMENTS - 1)
+    meant = [(each, each.replace("variable ", "").replace("Variable ", "")) for each in given]
+    arguments = tuple(
+        named if named.startswith("#") or named in names or each in names else each for each, named in meant
+    )
+    return ToolRequest(function, f"{function}({', '.join(given)})", arguments)
 
 
 def _scan(line: str, position: int, names: Sequence[str]) -> tuple[list[str] | None, int]:
@@ -146,7 +170,7 @@ def _argument(line: str, position: int, names: Sequence[str]) -> tuple[str, int]
                     return name, after
     ends = [end for end in (line.find(",", position), line.find(")", position)) if end >= 0]
     end = min(ends, default=len(line))
-    return line[position:end].strip().strip("\"'"), end
+    return line[position:end].strip().strip("\"'`"), end
 
 
 def _skip(line: str, position: int) -> int:

@@ -32,7 +32,9 @@ _PREFIXES: Mapping[Profile, tuple[str, ...]] = {"compat": ("m.", "f."), "strict"
 _EVERYTHING = "common.topic"
 _RECORD = "type.object"
 """The domain of names, keys and timestamps."""
-_VARIABLE = re.compile(r"#([0-9]{1,6})")
+_AROUND = re.compile(r"^[\s\"'`]*(?:variable\s+)?|[\s\"'`]+$", re.IGNORECASE)
+_MAX_DIGITS = 4_000
+"""Python reads no longer number."""
 
 
 @dataclass(frozen=True)
@@ -113,13 +115,20 @@ class Tools:
 
     def variable(self, digits: str) -> Variable | None:
         """The variable with this number, or None."""
-        number = int(digits) if len(digits) <= 6 else len(self.variables)
-        return self.variables[number] if number < len(self.variables) else None
+        return self._at(digits) if len(digits) <= _MAX_DIGITS else None
+
+    def _at(self, number: str) -> Variable | None:
+        """The variable at a place as Python reads it, from the end where it is negative, as published; or None."""
+        try:
+            return self.variables[int(number)]
+        except (ValueError, IndexError):
+            return None
 
     def _operand(self, argument: str) -> Operand | ToolRefusal:
-        number = _VARIABLE.fullmatch(argument)
-        if number:
-            return self.variable(number[1]) or ToolRefusal(f"there is no variable {argument}")
+        if self._strict and (plain := _AROUND.sub("", argument)).startswith("#"):
+            argument = plain
+        if argument.startswith("#"):
+            return self.variable(argument[1:]) or ToolRefusal(f"there is no variable {argument}")
         return self._entities.get(argument, argument)
 
     async def _get_relations(self, x: Operand) -> Outcome:

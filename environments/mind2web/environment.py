@@ -18,7 +18,7 @@ from environments.mind2web.functions import TOOLSET
 from environments.mind2web.pages.markup import Rendered
 from environments.mind2web.policies import Chooser
 from environments.mind2web.ranking.tournament import Profile
-from environments.mind2web.reply import StepReply, read, shown, written
+from environments.mind2web.reply import StepReply, read, read_kindly, shown, written
 from environments.mind2web.summary import summarize
 from proctor.digest import json_digest
 from proctor.environment import Agent, Environment, EnvironmentFault, Policy
@@ -47,6 +47,8 @@ NO_PUBLISHED_STEPS = (
 OWN_NOTE = "Pages and scores are Proctor's own: they compare with no Mind2Web score."
 _REVISION = "2"
 """Raise it with every change to what a trial shows or how it is scored."""
+_READING = "2"
+"""That of how replies are read in profile `strict` and in protocol `tools`."""
 
 
 class Mind2Web(Environment):
@@ -106,7 +108,8 @@ class Mind2Web(Environment):
     def digest(self) -> str:
         shape = self.model_dump(mode="json", exclude={"data", "scores", "examples", "cache"})
         messages = [*self._opening, prompt.asked(Rendered("", ()), "", ())]
-        return json_digest([_REVISION, shape, self._ranker, self._dataset.head.digest, messages])
+        reading = [] if (self.profile, self.protocol) == ("compat", "text") else [_READING]
+        return json_digest([_REVISION, shape, self._ranker, self._dataset.head.digest, messages, *reading])
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
         try:
@@ -177,7 +180,12 @@ class Mind2Web(Environment):
 
     def _reader(self) -> ReplyReader[StepReply]:
         """How the replies of one session are read."""
-        return CallReader(TOOLSET, strict=self.profile != "compat") if self.protocol == "tools" else TextReader(read)
+        strict = self.profile != "compat"
+        return (
+            CallReader(TOOLSET, strict=strict)
+            if self.protocol == "tools"
+            else TextReader(read_kindly if strict else read)
+        )
 
     def _in_protocol(self, policy: Policy) -> Policy:
         """A policy written for `text`, in the protocol of this environment."""

@@ -9,9 +9,16 @@ from proctor.types import ParsedAction
 MAX_VALUE = 2_000
 """Limit of characters read from a value."""
 OPERATIONS = ("CLICK", "SELECT", "TYPE")
+_AROUND = " \t\r*_`,"
 _LETTER = re.compile(r"Answer: ([A-F])")
 _OPERATION = re.compile(rf"Action: ({'|'.join(OPERATIONS)})")
 _VALUE = re.compile(r"Value: (.*)$", re.MULTILINE)
+_MARK = r"(?<![a-z]){}[*_`\"']{{0,4}}:[\s*_`\"'(\[]{{0,20}}"
+_ANY_LETTER = re.compile(
+    _MARK.format("(?i:answer)") + r"(?:([A-F])(?![A-Za-z0-9])|([a-f])(?=[.)\]*_`\"',]{0,4}\s*$))", re.MULTILINE
+)
+_ANY_OPERATION = re.compile(_MARK.format("action") + rf"({'|'.join(OPERATIONS)})\b", re.IGNORECASE)
+_ANY_VALUE = re.compile(r"(?<![a-z])value[*_`\"']{0,4}:\s*(?:(?:```|~~~)\w*\n)?(.*)", re.IGNORECASE)
 
 
 class StepReply(NamedTuple):
@@ -34,6 +41,20 @@ def read(text: str) -> StepReply:
         f"{operation[1] if operation else ''} {value[1].strip()[:MAX_VALUE] if value else ''}",
         letter is not None,
     )
+
+
+def read_kindly(text: str) -> StepReply:
+    """Parses a reply in profile `strict`: each part in the published form, else with its mark in any case, in emphasis
+    or quotes, and on the next line."""
+    found = read(text)
+    letter = None if found.parsed else _ANY_LETTER.search(text)
+    operation, _, value = found.action.partition(" ")
+    if not operation and (other := _ANY_OPERATION.search(text)):
+        operation = other[1].upper()
+    if not value and (further := _ANY_VALUE.search(text)):
+        value = further[1].strip(_AROUND)[:MAX_VALUE]
+    chosen = (letter[1] or letter[2]).upper() if letter else found.letter
+    return StepReply(chosen, f"{operation} {value}", found.parsed or letter is not None)
 
 
 def shown(reply: StepReply) -> ParsedAction:

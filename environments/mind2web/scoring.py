@@ -17,18 +17,25 @@ class Score(NamedTuple):
     """1 if element, operation and value are right, else 0."""
 
 
-def score(prediction: Prediction, gold_action: str, positives: Set[str]) -> Score:
-    """The metrics of a prediction; `positives` are the right elements among those played. All 0 without any."""
+_QUOTES = "\"'`*“”‘’"
+
+
+def score(prediction: Prediction, gold_action: str, positives: Set[str], *, unquoted: bool = False) -> Score:
+    """The metrics of a prediction; `positives` are the right elements among those played. All 0 without any.
+
+    `unquoted`: quotes and emphasis around words don't count.
+    """
     if not positives:
         return Score(0.0, 0.0, 0.0)
     element = float(prediction.element in positives)
-    agreement = action_f1(prediction.action, gold_action)
+    agreement = action_f1(prediction.action, gold_action, unquoted=unquoted)
     return Score(element, agreement, float(element == 1.0 and agreement >= 1.0))
 
 
-def action_f1(predicted: str, gold: str) -> float:
+def action_f1(predicted: str, gold: str, *, unquoted: bool = False) -> float:
     """F1 over two sets of words, case-sensitive; 1 if both are empty, 0 if one is."""
-    given, wanted = set(predicted.split()), set(gold.split())
+    around = _QUOTES if unquoted else ""
+    given, wanted = ({word.strip(around) for word in text.split()} - {""} for text in (predicted, gold))
     if not given and not wanted:
         return 1.0
     common = len(given & wanted)

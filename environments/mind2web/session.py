@@ -33,7 +33,7 @@ async def play(
     """Asks about each group, in a dialogue that `opening` begins, and scores the outcome. Raises AgentUnavailable."""
     replies = list[StepReply]()
     if not contest.positives:
-        return _finish(contest, _End(FinishReason.COMPLETED, "unknown", flag="no_positive"), replies)
+        return _finish(contest, profile, _End(FinishReason.COMPLETED, "unknown", flag="no_positive"), replies)
     tournament = Tournament(contest.line(), profile)
     while group := tournament.group():
         page = await asyncio.to_thread(contest.shown, group)
@@ -43,13 +43,15 @@ async def play(
         except AgentStopped as stopped:
             first_too_long = not replies and stopped.reason is FinishReason.CONTEXT_LIMIT
             upstream = "agent invalid action" if first_too_long else TASK_STATUS[stopped.reason]
-            return _finish(contest, _End(stopped.reason, upstream, tournament.earlier), replies)
+            return _finish(contest, profile, _End(stopped.reason, upstream, tournament.earlier), replies)
         replies.append(NO_ANSWER if isinstance(reply, UnreadableCall) else reply)
         if chosen := choice_of(replies[-1].letter, page.choices):
             tournament.choose(Prediction(chosen.id, replies[-1].action))
     prediction = tournament.prediction
     reason = _reason(prediction, replies, reader.limit_reason())
-    return _finish(contest, _End(reason, TASK_STATUS[reason], prediction, None if replies else "not_asked"), replies)
+    return _finish(
+        contest, profile, _End(reason, TASK_STATUS[reason], prediction, None if replies else "not_asked"), replies
+    )
 
 
 def choice_of(letter: str, choices: tuple[ElementChoice, ...]) -> ElementChoice | None:
@@ -67,9 +69,9 @@ def _reason(prediction: Prediction, replies: Sequence[StepReply], limit: FinishR
     return FinishReason.INVALID_FORMAT if limit is FinishReason.TURN_LIMIT else limit
 
 
-def _finish(contest: Contest, end: _End, replies: Sequence[StepReply]) -> Finish:
+def _finish(contest: Contest, profile: Profile, end: _End, replies: Sequence[StepReply]) -> Finish:
     step = contest.step
-    metrics = score(end.prediction, step.gold_action, set(contest.positives))
+    metrics = score(end.prediction, step.gold_action, set(contest.positives), unquoted=profile == "strict")
     detail: dict[str, JsonValue] = {
         "annotation_id": step.annotation_id,
         "action_uid": step.action_uid,

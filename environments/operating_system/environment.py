@@ -27,9 +27,11 @@ from proctor.sandbox import Engine, NamespaceEngine, Sandbox, SandboxLimits
 from proctor.tools import OWN_FUNCTIONS, CallReader, Protocol, ReplyReader, TextReader, parsed_action
 from proctor.types import Action, Finish, ParsedAction, Summary
 
-_REVISIONS: Mapping[Profile, str] = {"compat": "2", "errata": "2", "strict": "3"}
+_REVISIONS: Mapping[Profile, str] = {"compat": "2", "errata": "2", "strict": "4"}
 """Raise a profile's revision with every change to what its trials show or how they are scored."""
 IMAGE, PUBLISHED_IMAGE = "proctor-os:latest", "local-os/default"
+_READING = "2"
+"""The revision of protocol `tools`, beside the profile's."""
 SAMPLES = Path(__file__).with_name("samples")
 
 
@@ -137,7 +139,8 @@ class OperatingSystem(Environment):
         shape = self.model_dump(mode="json", exclude={"data", "scripts", "overlay", "prompts", "pool", "protocol"})
         records = [(self._played(sample), self._judged(sample)) for sample in self.dataset.records]
         tools = self._dialogue.reader(self.profile).tools
-        return json_digest([_REVISIONS[self.profile], shape, records, opening("", self._prompt), *tools])
+        reading = [_READING, *tools] if tools else []
+        return json_digest([_REVISIONS[self.profile], shape, records, opening("", self._prompt), *reading])
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:

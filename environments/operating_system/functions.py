@@ -31,8 +31,9 @@ def toolset(*, thought_answers: bool) -> Toolset[ShellAction]:
         "finish_action",
         "Ends the task: the operation is done, or information is missing to complete it.",
         arguments_schema(thought={"type": "string", "description": "Why the task is finished."}),
-        read=lambda given: committed(str(given["thought"])) if thought_answers else Commit(None),
+        read=lambda given: committed(str(given["thought"])) if thought_answers and "thought" in given else Commit(None),
         write=lambda action: {"thought": _DONE} if isinstance(action, Commit) and action.answer is None else None,
+        needs_none=True,
     )
     return Toolset((BASH_ACTION, finish, ANSWER_ACTION))
 

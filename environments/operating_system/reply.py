@@ -14,6 +14,13 @@ _ACT = re.compile(r"Act:\s*(.+)")
 _LENIENT_ACT = re.compile(r"(?<![a-z])act[*_]{0,3}:[\s*_`\"']{0,20}(.+)", re.IGNORECASE)
 """As `**Act:** bash`."""
 _BLOCK = re.compile(r"```bash\n(.*?)\n```", re.DOTALL)
+_ANY_BLOCK = re.compile(
+    r"(?P<fence>`{3,}|~{3,})(?:[ \t]*[\w+-]*[ \t]*\n|[ \t]*(?:bash|sh|shell)\b)?(?P<code>.*?)(?:(?P=fence)|\Z)",
+    re.DOTALL,
+)
+"""Of any name or none, also on one line."""
+_LONG_ANSWER = re.compile(r"(?<![a-z])act[*_]{0,3}:[\s*_`\"']{0,20}answer\s{0,5}\((.*)\)", re.IGNORECASE | re.DOTALL)
+"""An answer that goes over several lines."""
 _LENIENT_BLOCK = re.compile(r"```bash[ \t]*\n(.*?)\n[ \t]*```(?!bash)", re.DOTALL)
 
 
@@ -45,10 +52,18 @@ def parse(reply: str, lenient: bool = False) -> ShellAction:
     """The action of a reply: its last usable `Act:`. Grammar of AgentBench's os_interaction, v0.2.
 
     With `lenient`, a reply that does not fit the grammar is parsed again with `Act:` in any case, also with emphasis
-    and backticks around it.
+    and backticks around it, and an answer over several lines; code without a `bash` block is that of all blocks.
     """
     found = _chosen(reply, _ACT.findall(reply))
-    return _chosen(reply, _LENIENT_ACT.findall(reply)) if lenient and isinstance(found, Invalid) else found
+    if not lenient:
+        return found
+    if isinstance(found, Invalid):
+        found = _chosen(reply, _LENIENT_ACT.findall(reply))
+    if found == Bash(""):
+        lines = reply.replace("\r\n", "\n")
+        return Bash("\n\n".join(block["code"].strip("\n") for block in _ANY_BLOCK.finditer(lines)))
+    answer = _LONG_ANSWER.search(reply) if isinstance(found, Invalid) else None
+    return committed(answer[1].strip()) if answer else found
 
 
 def committed(answer: str) -> Commit | Invalid:

@@ -47,7 +47,7 @@ PUBLISHED_SAMPLING: Mapping[str, JsonValue] = {"temperature": 0, "max_tokens": 1
 """The agents' sampling."""
 USUAL_RESPONSE_CHARS = 32_000
 """More characters than 1024 tokens can have."""
-_REVISIONS: Mapping[Mode, str] = {"script": "3", "live": "4", "extract": "3", "generate": "4", "compare": "3"}
+_REVISIONS: Mapping[Mode, str] = {"script": "4", "live": "5", "extract": "3", "generate": "4", "compare": "4"}
 """Raise a mode's revision with every change to what its trials show or how they are scored."""
 
 

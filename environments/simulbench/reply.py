@@ -21,7 +21,7 @@ MAX_FENCES = 10
 
 _MARK = re.compile(r"\[\[([^\[\]]*)\]\]")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
-_RATING = r"\s*([0-9]+(?:[.,][0-9]+)?)\s*(?:/\s*10\s*)?"
+_RATING = r"\s*([0-9]+(?:[.,][0-9]*)?)\s*(?:/\s*10\s*)?"
 _RATING_MARK = re.compile(rf"\[\[{_RATING}\]\]")
 _BETWEEN = r"[^\w\[]"
 _AFTER_THE_WORD = re.compile(
@@ -58,7 +58,8 @@ def rating(text: str, profile: Profile) -> float:
             raise UnreadableAnswer("the rating is no number") from error
     text = _unescaped(without_thought(text))
     given = [number for groups in _AFTER_THE_WORD.findall(text) for number in groups if number]
-    return _within([number.replace(",", ".") for number in given or _RATING_MARK.findall(text)], 1, 10)
+    numbers = given or _RATING_MARK.findall(text)
+    return _within([number.replace(",", ".").removesuffix(".") for number in numbers], 1, 10)
 
 
 def verdict(text: str, profile: Profile) -> Verdict:

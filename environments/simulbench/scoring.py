@@ -33,7 +33,11 @@ async def judged(script: Script, response: Response, setting: Setting, judges: J
     """The finish with the judge's rating of the last response. Raises Unparsed, EnvironmentFault."""
     messages = _messages(script, response.text, setting)
     question = JudgeQuestion(
-        messages, lambda text: reply.rating(text, setting.profile), prompt.RATING_REMINDER, "judge", setting.tries
+        messages,
+        lambda text: reply.rating(text, setting.profile),
+        setting.reminder(prompt.RATING_REMINDER),
+        "judge",
+        setting.tries,
     )
 
     def detail(judgement: ModelReply) -> dict[str, JsonValue]:

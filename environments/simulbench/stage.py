@@ -41,6 +41,10 @@ class Setting(Value):
         """The note on the judge's prompt."""
         return OWN_PROMPT_NOTE if self.published is None else GIVEN_PROMPT_NOTE
 
+    def reminder(self, text: str) -> str | None:
+        """The reminder after an unreadable answer of a judge; none in `compat`, as published: it is asked again."""
+        return None if self.profile == "compat" else text
+
     @property
     def tries(self) -> int:
         """Limit of answers requested from a judge or author for one question."""

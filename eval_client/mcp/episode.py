@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from eval_client.mcp.frames import McpCall, McpOffer, McpResult
 from proctor.environment import Agent
 from proctor.tools import arguments_schema
-from proctor.tools.functions import checked_arguments
+from proctor.tools.functions import checked_arguments, given_arguments
 from proctor.types import Action, Message, Observation, Tool, ToolCall
 
 OVER = McpResult("The episode is over.", over=True)
@@ -134,7 +134,7 @@ class CalledEpisode(Agent):
         if tool is None:
             return False
         try:
-            checked_arguments(tool.parameters, call.arguments, strict=False)
+            checked_arguments(tool.parameters, given_arguments(call.arguments))
         except ValueError:
             return False
         return True

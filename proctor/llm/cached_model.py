@@ -43,8 +43,8 @@ class Question(NamedTuple, Generic[Meaning]):
     messages: tuple[Message, ...]
     read: Callable[[str], Meaning]
     """The meaning of a reply. Raises ValueError, whose message is what is wrong with the reply."""
-    remind: Callable[[str], str]
-    """The last message of the next request, from what is wrong with an unreadable reply."""
+    remind: Callable[[str], str] | None
+    """The last message of the next request, from what is wrong with an unreadable reply; None to repeat the request."""
     tries: int
     salt: str = ""
     """Distinguishes equal questions that need replies of their own, or are read in other ways."""
@@ -103,7 +103,8 @@ class CachedModel:
         """The answer with the cost of all tries, and the last try's reply alone; the others are recorded at once."""
         messages, reply, problem = question.messages, UNASKED, ""
         while reply.tries < question.tries:
-            completion = await self.complete(messages, self._sampling_of(reply.tries + 1))
+            warmer = question.remind is not None
+            completion = await self.complete(messages, self._sampling_of(reply.tries + 1 if warmer else 1))
             last, reply = UNASKED.after(completion), reply.after(completion)
             try:
                 if completion.stop == "content_filter":
@@ -113,6 +114,8 @@ class CachedModel:
             except ValueError as error:
                 problem = str(error)
             self._replies.wasted(key, last)
+            if question.remind is None:
+                continue
             repeated = Message(role="assistant", content=reply.text[:REPEATED_CHARS] or "(nothing)")
             messages = (*question.messages, repeated, Message(role="user", content=question.remind(problem)))
         raise NoReadableReply(self.role, problem, reply)

@@ -6,7 +6,7 @@ An environment declares its functions once, as a `Toolset`. Its session reads re
 
 from typing import Literal
 
-from proctor.tools.functions import Arguments, Function, Toolset, arguments_schema
+from proctor.tools.functions import MAX_TEXT_BYTES, Arguments, Function, Toolset, arguments_schema, given_arguments
 from proctor.tools.policies import in_tools
 from proctor.tools.readers import CallReader, ParsedReply, ReplyReader, TextReader, UnreadableCall, parsed_action
 
@@ -16,6 +16,7 @@ OWN_FUNCTIONS = "the functions and their prompt are in Proctor's own words, not 
 NO_PUBLISHED_FUNCTIONS = "no scores with function calls were published for this environment; use protocol: text"
 
 __all__ = [
+    "MAX_TEXT_BYTES",
     "NO_PUBLISHED_FUNCTIONS",
     "OWN_FUNCTIONS",
     "Arguments",
@@ -28,6 +29,7 @@ __all__ = [
     "Toolset",
     "UnreadableCall",
     "arguments_schema",
+    "given_arguments",
     "in_tools",
     "parsed_action",
 ]

@@ -1,6 +1,10 @@
 """Functions that an environment offers to agents: their declaration, and the checking of a call's arguments."""
 
+import ast
+import contextlib
 import json
+import re
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,6 +12,7 @@ from typing import Generic, Literal, TypeVar
 
 from pydantic import JsonValue
 
+from proctor.json_objects import objects
 from proctor.types import Tool
 
 A = TypeVar("A")
@@ -17,6 +22,11 @@ MAX_TEXT_BYTES = 64 << 10
 """Limit of each text among the arguments of a call; a longer one is a bad argument."""
 SHOWN_NAME = 100
 """Characters of a name that an agent made up, in messages."""
+SHOWN_NAMES = 3
+"""Such names in one message."""
+_MAX_LITERAL = 16_384
+"""Characters of arguments that are tried as a Python literal: the parser's stack is finite."""
+_INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
@@ -31,47 +41,93 @@ class Function(Generic[A]):
     """The action of checked arguments. May raise ValueError: the agent is told its text."""
     write: Callable[[A], Arguments | None]
     """The arguments that ask for an action; None for an action of another function."""
+    by_name: bool = False
+    """True: every session reads the arguments by their names. Else one that is not strict takes the first argument of
+    a call, whatever its name, for the parameter of a function that has one, as published (AgentBench FC)."""
+    needs_none: bool = False
+    """True: a call may leave out every argument, though the declaration requires some."""
 
     def tool(self) -> Tool:
         """The declaration that the agent's endpoint gets."""
         return Tool(name=self.name, description=self.description, parameters=dict(self.parameters))
 
     def checked(self, text: str, strict: bool) -> Arguments:
-        """The arguments of a call, parsed and checked against `parameters`: names, presence, types, enums.
+        """The declared arguments of a call, checked against `parameters`: presence, types, enums; others are ignored.
 
-        A number where a text is asked for becomes its text; a text where a list of texts is asked for becomes a list of
-        one. Unless `strict`, a single argument of any name counts for a function with one parameter, as published.
-        Raises ValueError, whose text the agent is told.
+        A number where a text is asked for becomes its text, a text that is an integer where one is asked for becomes
+        that, and a text where a list of texts is asked for becomes a list of one. Raises ValueError, whose text the
+        agent is told.
         """
-        return checked_arguments(self.parameters, text, strict)
+        given = given_arguments(text, strict)
+        if self._by_place(strict):
+            given = dict(zip(_properties(self.parameters), given.values(), strict=False))
+        return checked_arguments({**self.parameters, "required": []} if self.needs_none else self.parameters, given)
+
+    def ignored(self, text: str, strict: bool) -> int:
+        """How many arguments of a call that could be read are ignored."""
+        try:
+            given = given_arguments(text, strict)
+        except ValueError:
+            return 0
+        declared = _properties(self.parameters)
+        return max(0, len(given) - 1) if self._by_place(strict) else len(given.keys() - declared.keys())
+
+    def _by_place(self, strict: bool) -> bool:
+        return not (strict or self.by_name) and len(_properties(self.parameters)) == 1
 
     def fields(self) -> str:
         """The names and types of the arguments, for messages."""
         return ", ".join(f"{name} ({_type(schema)})" for name, schema in _properties(self.parameters).items())
 
 
-def checked_arguments(parameters: Mapping[str, JsonValue], text: str, strict: bool) -> Arguments:
-    """The arguments of a call, parsed and checked against their JSON Schema; see `Function.checked`.
+def given_arguments(text: str, strict: bool = False) -> Arguments:
+    """The arguments of a call as they were written. Raises ValueError where the text is no JSON object.
 
-    Raises ValueError.
+    A strict session also reads an object that stands in a JSON text, in a fence or among words, or that has single
+    quotes or bare line breaks, and no text as no arguments: what is meant is the same.
     """
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"no JSON: {error}") from None
+        given = _written_otherwise(text) if strict else None
+        if given is None:
+            raise ValueError(f"no JSON: {error}") from None
+    if strict and isinstance(given, str):
+        given = _written_otherwise(given)
     if not isinstance(given, dict):
         raise ValueError("no JSON object")
-    properties = _properties(parameters)
-    if not strict and len(properties) == len(given) == 1:
-        given = dict(zip(properties, given.values(), strict=True))
-    required = parameters.get("required")
+    return given
+
+
+def _written_otherwise(text: str) -> dict[str, JsonValue] | None:
+    """The JSON object that a text means which is not JSON itself; None where it means none."""
+    if not text.strip():
+        return {}
+    found = next(objects(text), None) or ""
+    readers: tuple[Callable[[str], object], ...] = (lambda each: json.loads(each, strict=False), _python_literal)
+    for read in readers:
+        with contextlib.suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            value = json.loads(json.dumps(read(found)))  # a TypeError for what is no JSON, such as a set
+            return value if isinstance(value, dict) else None
+    return None
+
+
+def _python_literal(text: str) -> object:
+    """The value of a Python literal. Raises what `ast.literal_eval` raises, and ValueError for a long text."""
+    if len(text) > _MAX_LITERAL:
+        raise ValueError("too long")
+    with warnings.catch_warnings(action="ignore"):
+        return ast.literal_eval(text)
+
+
+def checked_arguments(parameters: Mapping[str, JsonValue], given: Arguments) -> Arguments:
+    """Those of the arguments that a JSON Schema declares; see `Function.checked`. Raises ValueError."""
+    properties, required = _properties(parameters), parameters.get("required")
     for name in required if isinstance(required, list) else ():
         if name not in given:
-            raise ValueError(f"{name} is missing")
-    for name in given:
-        if name not in properties:
-            raise ValueError(f"there is no argument {name[:SHOWN_NAME]!r}")
-    return {name: _value(name, value, properties[name]) for name, value in given.items()}
+            others = ", ".join(repr(other[:SHOWN_NAME]) for other in [*given][:SHOWN_NAMES])
+            raise ValueError(f"{name} is missing" + (f", there is no argument {others}" if others else ""))
+    return {name: _value(name, value, properties[name]) for name, value in given.items() if name in properties}
 
 
 def arguments_schema(**properties: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
@@ -140,6 +196,8 @@ def _value(name: str, value: JsonValue, schema: JsonValue) -> JsonValue:
     wanted, enum = schema.get("type"), schema.get("enum")
     if wanted == "string" and isinstance(value, int | float) and not isinstance(value, bool):
         value = json.dumps(value)
+    if wanted == "integer" and isinstance(value, str) and _INTEGER.fullmatch(value):
+        value = int(value)
     if wanted == "array" and isinstance(value, str):
         value = [value]
     expected = _TYPES.get(str(wanted))

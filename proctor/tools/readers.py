@@ -120,8 +120,9 @@ class CallReader(ReplyReader[A]):
         return ParsedReply(actions, tuple(call.id for call in reply.tool_calls))
 
     def metrics(self) -> dict[str, float]:
-        """Numbers of replies without a call, and of calls: all, bad, unknown, and not executed for being too many."""
-        names = ("no_call", "bad_arguments", "unknown_function", "extra_calls", "calls")
+        """Numbers of replies without a call; of calls: all, bad, unknown, and not executed for being too many; and of
+        arguments that are not declared, which are ignored."""
+        names = ("no_call", "bad_arguments", "unknown_function", "extra_calls", "extra_arguments", "calls")
         return {name: float(self._counts[name]) for name in names}
 
     def limit_reason(self) -> FinishReason:
@@ -148,7 +149,9 @@ class CallReader(ReplyReader[A]):
                 f"{why} There are: {self._toolset.names()}." if self._strict else why, "unknown_function"
             )
         try:
-            return function.read(function.checked(call.arguments, self._strict))
+            action = function.read(function.checked(call.arguments, self._strict))
+            self._counts["extra_arguments"] += function.ignored(call.arguments, self._strict)
+            return action
         except ValueError as error:
             why = f"The arguments of {function.name} can't be read: {error}."
             told = f"{why} They are: {function.fields()}." if self._strict else why

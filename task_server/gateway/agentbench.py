@@ -2,16 +2,40 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel, BeforeValidator, JsonValue, model_validator
 
 from proctor.types import AGENTBENCH_REASON, AGENTBENCH_STATUS, Finish, FinishReason, Message, Summary
 from task_server.gateway.foreign_session import ForeignSession, Offer, act
 from task_server.wire.messages import Stop
 from task_server.wire.turns import Reply
 
-Index = int | str
+
+def _as_text(value: object) -> object:
+    """A text as v0.2's models take it: numbers are their texts."""
+    return str(value) if isinstance(value, int | float) else value
+
+
+def _as_number(value: object) -> object:
+    """An integer as v0.2's models take it: what Python's `int` takes."""
+    if value is None or not isinstance(value, int | float | str):
+        return value
+    try:
+        return int(value)
+    except (ValueError, OverflowError):
+        return value
+
+
+def _as_index(value: object) -> object:
+    """An index as v0.2's models take it: an integer where it can be one, else a text."""
+    number = _as_number(value)
+    return number if isinstance(number, int) else _as_text(value)
+
+
+Text = Annotated[str, BeforeValidator(_as_text)]
+Number = Annotated[int, BeforeValidator(_as_number)]
+Index = Annotated[int | str, BeforeValidator(_as_index)]
 ESCAPED = "id:"
 RUNNING, CANCELLED = "running", "cancelled"
 
@@ -19,7 +43,7 @@ RUNNING, CANCELLED = "running", "cancelled"
 class StartSample(BaseModel):
     """`POST /start_sample`."""
 
-    name: str
+    name: Text
     index: Index
 
 
@@ -27,34 +51,51 @@ class AgentOutput(BaseModel):
     """What the agent did."""
 
     status: Literal["normal", "cancelled", "agent context limit"] = "normal"
-    content: str | None = None
+    content: Text | None = None
+
+    @model_validator(mode="after")
+    def _normal_says_something(self) -> "AgentOutput":
+        if self.status == "normal" and self.content is None:
+            raise ValueError("If status is NORMAL, content should not be None")
+        return self
 
 
 class Interact(BaseModel):
     """`POST /interact`."""
 
-    session_id: int
+    session_id: Number
     agent_response: AgentOutput
 
 
 class SessionId(BaseModel):
     """`POST /cancel`."""
 
-    session_id: int
+    session_id: Number
+
+
+class HistoryItem(BaseModel):
+    """A message of a stored result."""
+
+    role: Literal["user", "agent"]
+    content: Text
 
 
 class TaskOutput(BaseModel):
     """The result of a sample, as its client stored it."""
 
     index: Index | None = None
-    status: str
+    status: Literal[
+        "running", "completed", "agent context limit", "agent validation failed", "agent invalid action",
+        "task limit reached", "unknown", "task error", "cancelled",
+    ] = "running"  # fmt: skip
     result: JsonValue = None
+    history: list[HistoryItem] | None = None
 
 
 class CalculateOverall(BaseModel):
     """`POST /calculate_overall`."""
 
-    name: str
+    name: Text
     results: list[TaskOutput]
 
 

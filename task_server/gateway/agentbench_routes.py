@@ -11,6 +11,8 @@ from task_server.gateway import agentbench as wire
 from task_server.gateway.foreign_session import ForeignSession, NoSlot, NoSuchSample, NotOffered, Offer
 from task_server.gateway.gateway import Gateway
 from task_server.gateway.wires import (
+    BadBody,
+    Body,
     ForeignWire,
     Refusal,
     answering,
@@ -21,7 +23,7 @@ from task_server.gateway.wires import (
     reply,
 )
 from task_server.wire.errors import TaskServerError
-from task_server.wire.messages import MAX_LARGE_BYTES, cluster_numbers
+from task_server.wire.messages import MAX_LARGE_BYTES, MAX_REQUEST_BYTES, cluster_numbers
 
 SESSION_S = 240.0
 """v0.2 ends a session that nobody asks for in this time."""
@@ -51,7 +53,7 @@ class AgentBenchRoutes:
 
     async def start_sample(self, request: Request) -> Response:
         """Start a session; the answer has its first observation."""
-        asked = await body_of(request, wire.StartSample)
+        asked = await _body(request, wire.StartSample)
         await self._offer(asked.name, unknown=406)
         try:
             session = await self._gateway.start(asked.name, wire.sample_of(asked.index))
@@ -64,7 +66,7 @@ class AgentBenchRoutes:
 
     async def interact(self, request: Request) -> Response:
         """Send the agent's reply; the answer has the next observation, or the result."""
-        asked = await body_of(request, wire.Interact)
+        asked = await _body(request, wire.Interact)
         session = self._gateway.find(asked.session_id)
         if asked.agent_response.status == "cancelled":
             await self._gateway.cancel(session)
@@ -75,7 +77,7 @@ class AgentBenchRoutes:
 
     async def cancel(self, request: Request) -> Response:
         """End a session."""
-        asked = await body_of(request, wire.SessionId)
+        asked = await _body(request, wire.SessionId)
         session = self._gateway.find(asked.session_id)
         over = not session.live
         await self._gateway.cancel(session)
@@ -89,7 +91,7 @@ class AgentBenchRoutes:
 
     async def calculate_overall(self, request: Request) -> Response:
         """The metrics over given results of a task."""
-        asked = await body_of(request, wire.CalculateOverall, MAX_LARGE_BYTES)
+        asked = await _body(request, wire.CalculateOverall, MAX_LARGE_BYTES)
         offer = await self._offer(asked.name, unknown=400)
         try:
             return reply(await self._overall(asked, offer))
@@ -118,6 +120,14 @@ class AgentBenchRoutes:
             fix = "v0.2 has no function calls; serve the task by `protocol: text`"
             raise Refusal(406, f"Error: task {task!r} is played by function calls; {fix}")
         return offer
+
+
+async def _body(request: Request, kind: type[Body], max_bytes: int = MAX_REQUEST_BYTES) -> Body:
+    """The body of a request. Raises BadBody, also where it is said to be no JSON, as v0.2's servers refuse it."""
+    named = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if named and named != "application/json" and not (named.startswith("application/") and named.endswith("+json")):
+        raise BadBody(f"the body is {named[:100]}, not application/json")
+    return await body_of(request, kind, max_bytes)
 
 
 def _stands(session: ForeignSession) -> Response:

@@ -330,7 +330,7 @@ RATINGS: list[tuple[str, float | None, float | None]] = [
     ("[[A]] (confidence [[8]])", 8, 8),
     ("Rating: 1 to 10, I say [[6]]", 6, 6),
     ("Operating: 3. Then [[6]]", 6, 6),
-    ("Rating: [[8.]]", None, 8),
+    ("Rating: [[8.]]", 8, 8),
     ("Rating: [7.5]", 7.5, 7.5),
     ("[[07]] [[5]]", 5, None),
     ("[[٣]]", None, None),

@@ -1,6 +1,7 @@
 """Asks judges, users and authors until an answer is readable."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from pydantic import JsonValue
@@ -43,8 +44,8 @@ class JudgeQuestion(NamedTuple, Generic[Meaning]):
     messages: tuple[Message, ...]
     parse: Callable[[str], Meaning]
     """Raises UnreadableAnswer."""
-    reminder: str
-    """May hold `{problem}` for the error in the last answer."""
+    reminder: str | None
+    """May hold `{problem}` for the error in the last answer; None to ask again with the same messages."""
     who: str
     tries: int
 
@@ -54,20 +55,23 @@ class JudgeQuestion(NamedTuple, Generic[Meaning]):
             raise UnreadableAnswer(f"the answer has more than {MAX_ANSWER_CHARS} characters")
         return self.parse(text)
 
-    def remind(self, problem: str) -> str:
-        """The message after an unreadable answer."""
-        return prompt.reminder(self.reminder, problem)
+    @property
+    def remind(self) -> Callable[[str], str] | None:
+        """Makes the message after an unreadable answer from what is wrong with it."""
+        return None if self.reminder is None else partial(prompt.reminder, self.reminder)
 
 
 async def interview(agent: Agent, question: JudgeQuestion[Meaning], conversation: str = "main") -> Answer[Meaning]:
     """The agent's answer to a question, in a new conversation. Raises Unparsed, and the agent's exceptions."""
     messages, problem, reply = question.messages, "", ModelReply(text="", model="", tries=0)
     while reply.tries < question.tries:
-        action = await agent.act(Observation(messages=messages, conversation=conversation, fresh=reply.tries == 0))
+        fresh = reply.tries == 0 or question.remind is None
+        action = await agent.act(Observation(messages=messages, conversation=conversation, fresh=fresh))
         reply = ModelReply(text=action.content, model="", tries=reply.tries + 1)
         try:
             return Answer(question.read(reply.text), reply)
         except UnreadableAnswer as unreadable:
             problem = str(unreadable)
-            messages = (Message(role="user", content=question.remind(problem)),)
+            if question.remind is not None:
+                messages = (Message(role="user", content=question.remind(problem)),)
     raise Unparsed(question.who, problem, reply)

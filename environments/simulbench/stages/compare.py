@@ -64,7 +64,7 @@ class CompareStage(Stage[Pair]):
         question = JudgeQuestion(
             messages,
             lambda text: reply.verdict(text, self.setting.profile),
-            prompt.VERDICT_REMINDER,
+            self.setting.reminder(prompt.VERDICT_REMINDER),
             "judge",
             self.setting.tries,
         )

@@ -276,7 +276,7 @@ ANSWERS: list[tuple[str, list[str], bool, bool]] = [
     (" [None]", ["none"], False, False),
     (" [null]", ["0"], False, False),
     (" [None]", ["0"], False, False),
-    (" [True]", ["1"], True, False),
+    (" [True]", ["1"], True, True),
     (" []", ["none"], False, False),
     (' ["b", "a"]', ["a", "b"], True, True),
     (' "b", "a"', ["a", "b"], True, True),

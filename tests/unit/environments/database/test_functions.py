@@ -13,7 +13,7 @@ from environments.database.functions import TOOLSET
 from environments.database.reply import SqlAnswer, SqlOperation
 from environments.database.table_hash import TableHash
 from proctor.session.play import PolicyAgent, play_to_finish
-from proctor.tools import OWN_FUNCTIONS, CallReader
+from proctor.tools import OWN_FUNCTIONS, CallReader, UnreadableCall
 from proctor.tools.readers import NOT_EXECUTED
 from proctor.types import Action, Finish, FinishReason
 from tests.random_calls import fuzz
@@ -24,9 +24,9 @@ from tests.unit.environments.database.test_scoring import CHANGE
 RIGHT = "UPDATE museum_loans SET Returned = 'yes' WHERE Piece = 'Clock no. 7'"
 SELECT = ("execute_sql", '{"query": "SELECT 1"}')
 DIGESTS = {
-    "compat": "53b2ac1171a56c72b5c932ad4ab7a8a5",
-    "strict": "b576ca41257c8a80c01e235c5cd4713f",
-    "errata": "b90889b482fba5c0156414a09e3a2d6d",
+    "compat": "b4339bdbd277f945c82c2572ef61151f",
+    "strict": "72d40162355228acd760ec67db487fc2",
+    "errata": "701702d3940efbbe6c5657ea5f9be28f",
 }
 """Of protocol `text` before there was another; to be changed with the revisions alone."""
 
@@ -96,17 +96,30 @@ def test_a_change_counts_only_with_an_answer_in_fc() -> None:
     assert scoring.marks(CHANGE, False, "", changed, scoring.FC) == {"compat": 0.0, "strict": 0.0}
 
 
-def test_a_text_as_answers_is_one_element_but_in_compat_what_it_holds() -> None:
+def test_a_text_as_answers_is_the_list_that_it_holds() -> None:
     action = calls(("commit_final_answer", "{\"answers\": \"['a', 'b']\"}"))
     (strict,) = CallReader(TOOLSET, strict=True).read(action).actions
-    (compat,) = CallReader(TOOLSET, strict=False).read(action).actions
+    assert CallReader(TOOLSET, strict=False).read(action).actions == (strict,)
     assert isinstance(strict, SqlAnswer)
-    assert isinstance(compat, SqlAnswer)
-    assert not scoring.FC.equal(strict.text, ["a", "b"])
-    assert scoring.FC.equal(compat.text, ["a", "b"])
-    assert scoring.strict_items(compat.text) == scoring.strict_items(strict.text) == ["['a', 'b']"]
-    listed = calls(commit("['a', 'b']"))
-    assert CallReader(TOOLSET, strict=False).read(listed).actions == (strict,)
+    assert scoring.FC.equal(strict.text, ["a", "b"])
+    assert scoring.strict(strict.text, ["a", "b"])
+    (listed,) = CallReader(TOOLSET, strict=False).read(calls(commit("['a', 'b']"))).actions
+    assert isinstance(listed, SqlAnswer)
+    assert not scoring.FC.equal(listed.text, ["a", "b"])
+
+
+@pytest.mark.parametrize("answers", [None, 0, False, {}, "", [], [None, True], [[1], {"a": 2}]])
+def test_answers_that_are_no_texts_are_compared_as_fc_compares_them(answers: Any) -> None:
+    action = calls(("commit_final_answer", json.dumps({"explanation": answers, "answers": ["x"]})))
+    assert CallReader(TOOLSET, strict=False).read(action).actions == (SqlAnswer(json.dumps(answers)),)
+
+
+@pytest.mark.parametrize("answers", [5, 1.5, True, {"a": 1}])
+def test_answers_that_end_the_published_task_by_a_crash_are_told_in_compat_and_taken_in_strict(answers: Any) -> None:
+    action = calls(("commit_final_answer", json.dumps({"answers": answers})))
+    (compat,) = CallReader(TOOLSET, strict=False).read(action).actions
+    assert isinstance(compat, UnreadableCall)
+    assert CallReader(TOOLSET, strict=True).read(action).actions == (SqlAnswer(json.dumps(answers)),)
 
 
 def test_a_call_keeps_the_lines_of_its_statement() -> None:

@@ -9,7 +9,7 @@ from environments.operating_system.environment import OperatingSystem
 from environments.operating_system.functions import toolset
 from environments.operating_system.reply import MAX_ANSWER_BYTES, Bash, Commit, Invalid
 from proctor.session.play import PolicyAgent, play_to_finish
-from proctor.tools import OWN_FUNCTIONS, CallReader
+from proctor.tools import OWN_FUNCTIONS, CallReader, UnreadableCall
 from proctor.tools.readers import NOT_EXECUTED
 from proctor.types import Action, Finish, FinishReason
 from tests.random_calls import fuzz
@@ -18,7 +18,7 @@ from tests.tool_calls import CallingAgent, call, calls, replying
 TOOLS = toolset(thought_answers=False).tools()
 DIGESTS = {
     "compat": "a3eb871dfbb7ec3748eec5b03f61e865",
-    "strict": "75029f05242cddab74db66eb18fbb3f6",
+    "strict": "ae24d189219905f0d92f0f7bcf159fa0",
     "errata": "bc67c5500db752f370baea0af79ba27a",
 }
 """Of protocol `text` before there was another; to be changed with the revisions alone."""
@@ -66,6 +66,20 @@ def test_calls_are_the_actions_of_text_replies() -> None:
 def test_the_thought_of_finish_action_is_the_answer_in_compat_only() -> None:
     assert read(call("finish_action", thought="42"), strict=False) == Commit("42")
     assert read(call("finish_action", thought="42"), strict=True) == Commit(None)
+
+
+def test_a_finish_without_arguments_ends_the_session_in_every_profile() -> None:
+    for strict in (True, False):
+        assert read(call("finish_action"), strict=strict) == Commit(None)
+        assert isinstance(read(call("answer_action"), strict=strict), UnreadableCall)
+    assert read(call("finish_action", reason="done"), strict=True) == Commit(None)
+
+
+def test_arguments_beside_the_declared_one_are_no_fault() -> None:
+    both = calls(("bash_action", '{"script": "ls", "thought": "I look."}'))
+    assert [read(both, strict=strict) for strict in (True, False)] == [Bash("ls")] * 2
+    turned = calls(("bash_action", '{"thought": "I look.", "script": "ls"}'))
+    assert [read(turned, strict=strict) for strict in (True, False)] == [Bash("ls"), Bash("I look.")]
 
 
 @pytest.mark.parametrize("name", ["answer_action", "finish_action"])

