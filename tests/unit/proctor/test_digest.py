@@ -23,7 +23,7 @@ OURS = {
     "os": "a3eb871dfbb7ec3748eec5b03f61e865",
     "simulbench": "e798c6d71fcc6634f130a1a7c78182b5",
     "stss": "41a6454fd674eff8e9bc7348bca8ae96",
-    "webshop": "dcfc21e28132cb2757a9ce6e7aa398be",
+    "webshop": "6e5d729f1d2302e10fbe9febd932a2da",
 }
 """The digest of each environment with default parameters. Change one only with its `revision`, where trials changed."""
 
