@@ -18,7 +18,7 @@ OURS = {
     "card_game": "2e4e56701e653fc1217b5bddc0918706",
     "db": "3599930f368ff52d3f83e7b3e9dd8668",
     "kg": "912ca6aac81df87c00b618d314f80576",
-    "ltp": "903ffb376604de85d1b429952bb027db",
+    "ltp": "e41da92b5db5dd2612e48e3517741e6d",
     "mind2web": "4376aafc545bac846aa5ac28a73c3e86",
     "os": "a3eb871dfbb7ec3748eec5b03f61e865",
     "simulbench": "e798c6d71fcc6634f130a1a7c78182b5",
