@@ -29,7 +29,7 @@ from proctor.types import Action, Finish, ParsedAction, Summary
 SHIPPED_SAMPLES = Path(__file__).with_name("samples")
 PUBLISHED_HOST = "gpt-3.5-turbo-0613"
 PUBLISHED_SAMPLING: Mapping[str, JsonValue] = {"temperature": 0, "max_tokens": 512}
-_REVISION = "2"
+_REVISION = "3"
 """To be changed with any change of behaviour that shapes a trial."""
 
 

@@ -25,13 +25,15 @@ class Screening(StrEnum):
 
 
 def question_of(reply: str, profile: Profile) -> str | None:
-    """The question in a reply, at most MAX_QUESTION characters; None where the reply is blank.
+    """The question in a reply, at most MAX_QUESTION characters; None where there is none.
 
-    In `compat` it is the first line, stripped, which may be empty; in `strict` the first line that is not blank.
+    In `compat` it is the first line, stripped, which may be empty, of a reply that is not; in `strict` the first line
+    that is not blank.
     """
-    if not reply.strip():
+    text = reply if profile == "compat" else reply.strip()
+    if not text:
         return None
-    text = (reply if profile == "compat" else reply.strip()).split("\n", 1)[0].strip()
+    text = text.split("\n", 1)[0].strip()
     return text[:MAX_QUESTION].encode(errors="replace").decode()
 
 

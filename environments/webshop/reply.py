@@ -6,11 +6,11 @@ from typing import NamedTuple
 from environments.webshop.scoring import Profile
 from proctor.types import ParsedAction
 
-_MARK = "ction:"
-_START = re.compile(rf"[Aa]{_MARK}[ \t]*+\r?\n?[ \t]*+((?:search|click)\[)[^\]]")
-_AROUND = "[ \\t*_`\"'“”‘’]{0,20}+"
-_STRICT_START = re.compile(rf"(?i:action)[*_]{{0,3}}:{_AROUND}(?:\r?\n)?{_AROUND}((?:search|click)\[)[^\]]")
-"""Accepts emphasis, backticks and quotes around mark or action, such as `**ACTION:** "click[x]"`."""
+_ASKED = r"((?:search|click)\[)(?=.)"
+_START = re.compile(rf"[Aa]ction: *+(?:\n++ *+)?+{_ASKED}")
+_AROUND = r"[\s*_`\"'“”‘’]*+(?:(?<=```)\w*+\s++)?+"
+_STRICT_START = re.compile(rf"(?i:action)[*_]{{0,3}}:{_AROUND}{_ASKED}")
+"""Accepts white space, emphasis, backticks and quotes around mark or action, such as `**ACTION:** "click[x]"`."""
 
 
 class ShopMove(NamedTuple):
@@ -25,16 +25,17 @@ class ShopMove(NamedTuple):
 
 
 def read(reply: str, profile: Profile = "compat") -> ShopMove | None:
-    """The first action in a reply; None if there is none. Takes linear time for every reply."""
-    start = _start(reply) if profile == "compat" else _strict_start(reply)
-    end = reply.find("]", start)
-    if start < 0 or end < 0:
-        return None
-    name, _, argument = reply[start:end].rpartition("[")
-    line_end = reply.find("\n", end)
-    last = reply.rfind("]", end, line_end if line_end >= 0 else len(reply))
-    longer = reply[start:last].removeprefix("click[") if reply.startswith("click[", start) else ""
-    return ShopMove(name, argument.lower(), longer.lower())
+    """The first action in a reply that is closed in its line; None if there is none. Takes linear time."""
+    unclosed = 0
+    for match in (_START if profile == "compat" else _STRICT_START).finditer(reply):
+        first = match.end() + 1
+        if first <= unclosed:
+            continue
+        line_end = reply.find("\n", first)
+        unclosed = line_end if line_end >= 0 else len(reply)
+        if (end := reply.find("]", first, unclosed)) >= 0:
+            return _move(reply[match.start(1) : end], reply[match.end() : reply.rfind("]", end, unclosed)])
+    return None
 
 
 def shown(move: ShopMove | None) -> ParsedAction:
@@ -42,16 +43,8 @@ def shown(move: ShopMove | None) -> ParsedAction:
     return ParsedAction(problem="no action") if move is None else ParsedAction(kind=move.name, text=move.argument)
 
 
-def _start(reply: str) -> int:
-    """Offset of the first action, closed or not; -1 if there is none."""
-    at = reply.find(_MARK)
-    while at >= 0:
-        if at and (match := _START.match(reply, at - 1)):
-            return match.start(1)
-        at = reply.find(_MARK, at + 1)
-    return -1
-
-
-def _strict_start(reply: str) -> int:
-    found = _STRICT_START.search(reply)
-    return -1 if found is None else found.start(1)
+def _move(action: str, longer: str) -> ShopMove:
+    """The move of `name[argument`: split at the last bracket that leaves an argument, as published."""
+    name, _, argument = action[:-1].rpartition("[")
+    argument += action[-1]
+    return ShopMove(name, argument.lower(), longer.lower() if action.startswith("click") else "")

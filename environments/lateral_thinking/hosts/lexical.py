@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from environments.lateral_thinking.dataset import Puzzle
 from environments.lateral_thinking.host import Answer, Host, HostedGame, Profile, Ruling, eligible
-from environments.lateral_thinking.hosts.negation import asserted, negated
+from environments.lateral_thinking.hosts.negation import agree, asserted
 from environments.lateral_thinking.reply import asks_why
 from environments.lateral_thinking.text import sentences, share, words
 
@@ -54,5 +54,5 @@ class LexicalGame(HostedGame):
     def _words(self, text: str) -> frozenset[str]:
         return words(text, self._puzzle.language)
 
-    def _agree(self, one: str, other: str) -> bool:
-        return negated(one, self._puzzle.language) == negated(other, self._puzzle.language)
+    def _agree(self, question: str, statement: str) -> bool:
+        return agree(question, statement, self._puzzle.language)

@@ -48,16 +48,19 @@ class Page(NamedTuple):
     def clickables(self, *, qualify_shared: bool = False) -> dict[str, Button | Link | Choice]:
         """Clickable pieces by name: buttons and links in lower case, then option values.
 
-        Of a value that two options share, only the last one is kept; with `qualify_shared` both are kept and named
-        `option: value`.
+        Of a value that two options share, only the last one is kept, and a value that is named as a button is that
+        button, as published; with `qualify_shared` all are kept, and such values named `option: value`.
         """
         named: dict[str, Button | Link | Choice] = {}
         for kind in (Button, Link):
             named |= {piece.text.lower(): piece for piece in self.pieces if isinstance(piece, kind)}
         choices = [piece for piece in self.pieces if isinstance(piece, Choice)]
-        shared = _shared(choices) if qualify_shared else frozenset()
-        for choice in choices:
-            named[f"{choice.option}: {choice.text}" if choice.text in shared else choice.text] = choice
+        shared = _shared(choices) | {SEARCH.lower(), *named} if qualify_shared else frozenset()
+        named |= {
+            f"{choice.option}: {choice.text}" if choice.text in shared else choice.text: choice
+            for choice in choices
+            if qualify_shared or choice.text not in named
+        }
         return named
 
 

@@ -1,9 +1,11 @@
-"""The lexical host is asked true and false key points in every common form, in both languages."""
+"""The lexical host is asked key points, and denials of them, in every common form, in both languages."""
 
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
+import yaml
 
 from environments.lateral_thinking.dataset import Language, Puzzle, load
 from environments.lateral_thinking.environment import SHIPPED_SAMPLES
@@ -135,7 +137,12 @@ CHINESE = (
     "究竟有没有{s}这件事？",
 )
 """`{s}` is a statement."""
-FORMS: dict[Language, tuple[str, ...]] = {"en": ENGLISH, "zh": CHINESE}
+QUESTIONS = yaml.safe_load(Path(__file__).with_name("questions.yaml").read_text(encoding="utf-8"))
+"""More forms, and whole questions, of each language."""
+FORMS: dict[Language, tuple[str, ...]] = {
+    "en": (*ENGLISH, *QUESTIONS["en"]["asking"]),
+    "zh": (*CHINESE, *QUESTIONS["zh"]["asking"]),
+}
 OPPOSITES: dict[Language, tuple[tuple[str, str], ...]] = {
     "en": ((" not ", " "), ("n't", ""), ("unable", "able"), ("never ", ""), ("No ", "Some ")),
     "zh": (
@@ -182,18 +189,22 @@ async def answers_to_the_keys(puzzles: tuple[Puzzle, ...], language: Language) -
     return answers
 
 
-async def false_keys_found(puzzles: tuple[Puzzle, ...], language: Language) -> tuple[set[str], int]:
-    """The key points that their opposites hit, and how many opposites were asked."""
-    found, asked = set[str](), 0
+def denying(key: str, language: Language) -> list[str]:
+    """Questions that deny a key point: its opposite in every form of asking, and itself in every form of denying."""
+    false = opposite(key, language)
+    opposites = [asked_as(form, false) for form in FORMS[language]] if false else []
+    return opposites + [asked_as(form, key) for form in QUESTIONS[language]["denying"]]
+
+
+async def denied_keys_found(puzzles: tuple[Puzzle, ...], language: Language) -> list[str]:
+    """The questions that deny a key point and find it."""
+    found = []
     for puzzle in puzzles:
         game = LexicalHost().game(puzzle, "strict")
         for at, key in enumerate(puzzle.keys):
-            false = opposite(key, language)
-            for form in FORMS[language] if false else ():
-                asked += 1
-                if at in (await game.rule(asked_as(form, str(false)), range(len(puzzle.keys)))).hits:
-                    found.add(key)
-    return found, asked
+            asked = denying(key, language) + QUESTIONS[language]["denied"].get(key, [])
+            found += [question for question in asked if at in (await game.rule(question, (at,))).hits]
+    return found
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -203,11 +214,10 @@ async def test_a_true_key_point_is_found_in_every_form(language: Language) -> No
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-async def test_a_false_key_point_is_found_in_no_form(language: Language) -> None:
+async def test_a_denied_key_point_is_found_in_no_form(language: Language) -> None:
     puzzles = tuple(puzzle for puzzle in load(SHIPPED_SAMPLES) if puzzle.language == language)
-    found, asked = await false_keys_found(puzzles, language)
-    assert found == set()
-    assert asked > 300
+    assert QUESTIONS[language]["denied"].keys() == {key for puzzle in puzzles for key in puzzle.keys}
+    assert await denied_keys_found(puzzles, language) == []
 
 
 @pytest.mark.shared
@@ -218,8 +228,6 @@ async def test_a_true_key_point_of_the_dev_data_is_found_in_every_form(language:
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize(("language", "misheard"), [("en", 1), ("zh", 0)])
-async def test_a_false_key_point_of_the_dev_data_is_found_in_no_form(language: Language, misheard: int) -> None:
-    """But for one that denies twice: its opposite still holds a denial."""
-    found, asked = await false_keys_found(load(SHARED_DATA / "ltp" / language / "dev.xlsx"), language)
-    assert (len(found), asked > 2_000) == (misheard, True)
+@pytest.mark.parametrize("language", ["en", "zh"])
+async def test_a_denied_key_point_of_the_dev_data_is_found_in_no_form(language: Language) -> None:
+    assert await denied_keys_found(load(SHARED_DATA / "ltp" / language / "dev.xlsx"), language) == []

@@ -18,12 +18,12 @@ OURS = {
     "card_game": "2e4e56701e653fc1217b5bddc0918706",
     "db": "0fa10d481693001d78afb954880c6d0f",
     "kg": "2178e84c560d2a38e0c2545de95982cb",
-    "ltp": "903ffb376604de85d1b429952bb027db",
+    "ltp": "e41da92b5db5dd2612e48e3517741e6d",
     "mind2web": "4376aafc545bac846aa5ac28a73c3e86",
     "os": "a3eb871dfbb7ec3748eec5b03f61e865",
     "simulbench": "c47c1870761f65ea05b8172e1f114817",
     "stss": "41a6454fd674eff8e9bc7348bca8ae96",
-    "webshop": "dcfc21e28132cb2757a9ce6e7aa398be",
+    "webshop": "6e5d729f1d2302e10fbe9febd932a2da",
 }
 """The digest of each environment with default parameters. Change one only with its `revision`, where trials changed."""
 

@@ -11,11 +11,13 @@ from pydantic import JsonValue, ValidationError
 from environments.lateral_thinking.dataset import Language
 from environments.lateral_thinking.environment import LateralThinking
 from environments.lateral_thinking.prompt import SOLVER_TEXTS
+from environments.lateral_thinking.reply import question_of
 from proctor.config.task import TaskDefinition
 from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded, Policy
 from proctor.llm.config import ChatConfig
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message, Observation
+from tests.support import SHARED_DATA
 
 OWN = LateralThinking()
 JUDGE = ChatConfig(model="gpt-3.5-turbo-0613", base_url="http://host/v1")
@@ -55,6 +57,32 @@ def test_random_asks_other_questions_with_another_seed_and_the_same_with_the_sam
     said = [[OWN.random("english-00000", seed)("main", turn) for turn in turns] for seed in (1, 1, 2)]
     assert said[0] == said[1] != said[2]
     assert "这是关于" in OWN.random("chinese-00000", 1)("main", ()).content
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", "\n", " \r\n\t ", "\u3000"])
+async def test_a_blank_reply_goes_on_in_compat_and_ends_a_game_in_strict(blank: str) -> None:
+    told: dict[str, tuple[FinishReason, float, str]] = {}
+    for profile in ("compat", "strict"):
+        environment = LateralThinking.model_validate({"profile": profile})
+        agent = Scripted(blank, ContextLimitExceeded())
+        async with environment.lifespan():
+            finish = await play_to_finish(environment, "english-00000", agent)
+        told[profile] = finish.reason, finish.metrics["rounds"], agent.seen[-1]
+    assert told["compat"] == (FinishReason.CONTEXT_LIMIT, 1, "Irrelevant.")
+    assert told["strict"][:2] == (FinishReason.INVALID_FORMAT, 0)
+
+
+async def test_an_empty_reply_ends_a_game_in_compat_too() -> None:
+    environment = LateralThinking(profile="compat")
+    async with environment.lifespan():
+        finish = await play_to_finish(environment, "english-00000", Scripted(""))
+    assert (finish.reason, finish.metrics["rounds"]) == (FinishReason.INVALID_FORMAT, 0)
+
+
+@pytest.mark.shared
+def test_the_published_blank_reply() -> None:
+    case = json.loads((SHARED_DATA / "ltp" / "blank_reply.json").read_text(encoding="utf-8"))
+    assert question_of(case["reply"], case["profile"]) == ""
 
 
 async def test_the_first_observation_is_the_instruction_with_the_story_in_its_language() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from environments.lateral_thinking.dataset import Language
-from environments.lateral_thinking.hosts.negation import asserted, negated
+from environments.lateral_thinking.hosts.negation import agree, asserted, denials
 
 ENGLISH_ASKING = (
     "Was the husband a doctor? Yes or no",
@@ -432,35 +432,41 @@ CHINESE_DENYING = (
 
 @pytest.mark.parametrize("text", ENGLISH_ASKING)
 def test_an_english_form_of_asking_denies_nothing(text: str) -> None:
-    assert not negated(text, "en")
+    assert denials(text, "en") == (0, 0)
 
 
 @pytest.mark.parametrize("text", ENGLISH_DENYING)
 def test_an_english_denial_is_one_in_every_form_of_asking(text: str) -> None:
-    assert negated(text, "en")
+    assert sum(denials(text, "en")) > 0
 
 
 @pytest.mark.parametrize("text", CHINESE_ASKING)
 def test_a_chinese_form_of_asking_denies_nothing(text: str) -> None:
-    assert not negated(text, "zh")
+    assert denials(text, "zh") == (0, 0)
 
 
 @pytest.mark.parametrize("text", CHINESE_DENYING)
 def test_a_chinese_denial_is_one_in_every_form_of_asking(text: str) -> None:
-    assert negated(text, "zh")
+    assert sum(denials(text, "zh")) > 0
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("question", "statement", "expected"),
     [
-        ("It is not true that he did not see.", False),
-        ("Is it false that he never saw?", False),
-        ("Is it false that it is untrue that he saw?", False),
-        ("Isn't it false that he saw?", True),
+        ("Did he not see?", "He did not see.", True),
+        ("Did he see?", "He did not see.", False),
+        ("Is it false that he did not see?", "He did not see.", False),
+        ("Is it not true that he did not see?", "He did not see.", True),
+        ("It is not true that he did not see.", "He did not see.", False),
+        ("Was it wrong to think so?", "It was wrong to think so.", True),
+        ("Is it false that it was wrong to think so?", "It was wrong to think so.", False),
+        ("Was the mother unhappy?", "The mother was happy.", False),
+        ("Was the mother happy?", "The mother was unhappy.", False),
+        ("Was the mother unhappy?", "The mother was unhappy.", True),
     ],
 )
-def test_a_denial_of_a_denial_is_none(text: str, expected: bool) -> None:
-    assert negated(text, "en") is expected
+def test_a_question_agrees_that_denies_as_much_as_the_statement(question: str, statement: str, expected: bool) -> None:
+    assert agree(question, statement, "en") is expected
 
 
 @pytest.mark.parametrize(
@@ -479,12 +485,12 @@ def test_what_is_left_without_the_form_of_asking(language: Language, text: str, 
 
 @given(st.text(), st.sampled_from(["en", "zh"]))
 def test_any_text_is_read(text: str, language: Language) -> None:
-    assert negated(text, language) in (True, False)
+    assert agree(text, text, language)
 
 
 @pytest.mark.parametrize(
     "text", ["no " * 700, ", isn't" * 300, "不是" * 1000, "或" * 2000, " " * 2000, "or " * 700, "，" * 2000]
 )
 def test_the_longest_question_is_read_at_once(text: str) -> None:
-    assert negated(text, "en") in (True, False)
-    assert negated(text, "zh") in (True, False)
+    assert agree(text, text, "en")
+    assert agree(text, text, "zh")

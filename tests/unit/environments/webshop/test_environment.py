@@ -3,21 +3,26 @@
 import asyncio
 import json
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from environments.webshop.catalogue import generate
 from environments.webshop.catalogue.make import DATABASE, INDEX, make
 from environments.webshop.catalogue.nouns import extractor
 from environments.webshop.catalogue.published import files_in
 from environments.webshop.environment import WebShop
+from environments.webshop.scoring import Profile
 from proctor.environment import Agent, ContextLimitExceeded, EnvironmentFault
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation
 from tests.unit.environments.fixed_policies import looker
+
+Json = Mapping[str, JsonValue]
+PROFILES: tuple[Profile, ...] = ("compat", "strict")
 
 
 @pytest.fixture(scope="module")
@@ -158,30 +163,43 @@ def test_invented_catalogues_are_not_comparable(cache: Path) -> None:
     assert "invented" in (WebShop(cache=cache).not_comparable_because() or "")
 
 
-async def test_strict_clicks_values_with_brackets_and_shared_ones(tmp_path: Path) -> None:
-    options = {"Size": [{"value": "7 [US] oz"}, {"value": "Blue"}], "Color": [{"value": "blue"}]}
+async def played(folder: Path, options: Json, wanted: list[str], *moves: str) -> dict[Profile, Finish]:
+    """The finish in each profile where a catalogue's only product has these options."""
+    goal = {"instruction": "i", "instruction_attributes": ["table"], "instruction_options": wanted}
     contents = {
         "items_shuffle": [{"asin": "A1", "name": "table", "customization_options": options}],
         "items_ins_v2": {},
-        "items_human_ins": {
-            "A1": [
-                {"instruction": "i", "instruction_attributes": ["table"], "instruction_options": ["7 [us] oz", "blue"]}
-            ]
-        },
+        "items_human_ins": {"A1": [goal]},
     }
     for name, content in contents.items():
-        (tmp_path / f"{name}.json").write_text(json.dumps(content))
-    make(files_in(tmp_path), tmp_path / "made", extractor("lexical"))
-    clicks = ("search[table]", "click[a1]", "click[7 [US] oz]", "click[color: blue]", "click[Buy Now]")
-    rewards = {}
-    for profile in ("compat", "strict"):
-        environment = WebShop(data=tmp_path / "made", profile="strict" if profile == "strict" else "compat")
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    make(files_in(folder), folder / "made", extractor("lexical"))
+    finishes: dict[Profile, Finish] = {}
+    for profile in PROFILES:
+        environment = WebShop(data=folder / "made", profile=profile)
         async with environment.lifespan():
-            rewards[profile] = await play_to_finish(environment, "goal-00000", Says(*clicks))
+            finishes[profile] = await play_to_finish(environment, "goal-00000", Says(*moves))
+    return finishes
+
+
+async def test_strict_clicks_values_with_brackets_and_shared_ones(tmp_path: Path) -> None:
+    options: Json = {"Size": [{"value": "7 [US] oz"}, {"value": "Blue"}], "Color": [{"value": "blue"}]}
+    moves = ("search[table]", "click[a1]", "click[7 [US] oz]", "click[color: blue]", "click[Buy Now]")
+    rewards = await played(tmp_path, options, ["7 [us] oz", "blue"], *moves)
     assert rewards["strict"].detail["chosen"] == {"size": "7 [us] oz", "color": "blue"}
     assert rewards["strict"].score == 1.0
     assert rewards["compat"].detail["chosen"] == {}
     assert rewards["compat"].metrics["noop_actions"] == 2
+
+
+async def test_a_value_named_as_a_button_buys_in_compat_and_can_be_chosen_in_strict(tmp_path: Path) -> None:
+    options: Json = {"Kind": [{"value": "Buy Now"}, {"value": "plain"}]}
+    moves = ("search[table]", "click[a1]", "click[kind: buy now]", "click[buy now]", "click[buy now]")
+    finishes = await played(tmp_path, options, ["buy now"], *moves)
+    assert {finish.reason for finish in finishes.values()} == {FinishReason.COMPLETED}
+    assert {finish.metrics["rounds"] for finish in finishes.values()} == {4}
+    assert finishes["compat"].detail["chosen"] == {}
+    assert finishes["strict"].detail["chosen"] == {"kind": "buy now"}
 
 
 @pytest.mark.parametrize(

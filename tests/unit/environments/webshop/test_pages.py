@@ -1,13 +1,14 @@
-"""Pages, replies and prompts, beside what the acceptance list says of them."""
+"""Pages and prompts, beside what the acceptance list says of them."""
 
 import ast
 import json
+from collections.abc import Mapping
 
 import pytest
 
 from environments.webshop import policies, prompt, reply
 from environments.webshop.catalogue.product import Goal, Product
-from environments.webshop.prompt import observation, opening, reply_text
+from environments.webshop.prompt import observation, opening
 from environments.webshop.shop import pages
 from environments.webshop.shop.pages import Button, Choice, Page
 
@@ -16,26 +17,30 @@ SHARED = Page(
 )
 
 
-def test_white_space_makes_a_segment_only_without_a_line_break() -> None:
-    assert Page(("a ", "", "  ", " \n ", " b\n")).text() == "a [SEP]  [SEP] b"
-
-
-def test_an_empty_feature_leaves_a_segment_and_an_empty_description_none() -> None:
-    product = Product(
+def some_product(bullets: tuple[str, ...] = (), options: Mapping[str, tuple[str, ...]] | None = None) -> Product:
+    return Product(
         asin="A1",
         title="t",
         description="",
-        bullets=("", "x"),
+        bullets=bullets,
         price_tag="$1.0",
         price=1.0,
         category="",
         query="",
         product_category="",
-        options={},
+        options=options or {},
         attributes=(),
         nouns=(),
         image="",
     )
+
+
+def test_white_space_makes_a_segment_only_without_a_line_break() -> None:
+    assert Page(("a ", "", "  ", " \n ", " b\n")).text() == "a [SEP]  [SEP] b"
+
+
+def test_an_empty_feature_leaves_a_segment_and_an_empty_description_none() -> None:
+    product = some_product(bullets=("", "x"))
     head = "Instruction: [SEP] i [SEP] Back to Search [SEP] < Prev"
     assert pages.sub_page("i", product, "Features").text() == f"{head} [SEP]  [SEP] x"
     assert pages.sub_page("i", product, "Description").text() == head
@@ -53,20 +58,25 @@ def test_strict_names_the_options_of_shared_values() -> None:
     assert clickables["size: blue"] == Choice("size", "blue")
 
 
-@pytest.mark.parametrize(
-    ("line", "argument", "longer"),
-    [
-        ("click[a [b] c]", "b", "a [b] c"),
-        ("click[7 [new] oz]", "new", "7 [new] oz"),
-        ("click[x] then click[y]", "x", "x] then click[y"),
-        ("click[X]", "x", "x"),
-        ("search[a] and b]", "a", ""),
-    ],
-)
-def test_a_reply_is_read_to_the_first_and_to_the_last_bracket(line: str, argument: str, longer: str) -> None:
-    move = reply.read(f"Action: {line}\nmore ]")
-    assert move is not None
-    assert (move.argument, move.longer) == (argument, longer)
+@pytest.mark.parametrize("name", [pages.BACK, pages.PREVIOUS, *pages.SUB_PAGES, pages.BUY])
+def test_a_value_named_as_a_button_is_the_button_and_strict_keeps_both(name: str) -> None:
+    value = name.lower()
+    page = pages.item_page("i", some_product(options={"kind": ("plain", value), "size": (value,)}))
+    assert page.clickables()[value] == Button(name)
+    assert list(page.clickables()).count(value) == 1
+    strict = page.clickables(qualify_shared=True)
+    assert strict[value] == Button(name)
+    assert strict["plain"] == Choice("kind", "plain")
+    assert [strict[f"{option}: {value}"] for option in ("kind", "size")] == [
+        Choice("kind", value),
+        Choice("size", value),
+    ]
+
+
+def test_a_value_named_search_can_be_clicked_in_strict_alone() -> None:
+    page = pages.item_page("i", some_product(options={"kind": ("search",)}))
+    assert "search" in page.clickables()
+    assert "kind: search" in page.clickables(qualify_shared=True)
 
 
 def test_an_observation_ends_in_a_literal_or_in_json() -> None:
@@ -107,26 +117,3 @@ def test_the_reference_searches_titles_that_hold_brackets(title: str) -> None:
     move = reply.read(policies.gold(goal)("main", (*opening(), message)).content)
     assert move is not None
     assert move.name == "search"
-
-
-def test_what_is_said_can_be_read() -> None:
-    assert reply.read(reply_text("why", "click[buy now]")) == ("click", "buy now", "buy now")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Action:" + " " * 5_000_000 + "x",
-        "Action: search[" * 300_000,
-        "Action: click[]" * 300_000,
-        "Action: click[" * 2_000 + "x" * 5_000_000,
-    ],
-    ids=["blanks", "never closed", "empty", "long"],
-)
-def test_no_reply_takes_long_to_read(text: str) -> None:
-    """What looks back and forth would take hours: the test would not end."""
-    assert reply.read(text) is None
-
-
-def test_a_reply_of_a_long_search_is_read_whole() -> None:
-    assert reply.read(f"Action: search[{'X' * 5_000_000}]") == ("search", "x" * 5_000_000, "")
