@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import NamedTuple
 
 from eval_client.core.spend import Price, Tokens, helper, price_of
 from eval_client.core.statistics.clustered import clustered_mean
+from eval_client.core.statistics.repeats import shares, steps
 from eval_client.core.statistics.samples import Interval
 from eval_client.core.statistics.single import mean_interval, metric_interval
 from eval_client.plan.entries import AgentEntry
@@ -20,7 +22,7 @@ from proctor.types import FinishReason, Summary, TaskProtocol, Value
 
 VALIDITY = tuple(reason.value for reason in FinishReason if not reason.is_fault)
 """AgentBench's validity classes: the finish reasons of scored trials."""
-NO_MEANS = SampleMeans([], [])
+NO_MEANS = SampleMeans([], [], [])
 ALPHA = 0.05
 ERROR_PARTS: tuple[Part, ...] = ("standard_error", "interval_low", "interval_high")
 """What the figures of scores have in tables beside the value."""
@@ -38,6 +40,18 @@ class HelperReport(Value):
     prompt_tokens: int
     completion_tokens: int
     money: float | None
+
+
+class RepeatedShare(Value):
+    """Shares of samples passed at least once (pass@k) and every time (pass^k) in k trials, with intervals."""
+
+    k: int
+    pass_at: float
+    pass_at_interval: Interval | None
+    pass_hat: float
+    pass_hat_interval: Interval | None
+    samples: int
+    """Samples with at least k scored epochs; the others are left out."""
 
 
 class PairReport(Value):
@@ -59,6 +73,10 @@ class PairReport(Value):
     """Of the value, of level 0.95; None where fewer than two clusters are scored."""
     effective_samples: float = 0.0
     """The effective number of clusters behind the interval."""
+    passed: float = 0.0
+    """Samples that are passed, with a score of 1; of one with several epochs the share of them."""
+    repeats: tuple[RepeatedShare, ...] = ()
+    """For k = 1, 2, 4, ... and the epochs; empty where samples have one epoch."""
     mean_score: float | None = None
     """The mean of the scores, where each sample counts once, as `proctor status` shows it; None without a score."""
     metrics: dict[str, float]
@@ -89,6 +107,11 @@ class PairReport(Value):
         many = self.effective_samples >= MANY and self.standard_error is not None
         error, interval = (self.standard_error, None) if many or self.interval is None else (None, self.interval)
         return Figure(self.value, standard_error=error, interval=interval)
+
+    @property
+    def cost(self) -> float | None:
+        """Money, or tokens where it has no price, of the finished trials; None where nothing was paid or told."""
+        return self.money or float(self.prompt_tokens + self.completion_tokens) or None
 
     @property
     def coverage(self) -> float:
@@ -201,6 +224,8 @@ def _pair(
         standard_error=measured.standard_error,
         interval=measured.interval,
         effective_samples=measured.effective_samples,
+        passed=_passed(means),
+        repeats=_repeats(means),
         mean_score=totals.mean,
         metrics=summary.metrics if measured.value is None else {**summary.metrics, summary.primary: measured.value},
         notes=(*_choices(task, totals.agent, retried), *summary.notes, *_few(totals, measured.effective_samples)),
@@ -245,6 +270,30 @@ def _measured(summary: Summary, totals: PairTotals, environment: str, means: Sam
         return _Measured(value if even else totals.mean, error or None, interval, mean.effective_clusters)
     interval = metric_interval(value, summary.standard_error, mean.effective_clusters, scale, ALPHA)
     return _Measured(value, summary.standard_error or None, interval, mean.effective_clusters)
+
+
+def _passed(means: SampleMeans) -> float:
+    if means.counts:
+        return math.fsum(passed / scored for scored, passed in means.counts)
+    return float(sum(mean >= 1 for mean in means.means))
+
+
+def _repeats(means: SampleMeans) -> tuple[RepeatedShare, ...]:
+    most = max((scored for scored, _ in means.counts), default=1)
+    return tuple(_repeated(means, k) for k in steps(most)) if most > 1 else ()
+
+
+def _repeated(means: SampleMeans, k: int) -> RepeatedShare:
+    at, hat = shares(means.counts, k)
+    clusters = [cluster for cluster, (scored, _) in zip(means.clusters, means.counts, strict=True) if scored >= k]
+    return RepeatedShare(
+        k=k,
+        pass_at=fmean(at),
+        pass_at_interval=mean_interval(at, clusters, ALPHA),
+        pass_hat=fmean(hat),
+        pass_hat_interval=mean_interval(hat, clusters, ALPHA),
+        samples=len(at),
+    )
 
 
 def _scale(environment: str, metric: str) -> Interval | None:

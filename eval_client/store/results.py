@@ -26,6 +26,8 @@ class SampleMeans(NamedTuple):
     means: list[float]
     clusters: list[str]
     """The cluster of each sample; empty where each is its own."""
+    counts: list[tuple[int, int]]
+    """(scored epochs, those with a score of 1) of each sample; empty where each has one epoch and its own cluster."""
 
 
 class Results:
@@ -114,15 +116,18 @@ class Results:
         with self.engine.connect() as connection:
             tied = set(connection.execute(self._tied_tasks(players)).scalars())
             found = _scores(connection, scored)
-            means = {pair: SampleMeans(scores, []) for pair, scores in found.items() if pair[1] not in tied}
+            means = {pair: SampleMeans(scores, [], []) for pair, scores in found.items() if pair[1] not in tied}
             cluster = sa.func.max(cluster_column(self.engine))
-            query = sa.select(t.agent, t.task, t.sample, sa.func.avg(t.score), cluster).where(scored, t.task.in_(tied))
-            for agent, task, sample, mean, named in (
+            passed = sa.func.sum(sa.case((t.score >= 1, 1), else_=0))
+            figures = sa.func.avg(t.score), cluster, sa.func.count(), passed
+            query = sa.select(t.agent, t.task, t.sample, *figures).where(scored, t.task.in_(tied))
+            for agent, task, sample, mean, named, count, passes in (
                 connection.execute(query.group_by(t.agent, t.task, t.sample)) if tied else ()
             ):
-                pair = means.setdefault((agent, task), SampleMeans([], []))
+                pair = means.setdefault((agent, task), SampleMeans([], [], []))
                 pair.means.append(float(mean))
                 pair.clusters.append(str(named or sample))
+                pair.counts.append((int(count), int(passes)))
         return means
 
     def _tied_tasks(self, players: Mapping[str, str]) -> sa.Select[Any]:

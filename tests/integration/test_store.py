@@ -234,7 +234,7 @@ async def test_each_sample_counts_once_in_the_means_and_only_shared_clusters_are
     assert means.keys() == {("a", "own"), ("a", "tied")}
     assert sorted(means["a", "own"].means) == [0.1, 0.2, 0.7]
     assert means["a", "own"].clusters == []
-    assert means["a", "tied"] == ([pytest.approx(0.15), 0.3], ["c", "c"])
+    assert means["a", "tied"] == ([pytest.approx(0.15), 0.3], ["c", "c"], [(2, 0), (1, 0)])
 
 
 async def test_a_final_row_is_never_overwritten(store: Store, journal: Journal) -> None:

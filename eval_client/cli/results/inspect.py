@@ -17,7 +17,7 @@ from eval_client.report.alike import task_shapes, unlike_tasks
 from eval_client.report.bench_runs import played_tasks
 from eval_client.report.report import PrimaryMetric, primary_metrics
 from eval_client.report.report import report as make_report
-from eval_client.report.tables.agentbench import agent_rows, scores_table, validity_table
+from eval_client.report.tables.agentbench import agent_rows, agentbench_tables
 from eval_client.report.tables.run_report import pairs_table, report_tables
 from eval_client.run.context import spent_so_far
 from eval_client.store.connection import StoreError
@@ -135,7 +135,7 @@ def agentbench(
     """
     with report_usage_errors():
         rows = agent_rows(played_tasks(_found(runs, store, output), tasks))
-    print_tables([scores_table(rows), validity_table(rows)], form)
+    print_tables(agentbench_tables(rows), form)
 
 
 def _found(runs: tuple[str, ...], store: str | None, output: Path) -> list[Store]:

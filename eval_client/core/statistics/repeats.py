@@ -19,22 +19,28 @@ class Passes(NamedTuple):
     """Samples with fewer than k scored epochs."""
 
 
+def shares(counts: Sequence[tuple[int, int]], k: int) -> tuple[list[float], list[float]]:
+    """pass@k and pass^k of each sample with at least k scored epochs."""
+    enough = [(n, c) for n, c in counts if n >= k]
+    return [1 - comb(n - c, k) / comb(n, k) for n, c in enough], [comb(c, k) / comb(n, k) for n, c in enough]
+
+
 def passes(counts: Sequence[tuple[int, int]], k: int) -> Passes | None:
     """The shares for k trials; `counts` has (scored epochs, passed epochs) for each sample.
 
     pass@k is the mean of 1 - C(n - c, k) / C(n, k) (Chen and others 2021, arXiv 2107.03374, section 2.1), pass^k that
     of C(c, k) / C(n, k) (Yao and others 2024, arXiv 2406.12045, section 3). None where no sample has k scored epochs.
     """
-    enough = [(n, c) for n, c in counts if n >= k]
-    if not enough:
-        return None
-    pass_at = fmean(1 - comb(n - c, k) / comb(n, k) for n, c in enough)
-    pass_hat = fmean(comb(c, k) / comb(n, k) for n, c in enough)
-    return Passes(k, pass_at, pass_hat, len(enough), len(counts) - len(enough))
+    at, hat = shares(counts, k)
+    return Passes(k, fmean(at), fmean(hat), len(at), len(counts) - len(at)) if at else None
+
+
+def steps(most: int) -> list[int]:
+    """The k that are shown for so many epochs: 1, 2, 4, 8, ... and the epochs themselves."""
+    return sorted({most, *(2**power for power in range(most.bit_length()))} - {0})
 
 
 def all_passes(counts: Sequence[tuple[int, int]]) -> list[Passes]:
-    """`passes` for k = 1, 2, 4, 8, ... up to the most scored epochs of a sample."""
-    most = max((n for n, _ in counts), default=0)
-    found = (passes(counts, 2**power) for power in range(most.bit_length()))
+    """`passes` for the `steps` up to the most scored epochs of a sample."""
+    found = (passes(counts, k) for k in steps(max((n for n, _ in counts), default=0)))
     return [each for each in found if each is not None]

@@ -6,7 +6,7 @@ from eval_client.report.bench_runs import finished_trials, played_tasks, recorde
 from eval_client.report.html.blocks import Section, TableBlock, TextBlock
 from eval_client.report.html.scrub import model_name, publishable
 from eval_client.report.report import RunReport
-from eval_client.report.tables.agentbench import ENVIRONMENTS, agent_rows, scores_table, validity_table
+from eval_client.report.tables.agentbench import ENVIRONMENTS, agent_rows, agentbench_tables
 from eval_client.store.connection import StoreError
 from eval_client.store.store import Store
 from proctor.plugins import FinishedTrial, RecordedPair
@@ -29,8 +29,7 @@ def _agentbench(store: Store, made: RunReport, *, large: bool) -> list[Section]:
         rows = agent_rows(played_tasks([store], ()))
     except StoreError as error:
         return [Section("agentbench", "AgentBench", (TextBlock((f"No table: {publishable(str(error))}.",)),))]
-    tables = [scores_table(rows), *([] if large else [validity_table(rows)])]
-    return [_section("agentbench", "AgentBench", tables)]
+    return [_section("agentbench", "AgentBench", agentbench_tables(rows, validity=not large))]
 
 
 def _worlds(store: Store, made: RunReport) -> list[Section]:

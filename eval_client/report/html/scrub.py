@@ -5,8 +5,11 @@ import re
 from proctor.observability.redaction import redacted, visible
 
 _ADDRESS = re.compile(
-    r"\b[a-z][a-z0-9+.-]*://\S+|\b[\w.-]*\w:\d{2,5}\b|\b\d{1,3}(?:\.\d{1,3}){3}\b|\S+@\S+", re.IGNORECASE
+    r"\b[a-z][a-z0-9+.-]*://\S+|\b(?=[\w.-]*[a-z.])[\w.-]*\w:\d{2,5}\b|\b\d{1,3}(?:\.\d{1,3}){3}\b"
+    r"|(?!pass@[\dk]+\b)\b\S+@\S+",
+    re.IGNORECASE,
 )
+"""Also names of machines with a port, and names of users; not times of day, and not pass@k."""
 _PATH = re.compile(r"(?<![\w.])(?:~|\.{1,2}|[A-Za-z]:)?[/\\][^\s,;:'\")]+")
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from eval_client.report.report import ERROR_PARTS, PairReport
 from eval_client.report.tables.bounds import group_mean_bounds, mean_bounds
+from eval_client.report.tables.run_report import repeat_cells, repeat_titles
 from proctor.tables.table import DAGGER, Figure, ResultTable, TableColumn, TableRow, row_names
 from proctor.types import FinishReason
 
@@ -121,6 +122,24 @@ def scores_table(rows: Rows) -> ResultTable:
     bounded = any(row.overall.low is not None for _, row in made)
     notes = (*([NOT_COMPARABLE] if marked else []), OVERALL, *([BOUNDED] if bounded else []))
     return ResultTable("AgentBench: scores in percent (table 3)", columns, table_rows, notes)
+
+
+def agentbench_tables(rows: Rows, *, validity: bool = True) -> list[ResultTable]:
+    """The paper's tables, and between them that of repeated trials where there are any."""
+    repeats = _repeats_table(rows)
+    return [scores_table(rows), *([repeats] if repeats.rows else []), *([validity_table(rows)] if validity else [])]
+
+
+def _repeats_table(rows: Rows) -> ResultTable:
+    """pass@k and pass^k of tasks whose samples were played several times."""
+    repeated = [each for row in rows.values() for each in row.values() if each.pair.repeats]
+    titles = repeat_titles([each.pair for each in repeated])
+    names = [(each.pair.agent, each.pair.task, each.run) for each in repeated]
+    name_columns, cells = row_names(names, ("Model", "Task", "Run"), always=2)
+    columns = (*name_columns, *(TableColumn(title, parts=ERROR_PARTS[1:]) for title in titles))
+    found = zip(cells, repeated, strict=True)
+    shown = tuple(TableRow((*name, *repeat_cells(each.pair, titles))) for name, each in found)
+    return ResultTable("AgentBench: repeated trials, pass@k and pass^k", columns, shown)
 
 
 def validity_table(rows: Rows) -> ResultTable:

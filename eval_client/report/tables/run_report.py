@@ -4,11 +4,13 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from eval_client.report.plots.cost import pareto_front
 from eval_client.report.report import ERROR_PARTS, VALIDITY, HelperReport, PairReport, RunReport
 from proctor.summary import NOT_UNDERSTOOD
 from proctor.tables.money import money_text
 from proctor.tables.table import MONEY, Entry, Figure, ResultTable, TableColumn, TableRow, coverage_text, row_names
 
+ON_FRONT = "*"
 SHORT = {
     "turn_limit": "turn limit",
     "invalid_format": "bad format",
@@ -68,7 +70,13 @@ def pairs_table(reports: Sequence[RunReport]) -> ResultTable:
         TableColumn(title, parts=ERROR_PARTS if title == "value" else ())
         for title in (*titles, "not_comparable_because")
     )
-    rows = tuple(TableRow(_pair_cells(report.run, pair)) for report in reports for pair in report.pairs)
+    repeats = repeat_titles([pair for report in reports for pair in report.pairs])
+    columns += tuple(TableColumn(title, parts=ERROR_PARTS[1:]) for title in repeats)
+    rows = tuple(
+        TableRow((*_pair_cells(report.run, pair), *repeat_cells(pair, repeats)))
+        for report in reports
+        for pair in report.pairs
+    )
     return ResultTable("", columns, rows)
 
 
@@ -98,14 +106,22 @@ def _leaderboard(lines: Sequence[_Line]) -> ResultTable:
     columns, names = row_names([(line.pair.agent, line.run) for line in lines], ("agent", "run"))
     columns += (
         TableColumn(first.primary, parts=ERROR_PARTS),
+        *(TableColumn(title, parts=ERROR_PARTS[1:]) for title in repeat_titles([line.pair for line in lines])),
         TableColumn("scored"),
         TableColumn("coverage"),
     )
-    rows = tuple(TableRow((*name, *_score_cells(line.pair))) for name, line in zip(names, lines, strict=True))
+    costs, cost_columns, cost_notes = _trial_costs(lines)
+    columns += cost_columns
+    rows = tuple(
+        TableRow((*name, *_score_cells(line.pair, lines), *cost))
+        for name, line, cost in zip(names, lines, costs, strict=True)
+    )
     comparable = [
         f"Not comparable with published scores: {line.pair.comparable}" for line in lines if line.pair.comparable
     ]
-    notes = dict.fromkeys([*comparable, *(note for line in lines for note in line.pair.notes), *_means(lines)])
+    notes = dict.fromkeys(
+        [*comparable, *(note for line in lines for note in line.pair.notes), *_means(lines), *cost_notes]
+    )
     protocol = "" if first.protocol == "text" else f", {first.protocol}"
     scored, planned = sum(line.pair.scored for line in lines), sum(line.pair.planned for line in lines)
     behind = "" if scored == planned else f": {scored:,} of {planned:,} planned trials are scored"
@@ -129,9 +145,49 @@ def _task(pair: PairReport) -> str:
     return pair.task if pair.protocol == "text" else f"{pair.task} ({pair.protocol})"
 
 
-def _score_cells(pair: PairReport) -> tuple[Entry, ...]:
-    value = pair.figure
-    return value, f"{pair.scored}/{pair.planned}", coverage_text(pair.coverage)
+def _score_cells(pair: PairReport, lines: Sequence[_Line]) -> tuple[Entry, ...]:
+    repeats = repeat_cells(pair, repeat_titles([line.pair for line in lines]))
+    return pair.figure, *repeats, f"{pair.scored}/{pair.planned}", coverage_text(pair.coverage)
+
+
+def repeat_titles(pairs: Sequence[PairReport]) -> list[str]:
+    """The columns pass@1, pass@k, pass^k of the k of these pairs; empty where samples have one epoch."""
+    ks = sorted({each.k for pair in pairs for each in pair.repeats})
+    return [*(f"pass@{k}" for k in ks), *(f"pass^{k}" for k in ks if k > 1)]
+
+
+def repeat_cells(pair: PairReport, titles: Sequence[str]) -> list[Figure]:
+    """A pair's cells of these columns."""
+    figures = {}
+    for each in pair.repeats:
+        figures[f"pass@{each.k}"] = Figure(each.pass_at, interval=each.pass_at_interval)
+        figures[f"pass^{each.k}"] = Figure(each.pass_hat, interval=each.pass_hat_interval)
+    return [figures.get(title, Figure(None)) for title in titles]
+
+
+def _trial_costs(lines: Sequence[_Line]) -> tuple[list[tuple[Figure, ...]], tuple[TableColumn, ...], list[str]]:
+    """Cells, columns and notes of what a trial and a passed sample cost; none where no agent is known to cost."""
+    pairs = [line.pair for line in lines]
+    if all(pair.cost is None for pair in pairs):
+        return [()] * len(lines), (), []
+    priced = all(pair.money for pair in pairs if pair.cost is not None)
+    unit, form = ("money", MONEY) if priced else ("tokens", ",.0f")
+    of_trial, of_passed = [], []
+    for pair in pairs:
+        cost = pair.money if priced else float(pair.prompt_tokens + pair.completion_tokens) or None
+        ended = pair.scored + sum(pair.faults.values())
+        of_trial.append(cost / ended if cost and ended else None)
+        of_passed.append(cost / pair.passed if cost and pair.passed else None)
+    known = [place for place, cost in enumerate(of_trial) if cost is not None and pairs[place].value is not None]
+    best = pareto_front([(of_trial[place] or 0.0, pairs[place].value or 0.0) for place in known])
+    front = {known[place] for place in best} if len(known) > 1 else set()
+    cells: list[tuple[Figure, ...]] = [
+        (Figure(cost, form, mark=ON_FRONT if place in front else ""), Figure(of_passed[place], form))
+        for place, cost in enumerate(of_trial)
+    ]
+    columns = TableColumn(f"{unit} per trial", parts=("mark",)), TableColumn(f"{unit} per passed sample")
+    notes = [f"{ON_FRONT} on the cost-score front: no other agent is cheaper and as good."] if front else []
+    return cells, columns, notes
 
 
 def _metrics(lines: Sequence[_Line]) -> ResultTable:

@@ -12,7 +12,11 @@ from eval_client.report.html.page import report_page
 from eval_client.report.pair_statistics import MOST_WORK, TEST_WORK, Letters, pair_statistics, run_letters
 from eval_client.report.reference import Reference
 from eval_client.report.report import report
+from eval_client.report.tables.run_report import pairs_table, task_tables
 from eval_client.store.store import Store
+from eval_client.store.tables import trial_table
+from proctor.tables.command import rendered
+from proctor.tables.table import entry_lines
 from proctor.types import Summary
 from tests.unit.eval_client.report.compare.stored import Grades, stored_run
 
@@ -118,3 +122,43 @@ def test_an_interval_is_on_the_scale_that_the_environment_names(
     assert pair.interval == (interval and pytest.approx(interval, abs=0.1))
     assert pair.standard_error is None
     assert "±" not in "".join(pair.figure.lines())
+
+
+def test_repeated_trials_have_their_shares_with_intervals_in_every_form(tmp_path: Path) -> None:
+    """Five samples of four epochs, of which 0, 1, 2, 3 and 4 are passed."""
+    grades: dict[str, Grades] = {"t": [[float(epoch < passed) for epoch in range(4)] for passed in range(5)]}
+    store = stored_run(tmp_path, "four", {"a": grades})
+    made = report(store)
+    (pair,) = made.pairs
+    shares = {each.k: (each.pass_at, each.pass_hat) for each in pair.repeats}
+    assert shares == {1: (0.5, 0.5), 2: pytest.approx((2 / 3, 1 / 3)), 4: (0.8, 0.2)}
+    assert pair.passed == 2.5
+    titles = ["pass@1", "pass@2", "pass@4", "pass^2", "pass^4"]
+    (board,) = (each.board for each in task_tables([made]))
+    assert [column.title for column in board.columns][2:7] == titles
+    page = report_page(store)
+    assert all(title in page for title in titles)
+    for form in ("text", "markdown", "latex", "csv", "json"):
+        shown = rendered([pairs_table([made])] if form == "csv" else [board], form).replace("\\textasciicircum{}", "^")
+        assert "pass@4" in shown
+        assert "0.8" in shown
+    low, high = pair.repeats[2].pass_at_interval or (1, 0)
+    assert low < 0.8 < high
+
+
+def test_agents_that_none_beats_are_marked_with_what_a_passed_sample_costs(tmp_path: Path) -> None:
+    grades = {"dear": {"t": [1.0, 1.0, 0.0, 0.0]}, "good": {"t": [1.0, 1.0, 1.0, 0.0]}, "cheap": {"t": [1.0, 0, 0, 0]}}
+    store = stored_run(tmp_path, "costs", grades)
+    with store.engine.begin() as connection:
+        for agent, tokens in (("dear", 4_000), ("good", 3_000), ("cheap", 100)):
+            mine = trial_table.c.agent == agent
+            connection.execute(trial_table.update().where(mine).values(prompt_tokens=tokens, completion_tokens=0))
+    (board,) = (each.board for each in task_tables([report(store)]))
+    assert [column.title for column in board.columns][-2:] == ["tokens per trial", "tokens per passed sample"]
+    shown = {row.cells[0]: tuple(map(entry_lines, row.cells[-2:])) for row in board.rows}
+    assert shown == {
+        "good": (("3,000*",), ("4,000",)),
+        "dear": (("4,000",), ("8,000",)),
+        "cheap": (("100*",), ("400",)),
+    }
+    assert any("on the cost-score front" in note for note in board.notes)

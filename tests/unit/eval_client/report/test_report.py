@@ -98,8 +98,8 @@ async def test_a_report_is_shown_with_scores_notes_validity_costs_and_faults(sto
     lines = shown(report(store)).splitlines()
     (paid, *_), (free, *_) = ([line for line in lines if line.startswith(f"{name} ")] for name in ("paid", "free"))
     assert lines[0] == "t (ltp): 2 of 6 planned trials are scored"
-    assert paid.split() == ["paid", "0.750", "[0.000,", "1.000]", "2/3", "67%"]
-    assert free.split() == ["free", "-", "0/3", "0%"]
+    assert paid.split() == ["paid", "0.750", "[0.000,", "1.000]", "2/3", "67%", "4.00", "12.00"]
+    assert free.split() == ["free", "-", "0/3", "0%", "-", "-"]
     assert any(line == "  note: Not comparable with published scores: it is small" for line in lines)
     assert any(line == "  note: unscored: 1 of paid on t: no room" for line in lines)
     costs = next(line for line in lines if "3,000,000" in line)

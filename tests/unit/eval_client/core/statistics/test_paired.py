@@ -139,8 +139,8 @@ def test_passes_of_k_trials(counts: list[tuple[int, int]]) -> None:
     assert [row.pass_hat for row in rows] == pytest.approx(sorted((row.pass_hat for row in rows), reverse=True))
 
 
-def test_passes_are_shown_for_powers_of_two() -> None:
-    assert [row.k for row in all_passes([(5, 1), (9, 2)])] == [1, 2, 4, 8]
+def test_passes_are_shown_for_powers_of_two_and_for_all_epochs() -> None:
+    assert [row.k for row in all_passes([(5, 1), (9, 2)])] == [1, 2, 4, 8, 9]
     assert all_passes([]) == []
     assert passes([(2, 1)], 3) is None
 
