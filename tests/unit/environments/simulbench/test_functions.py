@@ -25,4 +25,4 @@ def test_a_task_definition_with_protocol_tools_is_refused_when_it_is_built() -> 
 
 def test_protocol_text_is_the_default_and_changes_no_digest() -> None:
     assert SimulBench(protocol="text") == SimulBench()
-    assert SimulBench().digest() == "e798c6d71fcc6634f130a1a7c78182b5"
+    assert SimulBench().digest() == "124cf136ec8cc2d4321dcde915fab5d4"
