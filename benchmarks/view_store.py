@@ -68,7 +68,8 @@ def summarize(store: Store) -> None:
     pairs = store.pair_totals()
     means = store.sample_means({pair.task: pair.agent for pair in pairs})
     for pair in pairs:
-        mean = clustered_mean(*means[pair.agent, pair.task])
+        found = means[pair.agent, pair.task]
+        mean = clustered_mean(found.means, found.clusters)
         metrics = {"mean_score": mean.mean, "strict": mean.mean / 2}
         summary = Summary(primary="mean_score", metrics=metrics, standard_error=mean.standard_error)
         store.write_summary(pair.agent, pair.task, pair.scored, summary)

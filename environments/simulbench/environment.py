@@ -22,6 +22,7 @@ from environments.simulbench.stages.extract import ExtractStage
 from environments.simulbench.stages.generate import GenerateStage
 from environments.simulbench.stages.live import LiveStage
 from environments.simulbench.stages.script import ScriptStage
+from environments.simulbench.summary import RULES, RULES_CAUTION
 from proctor.digest import json_digest
 from proctor.environment import Agent, AgentStopped, Environment, Policy
 from proctor.llm.cache import default_folder
@@ -49,6 +50,8 @@ USUAL_RESPONSE_CHARS = 32_000
 """More characters than 1024 tokens can have."""
 _REVISIONS: Mapping[Mode, str] = {"script": "4", "live": "5", "extract": "3", "generate": "4", "compare": "4"}
 """Raise a mode's revision with every change to what its trials show or how they are scored."""
+_RULES_REVISION = "2"
+"""Raise it with every change to the ratings of the judge by rules."""
 
 
 class SimulBench(Environment):
@@ -123,7 +126,7 @@ class SimulBench(Environment):
         helpers = [None if helper is None else (helper.model, helper.sampling) for helper in (self.judge, self.user)]
         setting = self._setting.model_dump(exclude={"data", "types", "task_config"})
         shape = [_REVISIONS[self.mode], self.mode, setting, helpers, ALL, self._stage.shape()]
-        return json_digest(shape)
+        return json_digest([*shape, _RULES_REVISION] if self._rated_by_rules else shape)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -167,6 +170,9 @@ class SimulBench(Environment):
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
         return self._stage.summarize(finishes)
 
+    def caution_for_models(self) -> str | None:
+        return RULES_CAUTION if self._rated_by_rules else None
+
     def not_comparable_because(self) -> str | None:
         if self.mode != "script":
             return f"the mode {self.mode!r} has no published scores"
@@ -204,9 +210,13 @@ class SimulBench(Environment):
     def published_sampling(self) -> Mapping[str, JsonValue]:
         return PUBLISHED_SAMPLING if self.mode == "script" else {}
 
+    @property
+    def _rated_by_rules(self) -> bool:
+        return self.judge is None and self.mode in ("script", "live")
+
     @cached_property
     def _setting(self) -> Setting:
-        judged_by = "rules, not a model" if self.judge is None else f"model {self.judge.model}"
+        judged_by = RULES if self.judge is None else f"model {self.judge.model}"
         published = None if self.prompts is None else read_judge(self.prompts)
         fields = self.model_dump(include=set(Setting.model_fields))
         if published is not None and "system" not in self.model_fields_set:

@@ -1,15 +1,12 @@
 """Scripted policies without memory that play the simulator: references, a weak heuristic and a random one."""
 
 import random
-import re
 from collections.abc import Sequence
 
-from environments.simulbench.judges.rules import REQUEST_WORDS, usual_length, wants_block
+from environments.simulbench.judges.rules import wants_block
 from environments.simulbench.records import Exchange
 from proctor.environment import Policy
 from proctor.types import Action, Message
-
-_ON = "The simulation goes on; its state now follows from that, step after step."
 
 
 def always(text: str) -> Policy:
@@ -26,15 +23,6 @@ def knowing(exchanges: Sequence[Exchange]) -> Policy:
         return Action(content=exchange.answer)
 
     return policy
-
-
-def formed(conversation: str, transcript: Sequence[Message]) -> Action:
-    """Replies with all marks of a good reply for the rules, if no right one is known; a judge model rates it low."""
-    requested = list(dict.fromkeys(re.findall(r"\w{3,}", transcript[-1].content)))[:REQUEST_WORDS]
-    earlier = next((message.content for message in reversed(transcript) if message.role == "assistant"), "")
-    text = f"{' '.join(requested)}: {_ON} {' '.join(earlier.replace('```', ' ').split())}"
-    longest = int(max(usual_length(transcript), 180))
-    return Action(content=_blocked(text[:longest], transcript))
 
 
 def naive(conversation: str, transcript: Sequence[Message]) -> Action:

@@ -5,7 +5,11 @@ from collections.abc import Callable, Sequence
 from proctor.summary import mean, means
 from proctor.types import Finish, FinishReason, Summary
 
-PRIMARY = "strict_mean"
+PRIMARY, RULES_PRIMARY = "strict_mean", "rules_mean"
+"""The primary metric where a model judges, and where the rules do."""
+RULES = "rules, not a model"
+"""What the rules are called as a judge."""
+RULES_CAUTION = "its judge goes by rules that know one right reply or none; evaluate models with `judge:` a model"
 WORST = 1.0
 """Rating in the primary metric of an agent that ran out of context."""
 FULL_COVERAGE = 0.99
@@ -34,13 +38,14 @@ def ratings(finishes: Sequence[Finish], judged_by: str, prompt_note: str = OWN_P
     """Mean ratings from 1 to 10, each with its number of scripts; absent if there is none.
 
     `mean` and the means of subsets cover rated scripts. `strict_mean`, the primary metric, also counts a rating of 1
-    for each script where the agent ran out of context or over a limit. Faults enter neither. `coverage` is the fraction
-    of rated scripts among those requested.
+    for each script where the agent ran out of context or over a limit; judged by RULES it is `rules_mean`. Faults enter
+    neither. `coverage` is the fraction of rated scripts among those requested.
     """
+    primary = RULES_PRIMARY if judged_by == RULES else PRIMARY
     rated = [finish for finish in finishes if "rating" in finish.metrics]
     stopped = [finish for finish in finishes if finish.score is not None and "rating" not in finish.metrics]
     given = [finish.metrics["rating"] for finish in rated]
-    metrics = means({PRIMARY: given + [WORST] * len(stopped), "mean": given}) | {"n": float(len(rated))}
+    metrics = means({primary: given + [WORST] * len(stopped), "mean": given}) | {"n": float(len(rated))}
     for name, wanted in SUBSETS.items():
         subset = [finish.metrics["rating"] for finish in rated if wanted(finish)]
         if subset:
@@ -50,7 +55,7 @@ def ratings(finishes: Sequence[Finish], judged_by: str, prompt_note: str = OWN_P
     for name in ("judge_prompt_tokens", "judge_completion_tokens"):
         metrics[name] = sum(_number(finish, name) for finish in finishes)
     return Summary(
-        primary=PRIMARY, metrics=metrics, notes=notes(finishes, metrics, f"Judged by: {judged_by}.", prompt_note)
+        primary=primary, metrics=metrics, notes=notes(finishes, metrics, f"Judged by: {judged_by}.", prompt_note)
     )
 
 

@@ -122,7 +122,8 @@ PROBLEMS: dict[str, ProblemKind] = {
     ),
     "task-simplified": ProblemKind(
         "a model's score says little as the task is set up",
-        "set the field that the line names (for stss: parameters: {driver: {base_url: ..., model: ...}})",
+        "set the field that the line names (for stss: parameters: {driver: {base_url: ..., model: ...}}, "
+        "for simulbench: parameters: {judge: ...})",
     ),
     "task-empty": ProblemKind("the task has no trials", "correct `data`"),
     "worker-relayed": ProblemKind(

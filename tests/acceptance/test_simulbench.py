@@ -703,15 +703,15 @@ def values(run: str, folder: Path) -> dict[tuple[str, str], float]:
 
 
 @pytest.mark.shared
-def test_the_public_dev_scripts_judged_by_rules_tell_the_built_in_agents_apart(tmp_path: Path) -> None:
+def test_the_rules_rate_no_reply_to_a_public_script_above_3(tmp_path: Path) -> None:
     parameters = {"types": str(DATA / "script_types_dev.json")}
     task = {"name": "dev", "environment": "simulbench", "data": str(DEV), "parameters": parameters}
     (tmp_path / "plan.yaml").write_text(f"{BUILTIN}  - {json.dumps(task)}\n")
     done = proctor("run", "plan.yaml", "-q", "--name=dev", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     value = values("dev", tmp_path)
-    assert value["reference", "dev"] > 9.5
-    assert value["reference", "dev"] - 2 > value["naive", "dev"] > value["random", "dev"]
+    assert value["reference", "dev"] == value["naive", "dev"] == 3.0, "no right replies are known"
+    assert value["random", "dev"] < 3.0
 
 
 @dataclass(frozen=True)

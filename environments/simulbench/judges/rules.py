@@ -1,6 +1,6 @@
 """Judge, user and author by deterministic rules, without a model.
 
-If a right reply is known, its facts decide the rating; else only the form of a reply is rated.
+They compare a reply with the one that is known to be right. Where none is known, they can't tell right from wrong.
 """
 
 import random
@@ -11,9 +11,11 @@ from statistics import median
 from environments.simulbench.records import Dialogue, Exchange, Strategy, Task
 from proctor.types import Message
 
-FACTS_WEIGHT = 7
+RIGHT_WEIGHT = 7
 WEIGHTS = {"in its role": 1, "in its form": 1, "about the request": 2, "of its own": 3, "of fitting length": 2}
-"""Weights of the parts of a rating; with known facts only the first two parts count besides them."""
+"""Weights of the marks of a plausible reply; of a rating only the first two are parts, beside RIGHT_WEIGHT."""
+LIKE = 7
+"""The least likeness of a reply that is no challenge."""
 REQUEST_WORDS = 5
 """Number of words of the request that make a reply relevant to it."""
 USUAL_CHARS = 200
@@ -23,6 +25,7 @@ _OUT_OF_ROLE = re.compile(
 )
 _BLOCK = re.compile(r"```.*```", re.DOTALL)
 _WORD = re.compile(r"\w{3,}")
+_PIECE = re.compile(r"\w+|[^\w\s`]+")
 
 _FOLLOW_UPS: tuple[tuple[Strategy, str], ...] = (
     ("dissatisfaction", "That is not what I asked for. Look at my last message again and give me a better answer."),
@@ -33,14 +36,17 @@ _FOLLOW_UPS: tuple[tuple[Strategy, str], ...] = (
 
 
 def rate(history: Sequence[Message], response: str, exchange: Exchange | None) -> float:
-    """The rating of a response, from 1 to 10 in steps of 0.1; 1 for a blank one."""
+    """The rating of a response, a whole number from 1 to 10; above 3 only if it is known to be right."""
     if not response.strip():
         return 1.0
     met = marks(history, response)
-    weighed: list[tuple[float, float]] = [(WEIGHTS[name], float(met[name])) for name in WEIGHTS]
-    if exchange is not None:
-        weighed = [*weighed[:2], (FACTS_WEIGHT, _share_of_facts(history, response, exchange))]
-    return round(1 + 9 * sum(weight * share for weight, share in weighed) / sum(weight for weight, _ in weighed), 1)
+    right = exchange is not None and _is_right(response, exchange)
+    return float(1 + met["in its role"] + met["in its form"] + RIGHT_WEIGHT * right)
+
+
+def likeness(history: Sequence[Message], response: str) -> int:
+    """How like a right reply a response looks, whether it is one or not: from 0 to 9, the weights of its marks."""
+    return sum(WEIGHTS[name] * met for name, met in marks(history, response).items())
 
 
 def marks(history: Sequence[Message], response: str) -> Mapping[str, bool]:
@@ -57,18 +63,24 @@ def marks(history: Sequence[Message], response: str) -> Mapping[str, bool]:
 
 
 def better(history: Sequence[Message], one: str, other: str, exchange: Exchange | None) -> int:
-    """1 if the first response has the higher rating, -1 if the second has, 0 if they are equal."""
-    ratings = rate(history, one, exchange), rate(history, other, exchange)
+    """1 if the first response has the higher rating, -1 if the second has, 0 if they are equal.
+
+    Where no right reply is known, likeness decides.
+    """
+    if exchange is None:
+        ratings: tuple[float, float] = likeness(history, one), likeness(history, other)
+    else:
+        ratings = rate(history, one, exchange), rate(history, other, exchange)
     return (ratings[0] > ratings[1]) - (ratings[0] < ratings[1])
 
 
 def challenging(dialogue: Dialogue) -> int:
-    """The labelled challenging turn. Without a label, the first turn (from 1) with a rating below 8; 0 for none."""
+    """The labelled challenging turn, else the first turn (from 1) with a reply below LIKE; 0 for none."""
     if dialogue.challenging is not None:
         return dialogue.challenging
     messages = [line.message() for line in dialogue.messages]
     replies = range(1, len(messages), 2)
-    return next((at // 2 + 1 for at in replies if rate(messages[:at], messages[at].content, None) < 8), 0)
+    return next((at // 2 + 1 for at in replies if likeness(messages[:at], messages[at].content) < LIKE), 0)
 
 
 def follow_up(task: Task, turn: int, seed: int) -> tuple[Strategy, str]:
@@ -95,16 +107,16 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.lower()))
 
 
-def _share_of_facts(history: Sequence[Message], response: str, exchange: Exchange) -> float:
-    """Fraction of the facts in the response after the text of the request is removed from it."""
-    own = _flat(response).replace(_flat(history[-1].content), " ")
-    return sum(bool(re.search(_whole(_flat(fact)), own)) for fact in exchange.facts) / len(exchange.facts)
+def _is_right(response: str, exchange: Exchange) -> bool:
+    """Whether a response is the right reply, or a part of it with all facts: nothing else, in the same order."""
+    said, right = _pieces(response), iter(_pieces(exchange.answer))
+    return all(piece in right for piece in said) and all(_holds(said, _pieces(fact)) for fact in exchange.facts)
 
 
-def _flat(text: str) -> str:
-    return " ".join(text.lower().split())
+def _pieces(text: str) -> list[str]:
+    """The words, numbers and signs of a text in lower case, without the marks of a code block."""
+    return _PIECE.findall(text.lower())
 
 
-def _whole(fact: str) -> str:
-    """A pattern for the fact with no letter or digit directly before or after it."""
-    return rf"(?<!\w){re.escape(fact)}(?!\w)"
+def _holds(said: Sequence[str], fact: Sequence[str]) -> bool:
+    return any(said[at : at + len(fact)] == fact for at in range(len(said) - len(fact) + 1))

@@ -58,7 +58,7 @@ class LiveStage(Stage[Task]):
 
     def policies(self, sample: str, seed: int) -> tuple[Policy, Policy, Policy]:
         task = self.record(sample)
-        reference = policies.knowing(task.exchanges) if task.exchanges else policies.formed
+        reference = policies.knowing(task.exchanges) if task.exchanges else policies.naive
         return reference, policies.naive, policies.chance(sample, seed)
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:

@@ -39,7 +39,7 @@ class ScriptStage(Stage[Script]):
 
     def policies(self, sample: str, seed: int) -> tuple[Policy, Policy, Policy]:
         script = self.record(sample)
-        reference = policies.formed if script.exchange is None else policies.knowing((script.exchange,))
+        reference = policies.naive if script.exchange is None else policies.knowing((script.exchange,))
         return reference, policies.naive, policies.chance(sample, seed)
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:

@@ -23,13 +23,13 @@ def test_status_and_report_name_their_numbers_and_show_both_where_they_differ(tm
     assert reference["value"] != reference["mean_score"]
     status = proctor("status", "r", cwd=tmp_path).stdout
     line = (
-        f"reference x rated: 4/4 scored, mean score {reference['mean_score']:.3f}; strict_mean {reference['value']:.3f}"
+        f"reference x rated: 4/4 scored, mean score {reference['mean_score']:.3f}; rules_mean {reference['value']:.3f}"
     )
     assert line in status
     report = proctor("report", "r", cwd=tmp_path).stdout
-    assert f"Mean scores, which are not strict_mean: reference {reference['mean_score']:.3f}" in report
+    assert f"Mean scores, which are not rules_mean: reference {reference['mean_score']:.3f}" in report
     assert "which are not game_progress" not in report
     rows = json.loads(proctor("status", "r", "--json", cwd=tmp_path).stdout)["pairs"]
     assert [
         (row["primary"], row["value"]) for row in rows if row["task"] == "rated" and row["agent"] == "reference"
-    ] == [("strict_mean", reference["value"])]
+    ] == [("rules_mean", reference["value"])]

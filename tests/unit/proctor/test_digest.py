@@ -21,7 +21,7 @@ OURS = {
     "ltp": "e41da92b5db5dd2612e48e3517741e6d",
     "mind2web": "4376aafc545bac846aa5ac28a73c3e86",
     "os": "a3eb871dfbb7ec3748eec5b03f61e865",
-    "simulbench": "c47c1870761f65ea05b8172e1f114817",
+    "simulbench": "409e5625892a24f89d746a170c2422c4",
     "stss": "41a6454fd674eff8e9bc7348bca8ae96",
     "webshop": "6e5d729f1d2302e10fbe9febd932a2da",
 }

@@ -294,8 +294,8 @@ async def test_authors_of_the_reference_write_200_tasks_and_none_twice() -> None
 @pytest.mark.parametrize(
     ("mode", "names"),
     [
-        ("script", {"strict_mean", "mean"}),
-        ("live", {"strict_mean", "mean"}),
+        ("script", {"rules_mean", "mean"}),
+        ("live", {"rules_mean", "mean"}),
         ("extract", {"challenging", "scripts"}),
         ("generate", {"distinct"}),
         ("compare", {"difference", "win", "tie", "lose"}),
@@ -309,7 +309,25 @@ def test_a_metric_over_nothing_is_absent(mode: str, names: set[str]) -> None:
     assert (metrics["requested"], metrics["coverage"], metrics["n"]) == (1.0, 0.0, 0.0)
     assert "coverage" not in judges(mode).summarize([]).metrics
     left = summarize(judges(mode), [out, out]).metrics
-    assert names & left.keys() == names & {"strict_mean"}, "what counts as 1 without a rating"
+    assert names & left.keys() == names & {"rules_mean"}, "what counts as 1 without a rating"
+
+
+# what the judge by rules is good for
+
+
+@pytest.mark.parametrize("mode", ["script", "live"])
+def test_the_metric_of_the_rules_has_its_own_name_and_models_are_warned_of_them(mode: str) -> None:
+    for judge, primary in ((None, "rules_mean"), ({"model": "m"}, "strict_mean")):
+        environment = SimulBench.model_validate({"mode": mode, "judge": judge})
+        out = environment.summarize([Finish(reason=FinishReason.CONTEXT_LIMIT, score=0.0)])
+        assert (out.primary, out.metrics[primary]) == (primary, 1.0)
+        assert {"rules_mean", "strict_mean"} & out.metrics.keys() == {primary}
+        assert ("judge" in str(environment.caution_for_models())) == (judge is None)
+
+
+@pytest.mark.parametrize("mode", ["extract", "generate", "compare"])
+def test_a_model_that_is_the_judge_or_author_is_not_warned(mode: str) -> None:
+    assert judges(mode).caution_for_models() is None
 
 
 # what may be compared
