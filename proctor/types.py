@@ -76,6 +76,8 @@ class History(list[Message]):
         super().__init__()
         self.kept: dict[Hashable, tuple[int, list[bytes]]] = {}
         """By the form of requests: how many of the messages are encoded, and their encodings."""
+        self.counted = (0, 0, 0)
+        """Of the last answered call: its messages, the tokens of prompt and answer, and those of the answer."""
 
 
 class Observation(Value):

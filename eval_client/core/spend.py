@@ -1,7 +1,9 @@
 """Pure: the spending of a run, and whether it is within its limits."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Literal, NamedTuple
 
 from pydantic import Field
@@ -44,6 +46,24 @@ class Tokens(NamedTuple):
 NO_TOKENS = Tokens()
 
 
+class Need(NamedTuple):
+    """What something is estimated to cost."""
+
+    tokens: float = 0.0
+    money: float = 0.0
+
+    def plus(self, other: "Need") -> "Need":
+        """The sum."""
+        return Need(self.tokens + other.tokens, self.money + other.money)
+
+    def minus(self, other: "Need") -> "Need":
+        """The difference, at least 0."""
+        return Need(max(0.0, self.tokens - other.tokens), max(0.0, self.money - other.money))
+
+
+NOTHING = Need()
+
+
 class Price(Value):
     """Money per million tokens, in any one currency."""
 
@@ -64,7 +84,9 @@ class Price(Value):
 class RunLimits(Value):
     """Limits on the whole run, helper models included, by the usage that endpoints report.
 
-    Reaching one stops the run, which can be resumed with a higher one; calls in flight at that moment are still paid.
+    A call is reserved before it is made, and waits while it does not fit and others are under way; where none is, the
+    run stops, and can be resumed with a higher limit. So it overshoots by what estimates were too low, at most a call
+    of each agent, and by what helper models cost above their mean. Agents of `kind: command` are not reserved.
     """
 
     tokens: int | None = Field(default=None, ge=1)
@@ -105,6 +127,14 @@ class Spend:
     """Agents and environment models with an answer whose tokens are unknown; run limits can't count those."""
     unpriced: set[str] = field(default_factory=set)
     """Environment models that were paid for and have no price."""
+    reserved: Need = NOTHING
+    """By calls and turns in flight."""
+    turns: Counter[str] = field(default_factory=Counter)
+    """task -> turns that were answered"""
+    by_helpers: dict[str, Need] = field(default_factory=dict)
+    """task -> what its environment models have cost"""
+    lacking: Need | None = None
+    """What the call needed that did not fit, where one stopped the run."""
 
     def add(self, agent: str, tokens: Tokens) -> None:
         """Add a paid answer of an agent."""
@@ -113,8 +143,10 @@ class Spend:
         if self.prices:
             self.money += self._price(agent, tokens)
 
-    def add_helper(self, model: str, tokens: Tokens) -> None:
-        """Add a paid reply of an environment model. No tokens mean that its endpoint reports no usage."""
+    def add_helper(self, model: str, tokens: Tokens, task: str) -> None:
+        """Add a paid reply of a task's environment model. No tokens mean that its endpoint reports no usage."""
+        cost = Need(tokens.total, self._price(helper(model), tokens))
+        self.by_helpers[task] = self.by_helpers.get(task, Need()).plus(cost)
         if not tokens.total:
             self.unmetered.add(helper(model))
         if price_of(helper(model), self.prices) is None:
@@ -124,6 +156,45 @@ class Spend:
     def _price(self, agent: str, tokens: Tokens) -> float:
         price = price_of(agent, self.prices)
         return price.of(tokens) if price is not None else 0.0
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the run has a limit."""
+        return self.limits.tokens is not None or self.limits.money is not None
+
+    def call(self, agent: str, prompt: int, completion: int) -> Need:
+        """What a call of an agent costs with these tokens; nothing where its endpoint reports no usage."""
+        if agent in self.unmetered:
+            return Need()
+        tokens = Tokens(prompt, completion)
+        return Need(tokens.total, self._price(agent, tokens))
+
+    def helpers_per_turn(self, task: str) -> Need:
+        """The mean that environment models cost in a turn of a task."""
+        spent, turns = self.by_helpers.get(task, Need()), max(1, self.turns[task])
+        return Need(spent.tokens / turns, spent.money / turns)
+
+    def fits(self, need: Need) -> bool:
+        """Whether this may be spent beside what is spent and reserved."""
+        return self._short_limit(need.plus(self.reserved)) is None
+
+    def short_of(self, need: Need) -> str:
+        """A message on what does not fit, and how to go on; from now on nothing more may be spent."""
+        self.lacking = need
+        return self.exhausted() or ""
+
+    def _short_limit(self, need: Need) -> SpendLimit | None:
+        if self.limits.tokens is not None and need.tokens > self._tokens_left():
+            return "tokens"
+        if self.limits.money is not None and need.money > self._money_left():
+            return "money"
+        return None
+
+    def _tokens_left(self) -> int:
+        return (self.limits.tokens or 0) - self._all_tokens()
+
+    def _money_left(self) -> float:
+        return (self.limits.money or 0.0) - self._all_money()
 
     def unknown(self) -> str | None:
         """A message on agents and models of unknown cost, with the limits that miss it; None if there are none."""
@@ -143,24 +214,31 @@ class Spend:
         return f"tokens of {', '.join(sorted(self.unmetered))} are not known: the endpoint reports no usage{void}"
 
     def limit_reached(self) -> SpendLimit | None:
-        """The limit of the run that is reached; None while more may be spent."""
+        """The limit of the run that is reached, or in which the next call did not fit; None while more may be spent."""
         if self.limits.tokens is not None and self._all_tokens() >= self.limits.tokens:
             return "tokens"
         if self.limits.money is not None and self._all_money() >= self.limits.money:
             return "money"
-        return None
+        return None if self.lacking is None else self._short_limit(self.lacking)
 
     def exhausted(self) -> str | None:
         """A message on the limit of the run that is reached, and how to go on; None while more may be spent."""
-        match self.limit_reached():
-            case "tokens":
-                spent = f"{self._all_tokens()} of {self.limits.tokens} spent"
-            case "money":
-                spent = f"{money_text(self._all_money())} of {money_text(self.limits.money or 0.0)} spent"
-            case None:
-                return None
-        limit = f"limits.run.{self.limit_reached()}"
-        return f"{limit}: {spent}; resume with --set {limit}=MORE"
+        limit = self.limit_reached()
+        return None if limit is None else self.told(limit)
+
+    def told(self, limit: SpendLimit) -> str:
+        """What is spent of a limit, what the next call would have needed, and how to go on."""
+        need = self.lacking or NOTHING
+        left: float
+        if limit == "tokens":
+            left, next_call = self._tokens_left(), f"{ceil(need.tokens)}"
+            spent, rest = f"{self._all_tokens()} of {self.limits.tokens} spent", f"{left} left"
+        else:
+            left, next_call = self._money_left(), money_text(need.money)
+            limit_text = money_text(self.limits.money or 0.0)
+            spent, rest = f"{money_text(self._all_money())} of {limit_text} spent", f"{money_text(left)} left"
+        lacks = f", {rest}, the next call needs about {next_call}" if left > 0 and self.lacking is not None else ""
+        return f"limits.run.{limit}: {spent}{lacks}; resume with --set limits.run.{limit}=MORE"
 
     def _all_tokens(self) -> int:
         return self.tokens.total + sum(paid.total for paid in self.elsewhere.values())

@@ -12,6 +12,7 @@ from eval_client.core.limits.rates import Estimate
 from eval_client.core.limits.shares import EndpointFeedback
 from eval_client.core.limits.throttle import EndpointLimit
 from eval_client.core.spend import Spend, Tokens
+from eval_client.endpoints.allowance import Allowance, CallSize, Turn
 from eval_client.endpoints.first_calls import FIRST_CALLS, FirstCalls
 from eval_client.endpoints.gate import Gate
 from eval_client.endpoints.outage import Outage, replies
@@ -31,10 +32,6 @@ LOCAL_TOKEN_ENV = "PROCTOR_LOCAL_TOKEN"
 """Environment variable with the token of the servers that runs of this process start."""
 
 
-class BudgetExhausted(Exception):
-    """The run has reached a spending limit; it can be resumed with a higher one."""
-
-
 class Endpoints:
     """Every agent's model, and the limits that agents of one endpoint share.
 
@@ -52,7 +49,7 @@ class Endpoints:
         *,
         ensure_lease: Callable[[], Awaitable[None]],
     ) -> None:
-        self.spend = spend
+        self.spend, self.allowance = spend, Allowance(spend)
         self._ensure_lease = ensure_lease
         self.limits = {endpoint.name: EndpointLimit(endpoint.concurrency) for endpoint in _endpoints(plan)}
         self.calls: dict[int, Call] = {}
@@ -85,8 +82,9 @@ class Endpoints:
                 self._chat(plan, agent, client, builtin),
                 agent.name,
                 self._limit(plan, agent),
-                spend,
+                self.allowance,
                 self.calls,
+                size=None if agent.builtin else CallSize(chat_config(plan, agent, builtin)),
                 gate=self.gates[plan.endpoint_of(agent).name],
                 metrics=self.metrics,
                 outage=self.outages[plan.endpoint_of(agent).name],
@@ -189,15 +187,17 @@ class _Limited:
         model: ChatModel,
         agent: str,
         limit: EndpointLimit,
-        spend: Spend,
+        allowance: Allowance,
         calls: dict[int, Call],
         *,
+        size: CallSize | None,
         gate: Gate,
         metrics: EndpointMetrics,
         outage: Outage,
         ensure_lease: Callable[[], Awaitable[None]],
     ) -> None:
-        self._model, self._agent, self._limit, self._spend, self._calls = model, agent, limit, spend, calls
+        self._model, self._agent, self._limit, self._calls = model, agent, limit, calls
+        self._allowance, self._spend, self._size = allowance, allowance.spend, size
         self._gate, self._metrics, self._ensure_lease = gate, metrics, ensure_lease
         self._estimate = Estimate()
         self._first_calls = FirstCalls()
@@ -215,8 +215,8 @@ class _Limited:
             if self._gate.limited or self._limit.cool_until > time.monotonic():
                 reserved = await self._slot(messages)
             await self._ensure_lease()
-            if exhausted := self._spend.exhausted():
-                raise BudgetExhausted(exhausted)
+            turn = self._agent, metadata.get("task", ""), metadata.get("sample", ""), metadata.get("epoch", "")
+            await self._reserve(turn, messages, tools)
             call = Call(self._agent, time.monotonic())
             self._calls[id(call)] = call
             number = 0 if first.answered else first.begin()
@@ -224,6 +224,7 @@ class _Limited:
                 completion = await self._model.complete(messages, tools, metadata)
                 first.answered = True
                 self._paid(completion, messages, reserved)
+                self._spend.turns[turn[1]] += 1
                 return completion
             except ContextLimitExceeded:
                 first.answered = True
@@ -238,10 +239,18 @@ class _Limited:
                 failure = unavailable
             finally:
                 del self._calls[id(call)]
+                self._allowance.returned(turn)
                 if number:
                     first.end(number)
             if not await self._outage.holds(str(failure)):
                 raise failure
+
+    async def _reserve(self, turn: Turn, messages: Sequence[Message], tools: Sequence[Tool]) -> None:
+        """Wait until the run's limits allow a call of this estimated size. Raises BudgetExhausted."""
+        if not self._spend.bounded:
+            return
+        prompt, completion = (0, 0) if self._size is None else self._size.of(messages, tools)
+        await self._allowance.take(turn, self._spend.call(self._agent, prompt, completion))
 
     async def _slot(self, messages: Sequence[Message]) -> float:
         """Wait for the endpoint's pause to end and for a time slot; the tokens that the slot reserves."""
@@ -259,6 +268,8 @@ class _Limited:
         self._metrics.answer_s(self._agent).observe(completion.seconds)
         cost = Tokens(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.reasoning_tokens)
         self._spend.add(self._agent, cost)
+        if self._size is not None and self._spend.bounded:
+            self._size.learn(messages, usage.prompt_tokens, usage.completion_tokens)
         if not completion.metered:
             self._spend.unmetered.add(self._agent)
         elif reserved:

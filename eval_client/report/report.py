@@ -42,6 +42,16 @@ class HelperReport(Value):
     money: float | None
 
 
+class UnfinishedCost(Value):
+    """What the answers in trials without a final row have cost."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+    reasoning_tokens: int
+    money: float | None
+
+
 class RepeatedShare(Value):
     """Shares of samples passed at least once (pass@k) and every time (pass^k) in k trials, with intervals."""
 
@@ -91,7 +101,12 @@ class PairReport(Value):
     """Answers that the endpoint cut at `max_tokens`; None where trials of an earlier version don't tell."""
     turns: int
     prompt_tokens: int
+    """Of the finished trials, as are the other counts and the money."""
     completion_tokens: int
+    told_usage: bool = True
+    """Whether it is known what the agent's answers cost: not of commands, nor where an endpoint reports no usage."""
+    unfinished: UnfinishedCost | None = None
+    """What is paid beside: for trials that are not over, or were given back; None where nothing is."""
     cached_tokens: int | None
     """The prompt tokens that the endpoint had in its cache; None in a store of schema 2."""
     reasoning_tokens: int | None
@@ -160,6 +175,7 @@ def report(store: Store) -> RunReport:
     plan = Plan.model_validate(manifest.plan)
     agents = {agent.name: agent for agent in plan.agents}
     prices, costs, retried = plan.all_prices(), store.helper_costs(), store.retried()
+    unfinished = store.spent_on_open()
     all_totals = store.pair_totals()
     current = _current_summaries(store, all_totals)
     players = {totals.task: totals.agent for totals in all_totals}
@@ -176,6 +192,7 @@ def report(store: Store) -> RunReport:
             prices=prices,
             costs=costs,
             retried=retried.get(_key(totals), 0),
+            unfinished=unfinished.get(_key(totals)),
         )
         for totals in all_totals
     ]
@@ -206,6 +223,7 @@ def _pair(
     prices: Mapping[str, Price],
     costs: Sequence[HelperCost],
     retried: int,
+    unfinished: Tokens | None,
 ) -> PairReport:
     pair = _key(totals)
     task = manifest.tasks[totals.task]
@@ -236,6 +254,8 @@ def _pair(
         turns=totals.turns,
         prompt_tokens=totals.prompt_tokens,
         completion_tokens=totals.completion_tokens,
+        told_usage=bool(totals.tokens().total or not totals.turns or (agent is not None and agent.policy)),
+        unfinished=None if unfinished is None else _unfinished(totals.agent, unfinished, prices),
         cached_tokens=totals.cached_tokens,
         reasoning_tokens=totals.reasoning_tokens,
         money=_money(totals.agent, totals.tokens(), prices),
@@ -309,6 +329,16 @@ def _few(totals: PairTotals, effective: float) -> list[str]:
     if not totals.scored or effective >= FEW:
         return []
     return [f"Few independent samples ({effective:.3g} effective): intervals are rough."]
+
+
+def _unfinished(agent: str, paid: Tokens, prices: Mapping[str, Price]) -> UnfinishedCost:
+    return UnfinishedCost(
+        prompt_tokens=paid.prompt,
+        completion_tokens=paid.completion,
+        cached_tokens=paid.cached,
+        reasoning_tokens=paid.reasoning,
+        money=_money(agent, paid, prices),
+    )
 
 
 def _choices(task: TaskRecord, agent: str, retried: int) -> list[str]:

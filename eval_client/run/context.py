@@ -165,7 +165,9 @@ def spent_so_far(plan: Plan, store: Store, totals: Sequence[PairTotals]) -> Spen
     for agent, tokens in store.spent(totals).items():
         spend.add(agent, tokens)
     for cost in store.helper_costs():
-        spend.add_helper(cost.model, Tokens(cost.prompt_tokens, cost.completion_tokens))
+        spend.add_helper(cost.model, Tokens(cost.prompt_tokens, cost.completion_tokens), cost.task)
+    for pair in totals:
+        spend.turns[pair.task] += pair.turns
     return spend
 
 

@@ -1,6 +1,7 @@
 """Plays a run's trials on this client: tells the schedule of events, and carries its instructions out."""
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
@@ -64,7 +65,10 @@ class Runner:
             await self._cancel()
         if self._error is not None:
             raise self._error
-        return self.schedule.result()
+        result = self.schedule.result()
+        if result.limit is not None and (spent := self._spend.exhausted()):  # more than when the first call stopped
+            return dataclasses.replace(result, stopped=spent)
+        return result
 
     def take(self, trials: Sequence[Trial]) -> None:
         """Play these trials too."""

@@ -40,12 +40,19 @@ class Results:
     def spent(self, totals: Iterable[PairTotals]) -> dict[str, Tokens]:
         """agent -> tokens paid so far: by final rows, as in the `totals` of all pairs, and by unfinished trials."""
         paid = [(pair.agent, pair.tokens()) for pair in totals if pair.reasons]
-        with self.engine.connect() as connection:
-            rows = connection.execute(_spent_on_open(), {"b_run": self.run}).mappings()
-            paid += [(row["agent"], tokens_of(row)) for row in rows]
         spent: dict[str, Tokens] = {}
-        for agent, tokens in paid:
+        for agent, tokens in [*paid, *((agent, tokens) for (agent, _), tokens in self.spent_on_open().items())]:
             spent[agent] = spent.get(agent, NO_TOKENS).plus(tokens)
+        return spent
+
+    def spent_on_open(self) -> dict[tuple[str, str], Tokens]:
+        """(agent, task) -> tokens paid for trials that have no final row, where there are some."""
+        spent: dict[tuple[str, str], Tokens] = {}
+        with self.engine.connect() as connection:
+            for row in connection.execute(_spent_on_open(), {"b_run": self.run}).mappings():
+                pair, tokens = (row["agent"], row["task"]), tokens_of(row)
+                if tokens != NO_TOKENS:
+                    spent[pair] = spent.get(pair, NO_TOKENS).plus(tokens)
         return spent
 
     def helper_costs(self) -> list[HelperCost]:
@@ -228,7 +235,7 @@ def _spent_on_open() -> sa.Select[Any]:
         sa.select(total.element).where(same).correlate(trial_table).scalar_subquery().label(total.name)
         for total in token_sums(turn_table)
     ]
-    return sa.select(t.agent, *sums).where(t.run == sa.bindparam("b_run"), t.reason.is_(None), t.attempts > 0)
+    return sa.select(t.agent, t.task, *sums).where(t.run == sa.bindparam("b_run"), t.reason.is_(None), t.attempts > 0)
 
 
 @cache

@@ -70,7 +70,8 @@ class _TrialReplies(ReplyLog):
         await self._journal.replies(self._trial, len(self.replies), replies)
         self.replies += replies
         for reply in (kept.reply for kept in replies if kept.bought):
-            self._spend.add_helper(reply.model, Tokens(reply.prompt_tokens, reply.completion_tokens))
+            tokens = Tokens(reply.prompt_tokens, reply.completion_tokens)
+            self._spend.add_helper(reply.model, tokens, self._trial.task)
 
 
 class AttemptLog:

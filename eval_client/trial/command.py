@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eval_client.core.spend import Spend
-from eval_client.endpoints.endpoints import BudgetExhausted
+from eval_client.endpoints.allowance import BudgetExhausted
 from eval_client.mcp.command import MAX_PROMPT_BYTES, filled, mcp_config, prompt
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.plan import Plan

@@ -111,6 +111,8 @@ class Episode:
     begun: bool = False
     """Whether an earlier client may have started the session."""
     on_started: Callable[[Started], None] = lambda _: None
+    on_turn_over: Callable[[], None] | None = None
+    """Called when the environment has answered a turn, or failed to."""
     on_observation: Callable[[Observation], None] | None = None
     """Called with each observation that the model is to answer."""
     _transcript: Transcript = field(default_factory=Transcript)
@@ -131,7 +133,11 @@ class Episode:
                     while isinstance(step, Observed):
                         turn = self._turn(started.url, step, time.monotonic() - sent_at)
                         traced = tracing.within("turn", turn, turn=step.turn) if tracing.recorders else turn
-                        step, sent_at = await traced
+                        try:
+                            step, sent_at = await traced
+                        finally:
+                            if self.on_turn_over is not None:
+                                self.on_turn_over()
                 return AttemptEnd(outcome=Outcome.FINISHED, finish=step.finish)
         except TimeoutError:
             if not limit.expired():

@@ -151,7 +151,8 @@ class TrialPlayer:
         return self._commands.play(pending.trial, spend, calls, self._member.ensure_lease, attempted)
 
     def _episode(self, pending: PendingTrial, session: str, model: Model) -> Episode:
-        trial = pending.trial
+        trial, endpoints = pending.trial, self._endpoints
+        turn = trial.agent, trial.task, trial.sample, str(trial.epoch)
 
         def started(reply: Started) -> None:
             self._sessions[session] = reply.url
@@ -169,4 +170,5 @@ class TrialPlayer:
             reply_log=self._log.replies(pending),
             begun=pending.recalled,
             on_started=started,
+            on_turn_over=partial(endpoints.allowance.over, turn) if endpoints.spend.bounded else None,
         )

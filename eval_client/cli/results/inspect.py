@@ -27,6 +27,7 @@ from eval_client.store.shards import heartbeats
 from eval_client.store.store import Store
 from proctor.environment import MEAN_SCORE
 from proctor.tables.command import TableFormat, format_option, print_tables
+from proctor.tables.money import money_text
 
 runs_argument = click.argument("runs", metavar="[RUN]...", nargs=-1)
 
@@ -44,21 +45,23 @@ def status(run: str, output: Path, store: str | None, as_json: bool) -> None:
         parent, pairs, state = manifest.parent, found.pair_totals(), run_state(found)
         # a client that was killed counts until the others have declared it lost
         clients = len(heartbeats(found.engine, found.run)) if is_worked_on(found) else 0
-        spent = spent_so_far(Plan.model_validate(manifest.plan), found, pairs) if state in OUT_OF.values() else None
-        why = spent and spent.exhausted()
+        spent = spent_so_far(Plan.model_validate(manifest.plan), found, pairs)
+        why = next((spent.told(limit) for limit, name in OUT_OF.items() if name == state), None)
         primary = primary_metrics(found, pairs)
     troubles = lines_of(folder / stall_reporter.FILE) if state == "running" else []
     endpoints = lines_of(folder / shared.FILE) if state == "running" else []
     if as_json:
         facts = {"run": found.run, "folder": str(folder), "state": state, "clients": clients, "troubles": troubles}
         facts |= {"endpoints": endpoints, "stopped": why, "parent": parent}
+        facts |= {"spent": {"tokens": spent.tokens.total, "money": spent.money if spent.prices else None}}
         rows = [{**pair.model_dump(), **_primary_fields(primary.get((pair.agent, pair.task)))} for pair in pairs]
         click.echo(json.dumps({**facts, "pairs": rows}))
         return
     several = f" ({clients} clients)" if clients > 1 else ""
     rescored = f", re-scored from {parent}" if parent else ""
     click.echo(f"{found.run}: {state}{several}, {trials_scored(pairs)}{rescored}")
-    for line in (*endpoints, *troubles, *([f"stopped: {why}"] if why else [])):
+    paid = [f"spent: {spent.tokens.total:,} tokens{f', money {money_text(spent.money)}' if spent.money else ''}"]
+    for line in (*endpoints, *troubles, *([f"stopped: {why}"] if why else []), *(paid if spent.tokens.total else [])):
         click.echo(f"  {line}")
     for pair in pairs:
         mean = "-" if pair.mean is None else f"{pair.mean:.3f}"

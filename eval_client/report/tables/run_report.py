@@ -232,16 +232,27 @@ def _validity(lines: Sequence[_Line], left_out: Sequence[str]) -> ResultTable:
 
 
 def _costs(reports: Sequence[RunReport], lines: Sequence[_Line]) -> ResultTable:
+    """A row for each pair, and one more for what it has paid in trials without a final row."""
+    named: list[_Line] = []
     rows: list[tuple[Entry, ...]] = []
-    for _, pair in lines:
+    for line in lines:
+        pair, open_cost = line.pair, line.pair.unfinished
         ended = pair.scored + sum(pair.faults.values())
-        seconds = Figure(pair.seconds / ended if ended else None, ".2f")
-        cached, reasoning = Figure(pair.cached_tokens, ",.0f"), Figure(pair.reasoning_tokens, ",.0f")
-        tokens = (pair.prompt_tokens, cached, pair.completion_tokens, reasoning)
-        rows.append((pair.turns, *tokens, Figure(pair.money, MONEY), seconds))
+        counts = (pair.prompt_tokens, pair.cached_tokens, pair.completion_tokens, pair.reasoning_tokens)
+        tokens = [Figure(count if pair.told_usage else None, ",.0f") for count in counts]
+        money = Figure(pair.money if pair.told_usage else None, MONEY)
+        named.append(line)
+        rows.append((pair.turns, *tokens, money, Figure(pair.seconds / ended if ended else None, ".2f")))
+        if open_cost is not None:
+            named.append(line._replace(pair=pair.model_copy(update={"task": f"{pair.task}, unfinished"})))
+            paid = (open_cost.prompt_tokens, open_cost.cached_tokens, open_cost.completion_tokens)
+            tokens = [Figure(count, ",.0f") for count in (*paid, open_cost.reasoning_tokens)]
+            rows.append((None, *tokens, Figure(open_cost.money, MONEY), None))
     titles = ("turns", "tokens in", "cached", "tokens out", "reasoning", "money", "s per trial")
-    table = _by_pair("costs of the finished trials", lines, titles, rows, _price_notes(reports, lines))
-    return _with_total(table, len(titles), [line.pair for line in lines])
+    beside = ", and of those under way or given back" if len(named) > len(lines) else ""
+    title = f"costs of the finished trials{beside}"
+    table = _by_pair(title, named, titles, rows, _price_notes(reports, lines))
+    return _with_total(table, len(titles))
 
 
 def _price_notes(reports: Sequence[RunReport], lines: Sequence[_Line]) -> list[str]:
@@ -254,28 +265,24 @@ def _price_notes(reports: Sequence[RunReport], lines: Sequence[_Line]) -> list[s
     return [*lists, *([f"money is without {', '.join(without)}: no price is known"] if without else [])]
 
 
-def _with_total(table: ResultTable, figures: int, pairs: Sequence[PairReport]) -> ResultTable:
-    """The costs with a row of totals, where there is more than one row."""
-    if len(pairs) < 2:
+def _with_total(table: ResultTable, figures: int) -> ResultTable:
+    """The costs with a row of totals of what is known, where there is more than one row."""
+    if len(table.rows) < 2:
         return table
-    prompt, cached, completion, reasoning = (
-        _total([getattr(pair, f"{name}_tokens") for pair in pairs])
-        for name in ("prompt", "cached", "completion", "reasoning")
-    )
-    money = [pair.money for pair in pairs if pair.money is not None]
-    totals: tuple[Entry, ...] = (
-        sum(pair.turns for pair in pairs),
-        *(prompt, cached, completion, reasoning),
-        Figure(math.fsum(money) if money else None, MONEY),
-        None,
-    )
+    cells = [row.cells[-figures:] for row in table.rows]
+    turns, *tokens, money = ([_number(of_row[place]) for of_row in cells] for place in range(figures - 1))
+    totals = (_total(turns), *map(_total, tokens), _total(money, MONEY), None)
     names = ("total", *[""] * (len(table.columns) - figures - 1))
     return table._replace(rows=(*table.rows, TableRow((*names, *totals), rule=True)))
 
 
-def _total(counts: Sequence[int | None]) -> Figure:
+def _number(entry: Entry) -> float | None:
+    return entry.value if isinstance(entry, Figure) else entry if isinstance(entry, int) else None
+
+
+def _total(counts: Sequence[float | None], form: str = ",.0f") -> Figure:
     known = [count for count in counts if count is not None]
-    return Figure(sum(known) if known else None, ",.0f")
+    return Figure(math.fsum(known) if known else None, form)
 
 
 def _helper_costs(lines: Sequence[_Line]) -> ResultTable:
@@ -284,18 +291,26 @@ def _helper_costs(lines: Sequence[_Line]) -> ResultTable:
     columns, cells = row_names(names, ("agent", "task", "model", "run"), always=3)
     columns += tuple(map(TableColumn, ("calls", "tokens in", "tokens out", "money")))
     rows = tuple(
-        TableRow((*name, cost.calls, cost.prompt_tokens, cost.completion_tokens, Figure(cost.money, MONEY)))
-        for name, (_, cost) in zip(cells, costs, strict=True)
+        TableRow((*name, cost.calls, *_helper_cells(cost))) for name, (_, cost) in zip(cells, costs, strict=True)
     )
     return ResultTable(
         "costs of the tasks' own models (judges, hosts, users), over all trials", columns, rows, _sums(lines, costs)
     )
 
 
+def _helper_cells(cost: HelperReport) -> tuple[Figure, ...]:
+    """Tokens and money; unknown where the endpoint reports no usage."""
+    told = bool(cost.prompt_tokens + cost.completion_tokens)
+    tokens = (Figure(count if told else None, ",.0f") for count in (cost.prompt_tokens, cost.completion_tokens))
+    return (*tokens, Figure(cost.money if told else None, MONEY))
+
+
 def _sums(lines: Sequence[_Line], costs: Sequence[tuple[_Line, HelperReport]]) -> tuple[str, ...]:
     """What the tasks' own models cost, and what that makes with the agents."""
     of_models = [cost.money for _, cost in costs if cost.money is not None]
-    of_agents = [line.pair.money for line in lines if line.pair.money is not None]
+    of_agents = [
+        each.money for line in lines for each in (line.pair, line.pair.unfinished) if each is not None and each.money
+    ]
     if not of_models:
         return ()
     together = f"; with the agents {money_text(math.fsum(of_models + of_agents))}" if of_agents else ""

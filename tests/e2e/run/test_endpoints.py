@@ -1,6 +1,7 @@
 """Agent endpoints that misbehave: faults are retried within bounds, then recorded; never a score."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -79,16 +80,25 @@ def test_a_budget_stops_the_run_and_a_higher_one_lets_it_go_on(
     tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
 ) -> None:
     plan(tmp_path, worker, endpoint)
-    stopped = proctor("run", "plan.yaml", "--name", "r", "--set", "limits.run.tokens=440", cwd=tmp_path)
+    limits = ("--set", "limits.run.tokens=1500", "--set", "agents.model.sampling.max_tokens=10")
+    stopped = proctor("run", "plan.yaml", "--name", "r", *limits, cwd=tmp_path)
     assert stopped.returncode == 1
-    assert "limits.run.tokens" in stopped.stderr
     asked = len(endpoint.requests)
-    assert 4 <= asked <= 5, "one may be under way when the budget is spent"
+    assert 4 <= asked < 20
+    told = (
+        rf"limits.run.tokens: {110 * asked} of 1500 spent, {1500 - 110 * asked} left, the next call needs about \d+; "
+    )
+    told += "resume with --set limits.run.tokens=MORE"
+    assert re.search(told, stopped.stderr), stopped.stderr
     status = json.loads(proctor("status", "r", "--json", cwd=tmp_path).stdout)
     assert (status["state"], status["pairs"][0]["unscored"]) == ("out_of_tokens", 0)
-    spent = f"{110 * asked} of 440 spent"
-    assert status["stopped"] == f"limits.run.tokens: {spent}; resume with --set limits.run.tokens=MORE"
-    assert f"  stopped: {status['stopped']}" in proctor("status", "r", cwd=tmp_path).stdout
+    assert (
+        status["stopped"] == f"limits.run.tokens: {110 * asked} of 1500 spent; resume with --set limits.run.tokens=MORE"
+    )
+    assert status["spent"] == {"tokens": 110 * asked, "money": None}
+    shown = proctor("status", "r", cwd=tmp_path).stdout
+    assert f"  stopped: {status['stopped']}" in shown
+    assert f"  spent: {110 * asked:,} tokens" in shown
     assert f"r: out_of_tokens, {asked}/20 trials scored" in proctor("ls", cwd=tmp_path).stdout
     resumed = proctor("resume", "r", "--set", "limits.run.tokens=1000000", cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stderr

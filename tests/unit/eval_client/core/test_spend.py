@@ -42,9 +42,9 @@ def test_costs_that_no_endpoint_reports_are_told_with_the_limits_they_make_void(
 
 def test_a_judge_whose_endpoint_reports_no_usage_is_told_too() -> None:
     spend = Spend(RunLimits(tokens=100), {})
-    spend.add_helper("judge", Tokens(10, 3))
+    spend.add_helper("judge", Tokens(10, 3), "t")
     assert spend.unknown() is None
-    spend.add_helper("silent", Tokens(0, 0))
+    spend.add_helper("silent", Tokens(0, 0), "t")
     assert spend.unknown() == (
         "tokens of environment:silent are not known: the endpoint reports no usage, so limits.run.tokens can't limit it"
     )
@@ -53,11 +53,11 @@ def test_a_judge_whose_endpoint_reports_no_usage_is_told_too() -> None:
 def test_models_that_tasks_pay_for_count_by_the_longest_name_that_begins_theirs() -> None:
     plan = {"environment:gpt": Price(input=1.0, output=1.0), "environment:gpt-4": Price(input=4.0, output=8.0)}
     spend = Spend(RunLimits(money=20.0), plan)
-    spend.add_helper("gpt-4-0613", Tokens(1_000_000, 500_000))
-    spend.add_helper("gpt-3.5", Tokens(2_000_000, 0))
+    spend.add_helper("gpt-4-0613", Tokens(1_000_000, 500_000), "t")
+    spend.add_helper("gpt-3.5", Tokens(2_000_000, 0), "t")
     assert spend.money == 10.0
     assert spend.unknown() is None
-    spend.add_helper("other", Tokens(10**9, 10**9))
+    spend.add_helper("other", Tokens(10**9, 10**9), "t")
     assert str(spend.unknown()).startswith("the plan's `prices` lack other, which tasks pay for")
     spend.add("gpt-4", Tokens(10**9, 10**9))  # an agent of this name has a price of its own, or none
     assert spend.exhausted() is None

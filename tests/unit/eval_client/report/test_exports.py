@@ -355,7 +355,7 @@ def test_memory_holds_a_few_trials_at_once(tmp_path: Path) -> None:
 
     @sa.event.listens_for(store.engine, "before_cursor_execute")
     def count(connection: object, cursor: object, statement: str, parameters: Any, *_: object) -> None:
-        if "FROM proctor_turn" in statement:
+        if statement.startswith("SELECT proctor_turn"):
             sizes.append(len(parameters))
 
     write_sft(store, tmp_path / "sft.jsonl", RowChoice())

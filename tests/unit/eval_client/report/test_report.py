@@ -4,16 +4,19 @@ from pathlib import Path
 
 import pytest
 
+from eval_client.plan.plan import Plan
 from eval_client.report.report import PairReport, RunReport, report
 from eval_client.report.tables.matrix import matrix_table, took
 from eval_client.report.tables.run_report import pairs_table, report_tables
+from eval_client.run.context import spent_so_far
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.journal import Cost, Journal
-from eval_client.store.records import Manifest, TaskRecord, Trial
+from eval_client.store.records import Manifest, TaskRecord, Trial, Turn
 from eval_client.store.store import Store
 from eval_client.store.tables import trial_table
 from proctor.tables.command import rendered
-from proctor.types import Finish, FinishReason, Summary
+from proctor.types import Action, Finish, FinishReason, Summary
+from task_server.wire.messages import Act
 from tests.support import unscored
 
 PLAN = {
@@ -225,3 +228,46 @@ def test_costs_have_a_total_and_small_sums_are_not_rounded_away() -> None:
     assert "money is without c: no price is known" in "\n".join(lines)
     assert "prices: of a list" in "\n".join(lines)
     assert "total" not in shown(RunReport(run="r", state="s", version="1", pairs=pairs[:1]))
+
+
+async def test_what_is_paid_in_trials_that_are_not_over_has_a_row_and_one_sum(store: Store) -> None:
+    journal = Journal(store, store.take_over())
+    trial = next(each for each in unscored(store) if each.agent == "free")
+    await journal.begin(trial, 1, 0, "f" * 32)
+    observation = '{"messages":[]}'
+    act = Act(action=Action(content="x"))
+    await journal.turn(
+        trial, 0, Turn(turn=1, digest="d", observation=observation, reply=act, prompt_tokens=700, completion_tokens=70)
+    )
+    await journal.close()
+    made = report(store)
+    open_cost = made.pairs[1].unfinished
+    assert open_cost is not None
+    assert (open_cost.prompt_tokens, open_cost.completion_tokens) == (700, 70)
+    costs = shown(made).partition("costs of the finished trials, and of those under way or given back")[2].splitlines()
+    (row,) = (line.split() for line in costs if "unfinished" in line)
+    assert row == ["free", "t,", "unfinished", "-", "700", "0", "70", "0", "-", "-"]
+    (total,) = (line.split() for line in costs if line.startswith("total"))
+    assert total[2:5] == ["3,000,700", "0", "600,070"]
+    spent = spent_so_far(Plan.model_validate(store.manifest().plan), store, store.pair_totals())
+    assert (spent.tokens.prompt, spent.tokens.completion) == (3_000_700, 600_070)
+
+
+@pytest.mark.parametrize(("builtin", "tokens"), [("naive", "0"), (None, "-")])
+async def test_what_an_agent_costs_is_unknown_where_nothing_tells_it(
+    tmp_path: Path, builtin: str | None, tokens: str
+) -> None:
+    agent = {"name": "a", "builtin": builtin} if builtin else {"name": "a", "endpoint": "http://127.0.0.1:1/v1"}
+    plan = {"agents": [agent], "tasks": PLAN["tasks"]}
+    store = Store(connect(sqlite_url(tmp_path / "unknown")), "r")
+    tasks = {"t": TaskRecord(environment="ltp", digest="d", samples=1)}
+    (tmp_path / "unknown").mkdir(exist_ok=True)
+    trial = Trial(id=0, agent="a", task="t", sample="s0", epoch=0)
+    store.create(Manifest(version="1", plan_path="p", plan=plan, identity={}, tasks=tasks), [trial])
+    journal = Journal(store, store.take_over())
+    await journal.begin(trial, 1, 0, "0" * 32)
+    await journal.finish(trial, 1, "w", ENDS[0], Cost(4, 0, 0, 6.0))
+    await journal.close()
+    costs = shown(report(store)).partition("costs of the finished trials")[2].splitlines()
+    (row,) = (line.split() for line in costs if line.startswith("a "))
+    assert row[2:7] == ["4", tokens, tokens, tokens, tokens]
