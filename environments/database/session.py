@@ -26,6 +26,7 @@ Way = Literal["v0.2", "fc", "each"]
 the observation is that of the first, or the error of the second. `each`: all changes count, and all are shown.
 """
 _ERROR = re.compile(r"[0-9]+ \(\w{5}\): ")
+_SYNTAX = "1064 ("
 _CONTROL = frozenset(("commit", "rollback", "begin", "savepoint", "release"))
 _CHANGES = frozenset(("insert", "update", "delete", "replace"))
 
@@ -50,19 +51,27 @@ class StatementRunner:
         parts = split(sql)
         if self.way == "each":
             parts = [part for part in parts if begun(part)] or [sql]
-        return await (self.session.run(parts[0]) if len(parts) == 1 else self._several(parts))
+        return await (self.session.run(parts[0]) if len(parts) == 1 else self._several(sql, parts))
 
-    async def _several(self, parts: Sequence[str]) -> str:
-        texts = list[str]()
+    async def _several(self, sql: str, parts: Sequence[str]) -> str:
+        texts, start = list[str](), 0
         stays = kept(parts, to_the_end=self.way != "v0.2")
         until = asyncio.get_running_loop().time() + BATCH_S
         for place, part in enumerate(parts):
+            start = sql.index(part, start)
             if asyncio.get_running_loop().time() > until:
                 texts.append(INTERRUPTED)
                 break
             if stays[place] and self.way == "v0.2" and words(part)[0] in _CHANGES:
                 stays[place] = await self._is_committed(parts[place + 1 :])
-            texts.append(await (self._run(part) if stays[place] else self._look(part)))
+            if not begun(part) and place + 1 < len(parts):
+                texts.append(_SYNTAX)
+            elif _is_lost(part, parts[:place]):
+                texts.append(await self.session.run(part))
+            else:
+                texts.append(await (self._run(part) if stays[place] else self._look(part)))
+            if texts[-1].startswith(_SYNTAX):
+                texts[-1] = await self.session.run(sql[start:])  # the error quotes all that follows
             if _ERROR.match(texts[-1]):
                 break
         if self.way == "each":
@@ -92,6 +101,13 @@ class StatementRunner:
             if _ERROR.match(await self._look(part)):
                 return False
         return True
+
+
+def _is_lost(part: str, before: Sequence[str]) -> bool:
+    """Whether a statement goes back to a savepoint that none before it has made."""
+    verb, *further = words(part)
+    made = (words(each) for each in before)
+    return verb == "rollback" and "to" in further and ["savepoint", further[-1]] not in ([w[0], w[-1]] for w in made)
 
 
 @dataclass(frozen=True)

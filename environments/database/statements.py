@@ -17,7 +17,7 @@ _COMMITS_EACH = re.compile(r"set\s+(?:session\s+|@@)?autocommit\s*=\s*(?:1|on|tr
 _BLANKS = " \t\r\n\f\v"
 _WORD = re.compile(r"\w+")
 _COMMITS = frozenset(
-    ("commit", "begin", "create", "drop", "alter", "truncate", "rename", "lock", "unlock", "grant", "revoke", "analyze")
+    ("commit", "begin", "create", "drop", "alter", "truncate", "rename", "lock", "grant", "revoke", "analyze")
 )
 
 
@@ -41,12 +41,12 @@ def kept(parts: Sequence[str], *, to_the_end: bool) -> list[bool]:
         if said[0] == "savepoint":
             marks[said[-1]] = place
         elif said[0] == "rollback":
-            first = max(since, marks.get(said[-1], 0)) if "to" in said else since
+            first = max(since, marks.get(said[-1], place)) if "to" in said else since
             stays[first:place] = [False] * max(0, place - first)
-        elif ends_transaction(part):
-            since = max(since, place + 1)
-        elif _COMMITS_EACH.match(part):
-            since = len(parts)
+        elif ends_transaction(part) or (
+            said[0] == "unlock" and any(words(each)[0] == "lock" for each in parts[:place])
+        ):
+            since = len(parts) if _COMMITS_EACH.match(begun(part)) else max(since, place + 1)
     if not to_the_end:
         stays[since:] = [False] * (len(parts) - since)
     return stays
@@ -54,7 +54,7 @@ def kept(parts: Sequence[str], *, to_the_end: bool) -> list[bool]:
 
 def ends_transaction(part: str) -> bool:
     """Whether a statement ends a transaction and keeps what it did."""
-    return words(part)[0] in _COMMITS or begins(part)
+    return words(part)[0] in _COMMITS or begins(part) or _COMMITS_EACH.match(begun(part)) is not None
 
 
 def begins(part: str) -> bool:

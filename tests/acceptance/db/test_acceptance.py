@@ -32,6 +32,7 @@ from environments.database.engines.server import RunningServer
 from environments.database.environment import Database
 from environments.database.policies import answer, operation
 from environments.database.reply import Malformed, SqlAnswer, SqlOperation, read
+from environments.database.session import OUT_OF_SYNC, StatementRunner
 from environments.database.table_hash import of_rows
 from proctor.environment import Agent, ContextLimitExceeded
 from proctor.session.play import PolicyAgent, play_to_finish
@@ -789,3 +790,25 @@ def _servers() -> set[int]:
         if name.endswith("(mariadbd") and state != "Z" and int(parent) == os.getpid():
             found.add(int(status.parent.name))
     return found
+
+
+async def test_errors_of_several_statements_are_those_of_one_text(server: PrivateServer) -> None:
+    """As the published clients showed them at this server (mysql-connector 8.0.33 for v0.2, 9.7 for FC)."""
+    async with configured(server) as database:
+        engine = database._engine
+        assert engine is not None
+        async with engine.session(PEOPLE) as session:
+            v02, fc = (StatementRunner(session, way, "people") for way in ("v0.2", "fc"))
+            for runner in (v02, fc):
+                assert (await runner.run("SELEC 1; SELECT 2")).endswith("near 'SELEC 1; SELECT 2' at line 1")
+                assert (await runner.run("/* ; */; SELECT 2")).startswith("1064 (42000)")
+                assert await runner.run("ROLLBACK TO s; SELECT 2") == "1305 (42000): SAVEPOINT s does not exist"
+                assert await runner.run(";;") == "1065 (42000): Query was empty"
+            assert await v02.run("SELECT 1; SELECT zz") == OUT_OF_SYNC
+            assert await fc.run("SELECT 1; SELECT zz") == "1054 (42S22): Unknown column 'zz' in 'SELECT'"
+            assert await fc.run("SELECT 1; SELECT 2; SELECT zz") == "[(1,)]"
+            change = "UPDATE people SET age = '1'"
+            assert await v02.run(f"{change}; UPDATE people SET zz = 1; COMMIT") == OUT_OF_SYNC
+            assert await v02.run("SELECT COUNT(*) FROM people.people WHERE age = '1'") == "[(0,)]"
+            assert await v02.run(f"START TRANSACTION; {change}; COMMIT") == OUT_OF_SYNC
+            assert await v02.run("SELECT COUNT(*) FROM people WHERE age = '1'") == "[(2,)]"

@@ -67,6 +67,10 @@ def test_a_change_stays_where_something_commits_it() -> None:
     assert kept([CHANGE, "/* now */ create table k (a int)", CHANGE], to_the_end=False) == [True, True, False]
     assert kept(["SET autocommit = 1", CHANGE, "SELECT 1"], to_the_end=False) == [True] * 3
     assert kept([CHANGE, "ROLLBACK", CHANGE], to_the_end=True) == [False, True, True]
+    assert kept([CHANGE, "SAVEPOINT s", CHANGE, "ROLLBACK TO s"], to_the_end=True) == [True, False, False, True]
+    assert kept([CHANGE, "ROLLBACK TO s"], to_the_end=True) == [True, True]
+    assert kept([CHANGE, "UNLOCK TABLES"], to_the_end=False) == [False, False]
+    assert kept(["LOCK TABLES t WRITE", CHANGE, "UNLOCK TABLES"], to_the_end=False) == [True] * 3
 
 
 @pytest.mark.parametrize(

@@ -164,3 +164,22 @@ async def test_sessions_share_no_listing() -> None:
     await run(first, "get_relations", "m.1")
     assert isinstance(await run(first, "get_neighbors", "m.1", "isles.ship.captain"), Variable)
     assert isinstance(await run(second, "get_neighbors", "m.1", "isles.ship.captain"), ToolRefusal)
+
+
+@pytest.mark.parametrize(
+    "number", ["0", "1", "2", "01", "-1", "-3", " 1", "+1", "1_0", "\u0661", "x", "", "0" * 50, "9" * 5_000]
+)
+async def test_variables_are_counted_as_python_counts_as_published(number: str) -> None:
+    made = await two_variables("compat")
+    try:
+        wanted = made.variables[int(number)]
+    except (ValueError, IndexError):
+        wanted = None
+    assert made.variable(number) == wanted
+    assert isinstance(await run(made, "count", f"#{number}"), ToolRefusal) is (wanted is None)
+
+
+@pytest.mark.parametrize("written", ["variable #0", " #0 ", "'#0'", "`#0`", '"Variable #0"'])
+async def test_a_variable_may_be_named_and_quoted_in_strict_alone(written: str) -> None:
+    assert isinstance(await run(await two_variables("strict"), "count", written), Variable)
+    assert isinstance(await run(await two_variables("compat"), "count", written), ToolRefusal)
