@@ -6,6 +6,7 @@ Ways of asking and idioms that contain such a word deny nothing.
 import functools
 import re
 from collections.abc import Set
+from itertools import filterfalse
 from typing import NamedTuple
 
 from environments.lateral_thinking.dataset import Language
@@ -84,11 +85,13 @@ _NOT_ENGLISH = re.compile(
 )
 _FALSE_ENGLISH = _any_of(
     rf"\b(?:{_WRONG}|lies|falsely|wrongly|incorrectly|inaccurate|invalid|baseless|unfounded|groundless|unreal)\b",
-    r"\b(?:mist(?:ak|ook)|misunder|misconce|misbelie|misread|errors?\b|erron|fallac|myth|fiction|fictit|fake|bogus)",
+    r"\b(?:mist(?:ak|ook)|misunder|misconce|misbelie|misread|misrepresent|misstat|mislead|ill-founded)",
+    r"\b(?:evidence against|cover story|less than (?:true|right|correct)|errors?\b)",
+    r"\b(?:erron|fallac|myth|fiction|fictit|fake|bogus)",
     r"\b(?:hoax|rumou?r|nonsense|inventions?\b|invented\b|fabricat|made up\b|illusion|pretend|pretence|red herring)",
     r"\b(?:debunk|preclud|prevent|negati|invalidat|inconsisten|incompatib|hallucinat|fantas(?:y|ies)\b|superstition)",
     r"\b(?:absurd|ridicul|preposter|far-fetched|exaggerat|imagin(?:ed?|ary|ation)\b|dream|joke|trick|liars?\b|lied\b)",
-    r"\b(?:lying (?:when|that|about|if)|mak(?:e|es|ing) up|bad (?:guess|idea)|something else)\b",
+    r"\b(?:lying (?:when|that|about|if)|mak(?:e|es|ing) up|bad (?:guess|idea|one)|something else)\b",
     r"\b(?:cross(?:ed|ing)? (?:off|out)\b|too \w+ to say\b|dismiss|discount|discard|disregard|ceas(?:e[sd]?|ing)\b)",
     r"\b(?:impossib|improbab|implausib|unlikel|unpro|unsup|untenab|unjust|unthinkab|unbeliev|questionable|dubious)",
     r"\bdoubt(?:s|ed|ful|ing)?\b",
@@ -105,14 +108,21 @@ _CALLED_ENGLISH = re.compile(
 )
 """What a statement is called: is it ... that."""
 _AFFIRMING_TEXT = """
-    a agreed also an apparent assumed assumption be because been belief case cause central certain clear common
-    conclusion confirmed correct crucial definitely enough essential established evident explanation fact fair given
-    good guess have idea impression important indeed indisputable just key knowledge known likely matter maybe mean my
-    necessary not obvious of only opinion our perhaps plausible point possible probable quite really reason reasonable
-    relevant right safe said secret significant simply so story sure the then true truth understanding undeniable
-    undoubtedly unquestionable very view your"""
+    acceptable accurate agreed apparent appear argue assume assumed assumption authentic belief believable believe
+    believed case cause central certain clear come common conceivable conclude conclusion confirmed consistent
+    convincing correct credible crucial decisive deduce demonstrated due enough essential established evident
+    expected explanation fact fair follow genuine given good guess happen have help helpful hold idea implied imply
+    important impression indicated indisputable inevitable infer interesting justified key know knowledge known
+    legitimate likely logical matter mean meant mentioned natural necessary normal ok okay opinion plausible point
+    possible presume presumed probable proof proved proven realistic reason reasonable relevant revealed right safe
+    said say secret seem sensible shown significant sound stated story suggested suppose supposed sure tell think
+    thinkable told true truth turn undeniable understand understanding understood undoubted unquestionable valid
+    view vital warranted worth written"""
 _AFFIRMING_ENGLISH = frozenset(_AFFIRMING_TEXT.split())
-"""Words that call a statement true, possible or important; other words before `that` may call it anything."""
+"""Words that call a statement true, possible or important."""
+_NEUTRAL_ENGLISH = re.compile(
+    r"(?!un|in|im)\w+ly|(?:un|in)(?:doubted|deniab|questionab|disputab|evitab)ly|indeed|perhaps|maybe|quite|still|always|often|already|not|be|been"
+)
 _OPPOSED = re.compile("(?:un|in|im|il|ir|dis|non)(?=.{4})")
 """What makes the opposite of a word."""
 
@@ -142,7 +152,7 @@ _EXPECTING_CHINESE = _any_of(
 """A question that expects a yes: 难道不是, 不就是."""
 _IDLE_CHINESE = _any_of(
     # A tag at the end: 不是吗, 不对吗, 没错吧, 了没有, 还是不会.
-    rf"(?<=.)(?:难道)?不是(?:这样|如此|真的)?的?(?:吗|么|嘛|吧){_END}",
+    rf"(?<=.)(?<![并绝也都])(?:难道)?不是(?:这样|如此|真的)?的?(?:吗|么|嘛|吧){_END}",
     rf"[，,。；;、！!？?\s](?:难道|这|那|我)*(?:不[是对会]|没有?[说猜记弄搞想看]?错|没有)(?:这样|如此|真的)?的?[吗么嘛吧呢啊呀]?{_END}",
     rf"(?<=.)(?<![都也还并全本毫])(?<!从来)(?:不是|没有|没|不)[呢啊呀]?{_END}",
     rf"还是(?:没有?|不)[是会有能对]?(?:这样|如此)?[呢啊呀]?{_END}",
@@ -156,20 +166,20 @@ _IDLE_CHINESE = _any_of(
     "没收|没落|[淹沉埋出覆吞湮隐]没|[特分个告离区差识性级鉴辨派类永诀]别|别[人墅的处离致]",
 )
 _NOT_CHINESE = re.compile(
-    "[不没未无非别勿莫毋弗甭岂]|(?<![能可是与])否(?:[认定决命掉]|(?=[。.！!？?]?$))|答案是否定|(?:很|极|甚|鲜)少"
+    "[不没未无非别勿莫毋弗甭岂]|(?<![能可是与或])否(?:[认定决命掉]|(?=[。.！!？?]?$))|答案是否定|(?:很|极|甚|鲜)少"
     "|哪(?:里|儿|有|会|能|是|来)|怎么?(?:可能|会|能)|谁(?:说|会)|何[曾来以]|鬼才|才怪"
 )
 _FALSE_CHINESE = re.compile(
-    "假(?![如若设期日牙发])|错(?!过)|谎|骗|误|谬|讹|伪|谣|幻|臆|虚构|编造|捏造|杜撰|冒充|吹牛|玩笑|扯淡|[瞎胡乱][说扯编讲话]|传[闻说言]"
+    "假(?![如若设期日牙发])|错(?!过)|谎|骗|误|谬|讹|伪|谣|幻|臆|虚构|子虚|编造|捏造|杜撰|冒充|吹牛|玩笑|扯淡|[瞎胡乱][说扯编讲话]|传[闻说言]"
     "|荒[唐诞]|可疑|怀疑|质疑|存疑|违背|有[违悖]|相[悖反]|反(?:面|过来|之|了)|是反的|对立面|颠倒|矛盾|出入|为零|反驳|推翻|排除|放弃"
     "|拒绝|避免|缺[乏少]"
 )
-_CALLED_CHINESE = re.compile(rf"(?:是|属于)(?![否吗吧么呢嘛])({_HAN}{{1,6}}?)的?[吗吧么呢]?(?!{_HAN})")
+_CALLED_CHINESE = re.compile(rf"(?:是|属于)(?![否或吗吧么呢嘛])({_HAN}{{1,6}}?)的?[对是]?[吗吧么呢]?(?!{_HAN})")
 """What a statement is called: ...是...吗."""
-_AFFIRMING_CHINESE_TEXT = """
-    真 对 事实 真相 真话 实话 实情 正确 这样 如此 可能 关键 重要 重点 原因 答案 谜底 确定 肯定 必然 合理
-    成立 这么回事"""
-_AFFIRMING_CHINESE = frozenset(_AFFIRMING_CHINESE_TEXT.split())
+_AFFIRMING_CHINESE = re.compile(
+    "真|对|事实|实[话情]|正确|准确|这[样么]|如此|可能|关键|重[要点]|主要|核心|原因|起因|因为|结果|答案|谜|题|确[定实]|肯定|必[然要]|合理|成立|正常"
+    "|存在|发生|情况|故事|经过|意思|说法|道理|逻辑|依据|猜|推|想|说"
+)
 
 
 class Denials(NamedTuple):
@@ -185,11 +195,9 @@ def agree(question: str, statement: str, language: Language) -> bool:
     asked, said = denials(question, language), denials(statement, language)
     if asked.negations != said.negations or asked.falsehoods > said.falsehoods:
         return False
-    if language == "zh":
-        return not any(set(name).isdisjoint(statement) for name in _called(question, language))
     one, other = words(question, language), words(statement, language)
-    called = words(" ".join([statement, *_called(question, language)]), language)
-    return not (called - other or _opposed(one - other, other) or _opposed(other - one, one))
+    opposed = language == "en" and (_opposed(one - other, other) or _opposed(other - one, one))
+    return not opposed and not _called_false(question, statement, language)
 
 
 def denials(text: str, language: Language) -> Denials:
@@ -199,12 +207,17 @@ def denials(text: str, language: Language) -> Denials:
     return Denials(*(sum(1 for _ in pattern.finditer(text)) for pattern in patterns))
 
 
-def _called(question: str, language: Language) -> set[str]:
-    """The words of a question that may call what it is about false."""
+def _called_false(question: str, statement: str, language: Language) -> bool:
+    """Whether a question calls what it is about something that is in no list, and not in the statement either."""
+    question = asserted(question, language)
     if language == "zh":
-        return set(_CALLED_CHINESE.findall(asserted(question, language))) - _AFFIRMING_CHINESE
-    called = _CALLED_ENGLISH.findall(asserted(question, language).casefold())
-    return {word for names in called for word in names.split()} - _AFFIRMING_ENGLISH
+        names = filterfalse(_AFFIRMING_CHINESE.search, _CALLED_CHINESE.findall(question))
+        return any(set(name).isdisjoint(statement) for name in names)
+    for name in _CALLED_ENGLISH.findall(question.casefold()):
+        named = {word for word in name.split() if not _NEUTRAL_ENGLISH.fullmatch(word)}
+        if named.isdisjoint(_AFFIRMING_ENGLISH) and words(" ".join([statement, *named]), "en") - words(statement, "en"):
+            return True
+    return False
 
 
 def _opposed(some: Set[str], others: Set[str]) -> bool:
