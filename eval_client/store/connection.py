@@ -14,7 +14,7 @@ from urllib.parse import quote
 import sqlalchemy as sa
 
 from eval_client.store import wal
-from eval_client.store.tables import LIVE, run_table, shard_table
+from eval_client.store.tables import LIVE, exact_order, run_table, shard_table
 from proctor.observability.redaction import remember
 
 Answer = TypeVar("Answer")
@@ -200,5 +200,6 @@ def runs(engine: sa.Engine) -> list[tuple[str, str, str]]:
         return []
     with engine.connect() as connection:
         columns = run_table.c.id, run_table.c.created_at, run_table.c.state
-        query = sa.select(*columns).order_by(run_table.c.created_at, run_table.c.id)
+        order = (exact_order(engine.dialect, column) for column in (run_table.c.created_at, run_table.c.id))
+        query = sa.select(*columns).order_by(*order)
         return [(row.id, row.created_at, row.state) for row in connection.execute(query)]

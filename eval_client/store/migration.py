@@ -8,7 +8,15 @@ from weakref import WeakKeyDictionary
 import sqlalchemy as sa
 
 from eval_client.store.connection import StoreError, is_transient, reason
-from eval_client.store.tables import attempt_table, metadata, run_table, trial_table, turn_table
+from eval_client.store.tables import (
+    attempt_table,
+    binary_collation,
+    is_mysql,
+    metadata,
+    run_table,
+    trial_table,
+    turn_table,
+)
 
 log = logging.getLogger(__name__)
 
@@ -31,21 +39,32 @@ INDEXES = (
 
 A store without them, of an earlier version and never resumed, is read more slowly.
 """
+LOOSE = (
+    "the store's tables are of an earlier version, in which names that differ only in case, accents or final blanks "
+    "count as one, and so may the figures read from them; the next run or resume there converts them, or as their "
+    "owner: %s"
+)
 TOKEN_COUNTS = ("prompt_tokens", "completion_tokens")
+OLDEST_MARIADB, OLDEST_MYSQL = (10, 2, 2), (8, 0, 17)
+"""The first versions with a binary collation that counts final blanks."""
 
 
 def migrate(engine: sa.Engine) -> None:
-    """Add missing tables, columns and indexes, and widen token counts. Several clients may do so at the same time.
+    """Add missing tables, columns and indexes, widen token counts, and make MySQL and MariaDB compare texts exactly.
 
-    Raises StoreError where the store's account lacks the right, SQLAlchemyError where the database is unavailable.
+    Several clients may do so at the same time. Raises StoreError where the store's account lacks the right or the
+    server is too old, SQLAlchemyError where the database is unavailable.
     """
+    _check_version(engine)
     try:
         _again_if_it_fails(metadata.create_all, engine)
+        _again_if_it_fails(_compare_exactly, engine)
         _again_if_it_fails(_add_columns, engine)
     except sa.exc.DatabaseError as error:
         if is_transient(error):
             raise
-        fix = f"let its account create tables, and alter {', '.join(table.name for table in GROWN)} (as their owner)"
+        changes = loose_tables(engine) or [table.name for table in GROWN]
+        fix = f"let its account create tables, and alter {', '.join(changes)} (as their owner)"
         raise StoreError(f"store: its tables are of an earlier version; {fix}: {reason(error)}") from error
     _widen_token_counts(engine)
     if engine.dialect.name == "sqlite":
@@ -64,7 +83,12 @@ def _again_if_it_fails(change: Callable[[sa.Engine], None], engine: sa.Engine) -
 
 
 def existing_columns(engine: sa.Engine, table: sa.Table) -> list[sa.Column[Any]]:
-    """The columns of a table that a store has; one of an earlier schema lacks some."""
+    """The columns of a table that a store has; one of an earlier schema lacks some.
+
+    Warns, once for an engine, where MySQL or MariaDB would take different names in it as equal.
+    """
+    if engine not in _complete and (loose := loose_tables(engine)):
+        log.warning(LOOSE, "; ".join(_conversion(engine, table) for table in loose))
     complete = _complete.setdefault(engine, set())
     if table.name in complete:
         return list(table.columns)
@@ -81,6 +105,42 @@ _complete: WeakKeyDictionary[sa.Engine, set[str]] = WeakKeyDictionary()
 def _columns_now(engine: sa.Engine, table: sa.Table) -> list[sa.Column[Any]]:
     there = {column["name"] for column in sa.inspect(engine).get_columns(table.name)}
     return [column for column in table.columns if column.name in there]
+
+
+def _check_version(engine: sa.Engine) -> None:
+    if not is_mysql(engine.dialect):
+        return
+    engine.connect().close()  # only a connection tells the version
+    is_mariadb = getattr(engine.dialect, "is_mariadb", False)
+    name, oldest = ("MariaDB", OLDEST_MARIADB) if is_mariadb else ("MySQL", OLDEST_MYSQL)
+    found = engine.dialect.server_version_info or ()
+    if found < oldest:
+        needed, version = (".".join(map(str, numbers)) for numbers in (oldest, found))
+        raise StoreError(f"store: {name} {version} can't compare names exactly; use {name} {needed} or later")
+
+
+def loose_tables(engine: sa.Engine) -> list[str]:
+    """The tables in MySQL or MariaDB that earlier versions made, with a column that compares texts loosely."""
+    if not is_mysql(engine.dialect):
+        return []
+    query = sa.text(
+        "SELECT DISTINCT table_name FROM information_schema.columns WHERE table_schema = DATABASE() "
+        "AND table_name IN :names AND collation_name <> :collation ORDER BY table_name"
+    ).bindparams(sa.bindparam("names", expanding=True))
+    with engine.connect() as connection:
+        values = {"names": list(metadata.tables), "collation": binary_collation(engine.dialect)}
+        return list(connection.execute(query, values).scalars())
+
+
+def _compare_exactly(engine: sa.Engine) -> None:
+    """Convert the tables that compare texts loosely. No key is lost: what is equal exactly is equal loosely too."""
+    for table in loose_tables(engine):
+        with engine.begin() as connection:
+            connection.execute(sa.text(_conversion(engine, table)))
+
+
+def _conversion(engine: sa.Engine, table: str) -> str:
+    return f"ALTER TABLE {table} CONVERT TO CHARACTER SET utf8mb4 COLLATE {binary_collation(engine.dialect)}"
 
 
 def _add_columns(engine: sa.Engine) -> None:

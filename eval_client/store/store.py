@@ -84,7 +84,7 @@ class Store(Results):
             return False
         with self.engine.connect() as connection:
             mine = sa.select(run_table.c.id).where(run_table.c.id == self.run)
-            return connection.execute(mine).first() is not None
+            return connection.execute(mine).scalar() == self.run
 
     def is_over(self) -> bool:
         """Whether the run exists and is `finished` or `incomplete`; only a resume plays it further."""
@@ -101,13 +101,13 @@ class Store(Results):
                 lost = f" ({path}: {lost})" if (lost := wal.losses(path)) else ""
                 raise StoreError(f"run {self.run!r} was stopped before it began{lost}; run its plan again")
             with self.engine.connect() as connection:
-                columns = (run_table.c.schema_version, run_table.c.manifest)
+                columns = (run_table.c.id, run_table.c.schema_version, run_table.c.manifest)
                 row = connection.execute(sa.select(*columns).where(run_table.c.id == self.run)).one_or_none()
         except sa.exc.DatabaseError as error:
             if is_transient(error):
                 raise
             raise StoreError(f"run {self.run!r}: the store can't be read: {error.orig}") from error
-        if row is None:
+        if row is None or row.id != self.run:  # MariaDB's tables of an earlier version find it by another case too
             raise StoreError(f"no run {self.run!r} in this store; `proctor ls` lists the runs")
         if not OLDEST_SCHEMA <= row.schema_version <= SCHEMA_VERSION:
             fix = f"use the version that wrote it; this one opens schemas {OLDEST_SCHEMA} to {SCHEMA_VERSION}"

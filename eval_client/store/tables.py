@@ -17,8 +17,8 @@ FREE, SETTLED = 0, -1
 LIVE, LOST, LEFT = "live", "lost", "left"
 """The states of a shard: its client plays; it was ended by another client; it was ended by its own."""
 
-UTF8 = {"mysql_charset": "utf8mb4", "mariadb_charset": "utf8mb4"}
-"""The character set of our tables, independent of the server's default."""
+MARIADB_COLLATION, MYSQL_COLLATION = "utf8mb4_nopad_bin", "utf8mb4_0900_bin"
+"""Compare texts by their characters alone, as SQLite and PostgreSQL do: case, accents and final blanks count."""
 
 
 def _count(name: str) -> sa.Column[int]:
@@ -180,9 +180,32 @@ def _index_pending(_table: sa.Table, connection: sa.Connection, **_: object) -> 
 sa.event.listen(trial_table, "after_create", _index_pending)
 
 
-@sa.event.listens_for(metadata, "before_create")
-def _set_charset(target: sa.MetaData, connection: sa.Connection, **_: object) -> None:
-    """Set the character set only where MySQL or MariaDB is used: these options load MySQL's dialect."""
-    if connection.dialect.name in ("mysql", "mariadb"):
-        for table in target.tables.values():
-            table.kwargs.update(UTF8)
+def is_mysql(dialect: sa.Dialect) -> bool:
+    """Whether this is the dialect of MySQL or MariaDB, whose default collations take different names as equal."""
+    return dialect.name in ("mysql", "mariadb")
+
+
+def binary_collation(dialect: sa.Dialect) -> str:
+    """The collation of our tables in MySQL or MariaDB, once connected."""
+    return MARIADB_COLLATION if getattr(dialect, "is_mariadb", False) else MYSQL_COLLATION
+
+
+def exact_order(dialect: sa.Dialect, text: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
+    """A text to sort by, in the order of its characters' numbers, as SQLite and our tables in MariaDB have it.
+
+    PostgreSQL would take the order of its locale, in which one text may follow another in one database and not in the
+    next.
+    """
+    return sa.collate(text, "C") if dialect.name == "postgresql" else text
+
+
+def _set_collation(table: sa.Table, connection: sa.Connection, **_: object) -> None:
+    """Set character set and collation only where MySQL or MariaDB is used: these options load MySQL's dialect."""
+    if is_mysql(dialect := connection.dialect):
+        table.kwargs.update(
+            {f"{dialect.name}_charset": "utf8mb4", f"{dialect.name}_collate": binary_collation(dialect)}
+        )
+
+
+for _table in (*metadata.tables.values(), endpoint_table):
+    sa.event.listen(_table, "before_create", _set_collation)

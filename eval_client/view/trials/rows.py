@@ -7,8 +7,17 @@ import sqlalchemy as sa
 
 from eval_client.store.migration import existing_columns
 from eval_client.store.store import Store
-from eval_client.store.tables import trial_table, turn_table
-from eval_client.view.trials.query import MAX_SIZE, NONE, SORTS, TrialQuery, cursor_text, read_cursor, score_range
+from eval_client.store.tables import exact_order, trial_table, turn_table
+from eval_client.view.trials.query import (
+    MAX_SIZE,
+    NONE,
+    SORTS,
+    TEXTS,
+    TrialQuery,
+    cursor_text,
+    read_cursor,
+    score_range,
+)
 from proctor.types import Value
 
 
@@ -90,7 +99,7 @@ def _select(connection: sa.Connection, store: Store, query: TrialQuery, size: in
     would read each row with its finish in the order of ids until the page is full.
     """
     name, descending = query.sort.removeprefix("-"), query.sort.startswith("-")
-    key, conditions = _columns(store.engine)[name], _conditions(store, query)
+    key, conditions = _sort_key(store.engine, name), _conditions(store, query)
     filtered = len(conditions) > 1 and connection.dialect.name == "sqlite"
     number: sa.ColumnElement[int] = trial_table.c.id + 0 if filtered else trial_table.c.id
     first = number if name == "id" else key
@@ -129,7 +138,7 @@ def neighbours(store: Store, query: TrialQuery, trial: int) -> Neighbours:
             before, after = mine.where(t.id < trial).order_by(t.id.desc()), mine.where(t.id > trial).order_by(t.id)
             before, after = (after, before) if descending else (before, after)
         else:
-            key = _columns(store.engine)[name]
+            key = _sort_key(store.engine, name)
             value = connection.execute(sa.select(key).where(t.run == store.run, t.id == trial)).scalar_one_or_none()
             order = (key.is_(None), key.desc() if descending else key.asc(), t.id)
             reverse = (key.is_not(None), key.asc() if descending else key.desc(), t.id.desc())
@@ -170,6 +179,12 @@ def _columns(engine: sa.Engine) -> dict[str, sa.ColumnElement[Any]]:
     wanted = dict.fromkeys([name for name in TrialRow.model_fields if name in trial_table.c] + list(SORTS))
     empty = {name: sa.cast(sa.null(), trial_table.c[name].type) for name in wanted if name not in there}
     return {name: empty[name] if name in empty else trial_table.c[name] for name in wanted}
+
+
+def _sort_key(engine: sa.Engine, name: str) -> sa.ColumnElement[Any]:
+    """The column of a sort, in the order of its characters' numbers on every database."""
+    key = _columns(engine)[name]
+    return exact_order(engine.dialect, key) if name in TEXTS else key
 
 
 def _has(store: Store, column: sa.Column[Any], text: str) -> sa.ColumnElement[bool]:

@@ -62,12 +62,12 @@ def test_mind2web_steps_share_the_recorded_task() -> None:
     assert len(texts) == 1
 
 
-def test_card_games_share_opponent_and_stage() -> None:
+def test_card_games_share_the_deal_both_seats_of_it() -> None:
     environment = CardGame(stages=(1, 2), repetitions=2)
     found = clusters(environment)
-    assert set(found) >= {"random-stage1", "random-stage2"}
+    assert set(found) >= {"random-stage1-0", "random-stage2-1"}
     opponents = {setup.opponent for setup in environment._setups.values()}
-    assert (len(found), {len(samples) for samples in found.values()}) == (2 * len(opponents), {4})
+    assert (len(found), {len(samples) for samples in found.values()}) == (2 * 2 * len(opponents), {2})
 
 
 def test_stss_tasks_share_their_template() -> None:
