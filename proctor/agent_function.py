@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from proctor.environment import Agent, AgentStopped, AgentUnavailable
 from proctor.session.transcript import Transcript
-from proctor.types import Action, Message, Observation, Tool
+from proctor.types import Action, Message, Observation, Tool, well_formed
 
 AgentFunction = Callable[[Sequence[Message], Sequence[Tool]], str | Action | Awaitable[str | Action]]
 """Gets the conversation so far and the tools that may be called; returns the answer."""
@@ -83,9 +83,9 @@ def _is_cancelled() -> bool:
 
 def _action(answer: object) -> Action:
     if isinstance(answer, Action):
-        return answer
+        return answer.well_formed()
     if isinstance(answer, str):
-        return Action(content=answer)
+        return Action(content=well_formed(answer))
     raise TypeError(f"it returned {type(answer).__name__}; return a text or an Action")
 
 

@@ -4,6 +4,7 @@ All but History are frozen, reject unknown fields and are validated when they ar
 """
 
 import hashlib
+import json
 from collections.abc import Hashable
 from enum import StrEnum
 from operator import not_
@@ -13,6 +14,11 @@ import pydantic_core
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, JsonValue, model_validator
 
 from proctor.observability.redaction import redacted
+
+
+def well_formed(text: str) -> str:
+    """The text as a wire brings it: halves of a character beyond U+FFFF are joined, and a half alone becomes `?`."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass").encode(errors="replace").decode()
 
 
 class Value(BaseModel):
@@ -116,6 +122,14 @@ class Action(Value):
     def message(self) -> Message:
         """The action as the assistant message that a transcript keeps."""
         return Message(role="assistant", content=self.content, tool_calls=self.tool_calls, echo=self.echo)
+
+    def well_formed(self) -> "Action":
+        """The action as a wire brings it, see the function of that name: Python code may hold halves of characters."""
+        try:
+            pydantic_core.to_json((self.content, self.reasoning, self.tool_calls, self.echo))
+        except pydantic_core.PydanticSerializationError:
+            return Action.model_validate_json(well_formed(json.dumps(self.model_dump(), ensure_ascii=False)))
+        return self
 
     def without_echo(self) -> "Action":
         """The action as environments get it: without what is between client and endpoint."""

@@ -58,4 +58,5 @@ class ServedPolicy(ServedAgent):
     async def answer(self, request: AgentRequest) -> AgentReply:
         task, sample = required(request.metadata, "task", "sample")
         policy = self._policy(task, sample, number(request.metadata, "seed", 0))
-        return AgentReply(policy(request.metadata.get("conversation", "main"), request.messages))
+        action = policy(request.metadata.get("conversation", "main"), request.messages)
+        return AgentReply(action.well_formed())

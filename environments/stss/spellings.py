@@ -13,6 +13,7 @@ from pydantic import JsonValue
 
 from environments.stss.town.schedule import DAY, day_named, spoken_time
 from proctor.json_objects import MAX_CHARS, objects
+from proctor.types import well_formed
 
 MAX_TRIED = 10
 """Opening brackets that are tried as the beginning of a value."""
@@ -75,11 +76,18 @@ def values(reply: str) -> Iterator[JsonValue]:
             at = begins + len(body or text)
 
 
+class _Words(yaml.BaseLoader):
+    """Reads all scalars as texts, and halves of a character as a wire brings them."""
+
+    def construct_scalar(self, node: yaml.ScalarNode) -> str:
+        return well_formed(super().construct_scalar(node))
+
+
 def _loose(text: str) -> JsonValue:
     """A value with single quotes, bare names, comments or a comma too many; None where it is not even that."""
     text = _COMMENT.sub(r"\1", text if '"' in text else text.translate(str.maketrans("“”", '""')))
     try:
-        value: JsonValue = None if re.search(r"[&*]\w", text) else yaml.load(text, yaml.BaseLoader)
+        value: JsonValue = None if re.search(r"[&*]\w", text) else yaml.load(text, _Words)
     except (yaml.YAMLError, ValueError, RecursionError):
         return None
     return value if isinstance(value, dict | list) else None

@@ -9,7 +9,7 @@ from eval_client.mcp.frames import McpCall, McpOffer, McpResult
 from proctor.environment import Agent
 from proctor.tools import arguments_schema
 from proctor.tools.functions import checked_arguments, given_arguments
-from proctor.types import Action, Message, Observation, Tool, ToolCall
+from proctor.types import Action, Message, Observation, Tool, ToolCall, well_formed
 
 OVER = McpResult("The episode is over.", over=True)
 ANSWER = Tool(
@@ -114,10 +114,10 @@ class CalledEpisode(Agent):
                 content = request.arguments.get("content")
                 if request.name != ANSWER.name or not isinstance(content, str):
                     return McpResult('Nothing was played. Call answer with {"content": "your answer"}.', is_error=True)
-                call = self._queued(Action(content=_storable(content)), readable=True)
+                call = self._queued(Action(content=well_formed(content)), readable=True)
             else:
-                arguments = _storable(json.dumps(request.arguments, ensure_ascii=False))
-                name = _storable(request.name)
+                arguments = well_formed(json.dumps(request.arguments, ensure_ascii=False))
+                name = well_formed(request.name)
                 made = ToolCall(id=f"call_{self.calls}", name=name, arguments=arguments)
                 call = self._queued(Action(content="", tool_calls=(made,)), readable=self._readable(made))
             return await call.result
@@ -157,8 +157,3 @@ def messages_text(messages: Sequence[Message]) -> str:
 def _body(message: Message) -> str:
     calls = [f"{call.name} {call.arguments}" for call in message.tool_calls]
     return "\n".join([message.content, *calls] if message.content or not calls else calls)
-
-
-def _storable(text: str) -> str:
-    """The text with `?` for lone surrogates, which no file and no database takes."""
-    return text.encode(errors="replace").decode()

@@ -1,8 +1,6 @@
 """Starts the servers and further clients of a run on a cluster."""
 
-import json
 import secrets
-from collections.abc import Sequence
 
 from eval_client.endpoints.endpoints import LOCAL_TOKEN_ENV
 from eval_client.plan.plan import Plan
@@ -13,7 +11,7 @@ from eval_client.ray.hosts import Say, await_server, await_workers, start
 from eval_client.ray.placement import CPU, WORKER_CPUS, WorkerHost, worker_hosts
 from eval_client.servers.local import ALONE
 from eval_client.store.store import Store
-from proctor.config.task import TaskDefinition
+from proctor.config.task import task_file_text
 
 TOKEN, WORKER_TOKEN = "PROCTOR_TOKEN", "PROCTOR_WORKER_TOKEN"
 
@@ -54,7 +52,7 @@ def _servers(plan: Plan, token: str, worker_token: str) -> list[Hosted]:
     given = {**ALONE, TOKEN: token}
     servers = [Hosted(CONTROLLER, ("controller",), {**given, WORKER_TOKEN: worker_token})]
     if builtin := _builtin(plan):
-        tasks = _task_file(plan.definitions())
+        tasks = task_file_text(plan.definitions())
         servers.append(Hosted(AGENTS, ("agents", *(f"--agent={agent}" for agent in builtin)), given, tasks))
     return servers
 
@@ -63,14 +61,10 @@ def _worker(host: WorkerHost, token: str) -> Hosted:
     """The process of a worker. It gets no clients' token: the controller supplies the token that it accepts."""
     given = {**ALONE, **variables.values(variables.of_tasks(host.tasks)), TOKEN: "", WORKER_TOKEN: token}
     arguments = ("worker", f"--name={host.name}")
-    return Hosted(host.name, arguments, given, _task_file(host.tasks), follows=(CONTROLLER,))
+    return Hosted(host.name, arguments, given, task_file_text(host.tasks), follows=(CONTROLLER,))
 
 
 def _builtin(plan: Plan) -> list[str]:
     """`NAME=KIND` of the built-in agents without an endpoint of their own."""
     own = [agent for agent in plan.agents if agent.endpoint is None and agent.builtin is not None]
     return [f"{agent.model or agent.name}={agent.builtin}" for agent in own]
-
-
-def _task_file(tasks: Sequence[TaskDefinition]) -> str:
-    return json.dumps({"tasks": [task.model_dump(mode="json") for task in tasks]}, indent=1)

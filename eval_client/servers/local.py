@@ -9,7 +9,6 @@ one killed with -9.
 import asyncio
 import contextlib
 import dataclasses
-import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from eval_client.endpoints.endpoints import local_token
 from eval_client.servers.server_process import ServerProcess
-from proctor.config.task import TaskDefinition
+from proctor.config.task import TaskDefinition, task_file_text
 
 if TYPE_CHECKING:
     from proctor.agent_function import AgentFunction
@@ -51,7 +50,7 @@ async def local_servers(
     folder.mkdir(parents=True, exist_ok=True)
     token = local_token()
     task_file = folder / "tasks.yaml"
-    task_file.write_text(json.dumps({"tasks": [task.model_dump(mode="json") for task in tasks]}, indent=1))
+    task_file.write_text(task_file_text(tasks))
     failure: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     async with contextlib.AsyncExitStack() as stack:
 

@@ -48,8 +48,9 @@ class Results:
     def spent_on_open(self) -> dict[tuple[str, str], Tokens]:
         """(agent, task) -> tokens paid for trials that have no final row, where there are some."""
         spent: dict[tuple[str, str], Tokens] = {}
+        there = tuple(column.name for column in existing_columns(self.engine, turn_table))
         with self.engine.connect() as connection:
-            for row in connection.execute(_spent_on_open(), {"b_run": self.run}).mappings():
+            for row in connection.execute(_spent_on_open(there), {"b_run": self.run}).mappings():
                 pair, tokens = (row["agent"], row["task"]), tokens_of(row)
                 if tokens != NO_TOKENS:
                     spent[pair] = spent.get(pair, NO_TOKENS).plus(tokens)
@@ -228,12 +229,13 @@ class Results:
 
 
 @cache
-def _spent_on_open() -> sa.Select[Any]:
+def _spent_on_open(there: tuple[str, ...]) -> sa.Select[Any]:
     """One row per trial, by subqueries: for a join SQLite would scan every turn of the run."""
     t, same = trial_table.c, sa.and_(turn_table.c.run == trial_table.c.run, turn_table.c.trial == trial_table.c.id)
     sums = [
         sa.select(total.element).where(same).correlate(trial_table).scalar_subquery().label(total.name)
         for total in token_sums(turn_table)
+        if f"{total.name}_tokens" in there
     ]
     return sa.select(t.agent, t.task, *sums).where(t.run == sa.bindparam("b_run"), t.reason.is_(None), t.attempts > 0)
 

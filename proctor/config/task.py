@@ -1,5 +1,6 @@
 """Task definitions, as in plans and task files: configured environments with names."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Self, get_args
@@ -152,6 +153,11 @@ class TaskFile(Value):
     def _names_are_unique(self) -> Self:
         refuse_duplicates("tasks", [task.name for task in self.tasks])
         return self
+
+
+def task_file_text(tasks: Sequence[TaskDefinition]) -> str:
+    """A task file, in ASCII, that `load_tasks` reads as these tasks."""
+    return json.dumps({"tasks": [task.model_dump(mode="json") for task in tasks]}, indent=1)
 
 
 def load_tasks(path: Path) -> tuple[TaskDefinition, ...]:

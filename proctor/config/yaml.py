@@ -17,6 +17,7 @@ MAX_BYTES = 1 << 20
 MAX_DEPTH = 50
 MAX_VALUES = 200_000
 """Values that a file may hold once its aliases are expanded."""
+HALF = "an escape from \\ud800 to \\udfff is half a character; write both halves, or the character itself"
 
 
 class FileError(ValueError):
@@ -29,6 +30,18 @@ class FieldErrors(FileError):
     def __init__(self, problems: Sequence[FieldProblem]) -> None:
         super().__init__("\n".join(map(str, problems)))
         self.problems = tuple(problems)
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads a pair of escapes such as `\\ud83d\\ude00` as the one character that it is in JSON."""
+
+    def compose_scalar_node(self, anchor: dict[str, Node]) -> ScalarNode:
+        node: ScalarNode = super().compose_scalar_node(anchor)
+        try:
+            node.value = node.value.encode("utf-16", "surrogatepass").decode("utf-16")
+        except UnicodeDecodeError as error:
+            raise yaml.MarkedYAMLError(problem=HALF, problem_mark=node.start_mark) from error
+        return node
 
 
 class Document:
@@ -111,7 +124,7 @@ def read_text(path: Path) -> str:
 def _read(text: str, name: str) -> tuple[Node | None, object]:
     """A YAML text as nodes, which have line numbers, and as plain values."""
     try:
-        loader = yaml.SafeLoader(text)
+        loader = _Loader(text)
         root = loader.get_single_node()
     except yaml.MarkedYAMLError as error:
         raise _syntax_error(error, name, text) from error

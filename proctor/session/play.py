@@ -34,7 +34,7 @@ class _Thinking(Agent):
         self.thoughts = 0
 
     async def act(self, observation: Observation) -> Action:
-        action = await self._agent.act(observation)
+        action = (await self._agent.act(observation)).well_formed()
         reply = without_thought(action.content)
         if reply == action.content:
             return action

@@ -120,4 +120,4 @@ def _task_lines(name: str, models: Sequence[str]) -> list[str]:
 def _quoted(text: str) -> str:
     """A text as YAML: in quotes unless it is plain in every reading."""
     plain = re.fullmatch(r"[A-Za-z][A-Za-z0-9._-]*", text) and parse_value(text, text) == text
-    return text if plain else json.dumps(text)
+    return text if plain else json.dumps(text, ensure_ascii=not text.isprintable())

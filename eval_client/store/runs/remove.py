@@ -6,7 +6,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from eval_client.store.connection import connect, sqlite_url
+from eval_client.store.connection import StoreError, connect, sqlite_url
 from eval_client.store.lock import check_idle, sole_client
 from eval_client.store.store import Store
 from eval_client.store.tables import metadata, run_table
@@ -15,13 +15,16 @@ from eval_client.store.tables import metadata, run_table
 def remove_run(store: Store, folder: Path) -> None:
     """Remove a run: the whole folder where its store is in it; else its rows in the database, and its logs.
 
-    Raises StoreError where a client plays the run, OSError where the folder can't be removed.
+    Raises StoreError where a client plays the run or a database has none of its name, OSError where the folder can't be
+    removed.
     """
     check_idle(store)
     with sole_client(store):
         if store.engine.url == connect(sqlite_url(folder)).url:
             store.engine.dispose()
             shutil.rmtree(folder)
+        elif not store.exists():
+            raise StoreError(f"no run {store.run!r} in this store; `proctor ls` lists the runs")
         else:
             _remove_rows(store)
             _remove_logs(folder)

@@ -9,7 +9,18 @@ from typing import Any, cast
 
 import pytest
 
-from proctor import Action, ContextLimitExceeded, Message, Tool, ToolCall, assert_scores, evaluate, play
+from proctor import (
+    Action,
+    Agent,
+    ContextLimitExceeded,
+    Message,
+    Observation,
+    Tool,
+    ToolCall,
+    assert_scores,
+    evaluate,
+    play,
+)
 
 IN_TOOLS = {"name": "house", "environment": "alfworld", "parameters": {"protocol": "tools"}}
 ONE_TURN = {"limits.trial.turns": 1}
@@ -136,3 +147,35 @@ def test_a_function_that_reaches_its_models_context_is_scored(tmp_path: Path) ->
     for finish in (trial.finish, play("alfworld", full)):
         assert finish is not None
         assert (finish.reason, finish.score) == ("context_limit", 0.0)
+
+
+def test_halves_of_a_character_are_joined_and_one_alone_is_a_question_mark(tmp_path: Path) -> None:
+    seen: list[str] = []
+    halves, whole = "look \ud83d\ude00 \ude00\ud83d a\ud800", "look \U0001f600 ?? a?"
+
+    def says(messages: Sequence[Message], tools: Sequence[Tool]) -> str:
+        seen.extend(message.content for message in messages if message.role == "assistant")
+        return halves
+
+    def calls(messages: Sequence[Message], tools: Sequence[Tool]) -> Action:
+        call = ToolCall(id=halves, name=halves, arguments=json.dumps({"action": halves}, ensure_ascii=False))
+        return Action(content=halves, tool_calls=(call,))
+
+    two = {"limits.trial.turns": 2}
+    run = evaluate(agents=[says, calls], tasks=["alfworld"], limit=1, overrides=two, folder=tmp_path)
+    assert [trial.finish and trial.finish.score for trial in run.trials()] == [0.0, 0.0]
+    actions = [turn.action for turn in run.turns() if turn.action is not None]
+    assert {action.content for action in actions} == {whole}
+    called = [call for action in actions for call in action.tool_calls]
+    assert {(call.id, call.name, json.loads(call.arguments)["action"]) for call in called} == {(whole, whole, whole)}
+    assert play("ltp", says).score == 0.0
+    assert whole in seen
+    assert halves not in seen
+
+    class Says(Agent):
+        async def act(self, observation: Observation) -> Action:
+            return calls((), ())
+
+    world = play("ltp", Says())
+    assert world.score is not None
+    assert "\\u" not in ascii(world).replace(ascii("\U0001f600"), "")

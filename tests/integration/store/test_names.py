@@ -20,6 +20,7 @@ from eval_client.store import claims, migration
 from eval_client.store.connection import StoreError, connect, runs, sqlite_url
 from eval_client.store.pools.rows import RowPools
 from eval_client.store.records import Manifest, TaskRecord, Trial
+from eval_client.store.runs.remove import remove_run
 from eval_client.store.store import Store
 from eval_client.store.tables import endpoint_table, metadata, reply_table, run_table, summary_table, trial_table
 from eval_client.view.trials.query import TrialQuery
@@ -245,7 +246,7 @@ def old(mariadb_url: str) -> Iterator[Store]:
 
 @pytest.mark.mariadb
 def test_a_store_of_an_earlier_version_is_converted_by_the_next_resume(
-    old: Store, caplog: pytest.LogCaptureFixture
+    old: Store, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     assert [pair.planned for pair in old.pair_totals()] == [4], "as the earlier version read it"
     old.pair_totals()
@@ -255,6 +256,8 @@ def test_a_store_of_an_earlier_version_is_converted_by_the_next_resume(
     assert not other.exists()
     with pytest.raises(StoreError, match="no run 'NIGHTLY'"):
         other.manifest()
+    with pytest.raises(StoreError, match="no run 'NIGHTLY'"):
+        remove_run(other, tmp_path)
     old.upgrade()
     old.upgrade()
     assert [(pair.agent, pair.planned) for pair in old.pair_totals()] == [("ok", 2), ("OK", 2)]
@@ -304,7 +307,7 @@ def test_every_text_of_every_table_compares_exactly(mariadb_url: str) -> None:
 
 
 @pytest.mark.mariadb
-def test_a_server_without_such_a_collation_is_refused(mariadb_url: str, tmp_path: Path) -> None:
+def test_a_server_without_such_a_collation_is_refused(mariadb_url: str) -> None:
     engine = connect(mariadb_url)
     engine.connect().close()
     engine.dialect.server_version_info = (10, 1, 48)

@@ -8,9 +8,12 @@ import pytest
 import yaml
 
 import environments.database
+from eval_client.arguments import new_request, override_texts
+from eval_client.cli.plans.made import made_plan, plan_text
 from eval_client.plan.load import load_plan, with_overrides
 from eval_client.plan.plan import Plan, differences, trial_seed
 from eval_client.preflight import PlannedTrials
+from proctor import PlanError
 from proctor.config.yaml import FileError
 from tests.toy_environment import installed
 
@@ -192,3 +195,31 @@ def test_a_pattern_of_samples_that_matches_nothing_is_told_with_its_own_line(tmp
     plan.write_text(f"agents: [{{name: naive, builtin: naive}}]\n{task}{samples}")
     with pytest.raises(FileError, match=r"plan\.yaml:10: tasks\.db\.samples\.include\.1: 'selekt-\*' matches nothing"):
         load_plan(plan)
+
+
+TEXT = "\U0001f642 e\u0301\u2028\x85שלום\U0010ffff"
+
+
+def test_characters_are_the_same_from_files_options_python_and_the_store(tmp_path: Path) -> None:
+    agent = {"name": "gpt", "endpoint": "shared", "model": TEXT, "sampling": {TEXT: [TEXT]}}
+    fields = {**yaml.safe_load(SMALL), "agents": [agent]}
+    from_file = load_plan(written(tmp_path, json.dumps(fields)))
+    assert (from_file.agents[0].model, from_file.agents[0].sampling) == (TEXT, {TEXT: [TEXT]})
+    assert load_plan(written(tmp_path, yaml.safe_dump(fields, allow_unicode=True))) == from_file
+    texts = override_texts({"agents.gpt.model": TEXT, "agents.gpt.sampling": {TEXT: [TEXT]}})
+    plain = {**fields, "agents": [{**agent, "model": "m", "sampling": {}}]}
+    assert load_plan(written(tmp_path, json.dumps(plain)), texts) == from_file
+    assert with_overrides(Plan.model_validate_json(from_file.model_dump_json()), ["epochs=1"]) == from_file
+    request = new_request(fields, None, None, {}, name="r", folder=tmp_path, store=None, limit=None)
+    assert request.plan.agents == from_file.agents
+    request.store.engine.dispose()
+    with pytest.raises(PlanError, match="half a character"):
+        new_request(
+            plain, None, None, {"agents.gpt.model": "\ud83d"}, name="s", folder=tmp_path, store=None, limit=None
+        )
+
+
+def test_a_made_plan_is_plain_yaml_for_other_readers_too() -> None:
+    text = plan_text(["vendor/\U0001f642 e\u0301"], ["db"], base_url="http://127.0.0.1:9/v1", made_by="proctor")
+    assert yaml.safe_load(text)["agents"][0]["model"] == "vendor/\U0001f642 e\u0301"
+    assert made_plan(text).agents[0].model == "vendor/\U0001f642 e\u0301"

@@ -9,6 +9,7 @@ import pytest
 from environments.stss import policies
 from environments.stss.days.transcript import unpack
 from environments.stss.environment import Stss
+from environments.stss.spellings import values
 from environments.stss.town.schedule import END
 from proctor.environment import Agent, ContextLimitExceeded, Policy
 from proctor.llm.config import ChatConfig
@@ -238,3 +239,9 @@ async def test_a_talk_in_progress_when_the_days_end_is_closed_and_saved() -> Non
     assert END - 10 < last.t < END == last.t + last.minutes
     assert len(last.lines) > 2
     assert finish.reason is FinishReason.COMPLETED
+
+
+def test_escapes_in_loosely_written_json_are_read_as_in_json() -> None:
+    strict, loose = r'{"note": "\ud83d\ude42 \u00e9"}', r"""{'note': "\ud83d\ude42 \u00e9"}"""
+    assert list(values(loose)) == list(values(strict)) == [{"note": "\U0001f642 é"}]
+    assert list(values(r"""{'note': "\ud83d"}""")) == [{"note": "?"}]

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError, model_validator
 
 from proctor import registry
-from proctor.config.task import TaskDefinition, load_tasks
+from proctor.config.task import TaskDefinition, load_tasks, task_file_text
 from proctor.config.yaml import FileError
 from proctor.environment import Agent, Environment
 from proctor.llm.config import ChatConfig
@@ -140,6 +140,12 @@ def test_files_that_are_not_there_and_data_without_samples_are_refused(fields: d
 def test_a_name_that_files_and_urls_could_not_hold_is_refused(name: str) -> None:
     with pytest.raises(ValidationError, match="name"):
         task(name=name)
+
+
+def test_a_task_file_that_hosts_and_servers_get_holds_every_character(tmp_path: Path) -> None:
+    known = task(data="/\U0001f4c1/x.jsonl", parameters={"overlay": "/\U0001f642\u2028 \x85שלום\U0010ffff", "books": 1})
+    (tmp_path / "tasks.yaml").write_text(task_file_text([known]))
+    assert load_tasks(tmp_path / "tasks.yaml") == (known,)
 
 
 def test_a_task_file_is_loaded_and_a_plan_is_one_too(tmp_path: Path) -> None:

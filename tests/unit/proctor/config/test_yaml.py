@@ -1,6 +1,7 @@
 """Users' files: parsed into models, or rejected with file, line, field and fix."""
 
 import contextlib
+import json
 import tracemalloc
 from pathlib import Path
 from typing import Literal
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field, JsonValue
 
-from proctor.config.yaml import MAX_BYTES, FileError, load, parse
+from proctor.config.yaml import MAX_BYTES, FileError, load, parse, parse_value
 from proctor.types import Value
 
 
@@ -185,3 +186,17 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 def test_what_yaml_writes_is_read_back(options: dict[str, JsonValue]) -> None:
     text = yaml.safe_dump({"title": "t", "options": options})
     assert parse(text, "plan.yaml", Plan).options == options
+
+
+@given(st.dictionaries(st.text(max_size=20), st.text(max_size=40), max_size=4))
+def test_texts_are_the_same_from_json_in_ascii_whatever_characters_they_hold(texts: dict[str, str]) -> None:
+    assert parse_value(json.dumps(texts), "t") == texts
+    assert parse_value(json.dumps(list(texts.values())), "t") == list(texts.values())
+
+
+@pytest.mark.parametrize("half", [r"\ud83d", r"\ude00", r"\ude00\ud83d", r"\ud83dx\ude00", r"\ud83d\ud83d\ude00"])
+def test_half_a_character_is_refused_with_its_line_as_value_and_as_name(half: str) -> None:
+    for text in (f'title: t\noptions:\n  a: "{half}"\n', f'title: t\noptions:\n  "{half}": a\n'):
+        assert refusal(text).startswith("plan.yaml:3: not YAML: an escape from \\ud800 to \\udfff is half a character")
+    assert refusal(GOOD, f'title="{half}"').startswith("--set title=")
+    assert parse_value(json.dumps(half), "t") == half, "an escaped backslash begins no escape"
