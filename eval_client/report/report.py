@@ -47,8 +47,9 @@ class UnfinishedCost(Value):
 
     prompt_tokens: int
     completion_tokens: int
-    cached_tokens: int
-    reasoning_tokens: int
+    cached_tokens: int | None
+    """None in a store of schema 2, as are the reasoning tokens."""
+    reasoning_tokens: int | None
     money: float | None
 
 
@@ -255,7 +256,7 @@ def _pair(
         prompt_tokens=totals.prompt_tokens,
         completion_tokens=totals.completion_tokens,
         told_usage=bool(totals.tokens().total or not totals.turns or (agent is not None and agent.policy)),
-        unfinished=None if unfinished is None else _unfinished(totals.agent, unfinished, prices),
+        unfinished=None if unfinished is None else _unfinished(totals, unfinished, prices),
         cached_tokens=totals.cached_tokens,
         reasoning_tokens=totals.reasoning_tokens,
         money=_money(totals.agent, totals.tokens(), prices),
@@ -331,13 +332,13 @@ def _few(totals: PairTotals, effective: float) -> list[str]:
     return [f"Few independent samples ({effective:.3g} effective): intervals are rough."]
 
 
-def _unfinished(agent: str, paid: Tokens, prices: Mapping[str, Price]) -> UnfinishedCost:
+def _unfinished(totals: PairTotals, paid: Tokens, prices: Mapping[str, Price]) -> UnfinishedCost:
     return UnfinishedCost(
         prompt_tokens=paid.prompt,
         completion_tokens=paid.completion,
-        cached_tokens=paid.cached,
-        reasoning_tokens=paid.reasoning,
-        money=_money(agent, paid, prices),
+        cached_tokens=None if totals.cached_tokens is None else paid.cached,
+        reasoning_tokens=None if totals.reasoning_tokens is None else paid.reasoning,
+        money=_money(totals.agent, paid, prices),
     )
 
 
