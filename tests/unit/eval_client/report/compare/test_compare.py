@@ -332,3 +332,37 @@ def test_samples_of_one_cluster_are_one_unit(tmp_path: Path) -> None:
     [row] = found(tmp_path, ":x", ":y")["tasks"]
     assert (row["samples"], row["clusters"], row["test"]) == (40, 9, "sign_flip_exact")
     assert any("Few clusters (9)" in line for line in row["warnings"])
+
+
+def test_two_samples_alike_are_no_proof_that_the_candidate_is_as_good(tmp_path: Path) -> None:
+    two(tmp_path, [0.5, 0.5], [0.5, 0.5])
+    done = run(tmp_path, ":good", ":bad", "--fail-unless-as-good", "0.01")
+    assert done.exit_code == 1
+    assert "B may be worse by up to .658" in done.output
+    assert "would have been found" not in done.output
+    assert "+.000 .. +.000" not in done.output
+
+
+@pytest.mark.parametrize("clusters", [2, 5])
+def test_no_difference_is_promised_where_so_few_clusters_can_show_none(tmp_path: Path, clusters: int) -> None:
+    store = stored_run(
+        tmp_path, "one", {"x": {"t": [0.9, 0.8, 0.95, 1.0, 0.9] * 4}, "y": {"t": [0.1, 0.2, 0.0, 0.3, 0.2] * 4}}
+    )
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql(f"UPDATE proctor_trial SET cluster = 'room' || (id % 20 % {clusters})")
+    [row] = found(tmp_path, ":x", ":y")["tasks"]
+    assert (row["clusters"], row["detectable"]) == (clusters, None)
+    assert any("can't show anything at this level" in line for line in row["warnings"])
+    assert not any("would have been found" in line for line in row["notes"])
+    low, high = row["interval"]
+    assert -1 <= low < row["difference"] < high <= 1
+
+
+def test_skewed_differences_on_which_the_two_tests_disagree_are_told(tmp_path: Path) -> None:
+    two(tmp_path, [0.6] * 18 + [0.2] * 2, [0.5] * 20)
+    [row] = found(tmp_path, ":good", ":bad")["tasks"]
+    assert row["t_p"] < 0.05 < row["p"]
+    assert any("Sign flips and Student's t disagree" in line for line in row["notes"])
+    two(tmp_path / "alike", [0.6] * 20, [0.5] * 20)
+    [row] = found(tmp_path / "alike", ":good", ":bad")["tasks"]
+    assert not any("disagree" in line for line in row["notes"])
