@@ -363,6 +363,7 @@ def test_skewed_differences_on_which_the_two_tests_disagree_are_told(tmp_path: P
     [row] = found(tmp_path, ":good", ":bad")["tasks"]
     assert row["t_p"] < 0.05 < row["p"]
     assert any("Sign flips and Student's t disagree" in line for line in row["notes"])
+    (tmp_path / "alike").mkdir()
     two(tmp_path / "alike", [0.6] * 20, [0.5] * 20)
     [row] = found(tmp_path / "alike", ":good", ":bad")["tasks"]
     assert not any("disagree" in line for line in row["notes"])
