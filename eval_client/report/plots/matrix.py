@@ -97,7 +97,7 @@ def _cell(cell: MatrixCell, x: float, y: float, width: float, *, with_error: boo
         shapes.append(words(middle, y + 20, _short(value), kind="value"))
     else:
         shapes.append(words(middle, y + 15, _short(value), kind="value"))
-        ends = interval and "..".join(f"{end:.2g}" if end >= 1 else f"{end:.2f}".lstrip("0") for end in interval)
+        ends = interval and "–".join(map(_end, interval))
         shapes.append(words(middle, y + 28, ends or f"±{_short(error or 0)}", kind="error"))
     return mark(_title(cell), *shapes, href=cell.href)
 
@@ -114,6 +114,12 @@ def _short(value: float) -> str:
     """Three decimals, as tables have them, where there is room."""
     text = f"{value:.3f}"
     return text if text_width(text) < 58 else f"{value:.3g}"
+
+
+def _end(value: float) -> str:
+    """An end of an interval in two digits: there is room for no more."""
+    digits = 0 if value >= 10 else 1 if value > 1 else 2
+    return f"{value:.{digits}f}".removeprefix("0") if 0 < value < 1 else f"{value:.{digits}f}".removesuffix(".00")
 
 
 def _title(cell: MatrixCell) -> str:
