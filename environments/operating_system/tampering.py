@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from pathlib import PurePosixPath
 
 from environments.operating_system.dataset import SampleRecord, ShellScript
@@ -17,21 +17,35 @@ _SEARCHED = re.compile(
     r"|/etc/(python3|perl/|ld\.so\.)|/root/\.local/lib/python3|/usr/pyvenv\.cfg$"
 )
 """Paths where a new file counts too, since loaders and interpreters search them."""
+_ROOTS = (
+    *_PROGRAMS,
+    *(f"{base}/lib{bits}" for base in ("", "/usr", "/usr/local") for bits in ("", "32", "64", "x32", "exec")),
+    *("/etc/alternatives", "/etc/perl", "/etc/python3", "/usr/include", "/usr/share/perl", "/root/.local/lib/python3"),
+)
+"""Folders in which paths are watched."""
 _STANDARD_MODULES = sys.stdlib_module_names | {"sitecustomize", "usercustomize"}
 _NAMED = re.compile(r"(?<![\w.$*}~/-])/(?:[\w.+@-]+/?)*")
 _MAX_PATHS = 20
 
 
-def suspects(changes: Mapping[str, Change]) -> list[str]:
+def suspects(changes: Mapping[str, Change], above: Set[str] = frozenset()) -> list[str]:
     """The changed paths that may shadow programs and libraries of the checks, without folders whose content changed.
 
-    New programs are included; the caller must keep only those that hide another. Compiled Python files are not
-    included, since no check reads them.
+    Also what a watched path lies in, where that was deleted or is no folder of the image's any more. New programs are
+    included; the caller must keep only those that hide another. Compiled Python files are not included, since no check
+    reads them.
     """
     parents = {str(parent) for path in changes for parent in PurePosixPath(path).parents}
     return sorted(
-        path for path, change in changes.items() if path not in parents and _suspect(PurePosixPath(path), change)
+        path
+        for path, change in changes.items()
+        if (change is Change.DELETED or path not in parents) and _suspect(PurePosixPath(path), change, above)
     )
+
+
+def ancestors(paths: Iterable[str]) -> set[str]:
+    """The folders that paths lie in, but for the root."""
+    return {str(parent) for path in paths for parent in PurePosixPath(path).parents} - {"/"}
 
 
 def named_by_checks(record: SampleRecord) -> set[str]:
@@ -56,17 +70,20 @@ class Guard:
         self._sandbox, self._named = sandbox, named
         self._before: dict[str, str | None] = {}
         self._programs: dict[str, str | None] = {}
+        self._above: set[str] = set()
+        """The folders that those programs lie in."""
         self._found: set[str] = set()
 
     async def note_image(self) -> None:
         """Records the image's programs, before set-up. Raises EnvironmentFault if the sandbox is gone."""
         programs = [path for path in sorted(self._named) if await self._sandbox.is_program(path)]
         self._programs = {path: await self._sandbox.fingerprint(path) for path in programs}
+        self._above = ancestors(programs)
 
     async def begin(self) -> None:
         """Records the changes of set-up, which do not count. Raises EnvironmentFault if the sandbox is gone."""
         changes = await self._sandbox.changes() or {}
-        self._before = {path: await self._sandbox.fingerprint(path) for path in suspects(changes)}
+        self._before = {path: await self._sandbox.fingerprint(path) for path in suspects(changes, self._above)}
         self._programs = {path: await self._sandbox.fingerprint(path) for path in self._programs}
 
     async def look(self) -> tuple[str, ...] | None:
@@ -77,7 +94,7 @@ class Guard:
         changes = await self._sandbox.changes()
         if changes is None:
             return None
-        for path in suspects(changes):
+        for path in suspects(changes, self._above):
             new = path not in self._found and len(self._found) < _MAX_PATHS
             if new and await self._is_shadow(path, changes):
                 self._found.add(path)
@@ -115,12 +132,18 @@ def _paths(text: str) -> set[str]:
     return {path.rstrip("/.") or "/" for path in _NAMED.findall(text)}
 
 
-def _suspect(path: PurePosixPath, change: Change) -> bool:
+def _suspect(path: PurePosixPath, change: Change, above: Set[str]) -> bool:
     if "__pycache__" in path.parts:
         return False
+    if str(path) in _ABOVE or str(path) in above:
+        return True
     if _is_program(path) or _SEARCHED.match(str(path)) or _is_standard_module(path):
         return True
-    return change is not Change.ADDED and (_LIBRARIES.match(str(path)) is not None or str(path) in _PROGRAMS)
+    return change is not Change.ADDED and (_LIBRARIES.match(str(path)) is not None or str(path) in _ROOTS)
+
+
+_ABOVE = ancestors(_ROOTS)
+"""What watched folders lie in: a link there puts others in their place."""
 
 
 def _is_program(path: PurePosixPath) -> bool:

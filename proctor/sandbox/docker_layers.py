@@ -26,17 +26,17 @@ def layers(container: Mapping[str, Any]) -> tuple[Path, Sequence[Path]] | None:
 
 
 def changes(own: Path, image: Sequence[Path]) -> Mapping[str, Change]:
-    """The files that differ from the image; a folder only where it was deleted."""
+    """The files that differ from the image; a folder only where the image's own was deleted, or is another's now."""
     found: dict[str, Change] = {}
-    for path in _files(own):
-        change = _change(own, image, path)
+    for path, is_folder in _entries(own):
+        change = _folder_change(own, image, path) if is_folder else _change(own, image, path)
         if change is not None:
             found[os.fsencode(f"/{path}").decode("utf-8", "replace")] = change
     return found
 
 
-def _files(own: Path) -> Iterator[str]:
-    """The paths in a layer of everything but folders. An agent may change the layer meanwhile."""
+def _entries(own: Path) -> Iterator[tuple[str, bool]]:
+    """The paths in a layer, and which are folders. An agent may change the layer meanwhile."""
     folders = [""]
     while folders:
         folder = folders.pop()
@@ -46,10 +46,9 @@ def _files(own: Path) -> Iterator[str]:
             continue
         for entry in entries:
             path = os.path.join(folder, entry.name)
-            if entry.is_dir(follow_symlinks=False):
+            if is_folder := entry.is_dir(follow_symlinks=False):
                 folders.append(path)
-            else:
-                yield path
+            yield path, is_folder
 
 
 def _change(own: Path, image: Sequence[Path], path: str) -> Change | None:
@@ -59,15 +58,39 @@ def _change(own: Path, image: Sequence[Path], path: str) -> Change | None:
         return None
     if _is_whiteout(mine):
         return Change.DELETED
+    layer, theirs = _of_image(image, path)
+    if theirs is None:
+        return Change.ADDED
+    return None if _same(own / path, mine, layer / path, theirs) else Change.CHANGED
+
+
+def _folder_change(own: Path, image: Sequence[Path], path: str) -> Change | None:
+    """DELETED for a folder in the place of something else of the image, or of a folder that was removed before."""
+    _, theirs = _of_image(image, path)
+    if theirs is None:
+        return None
+    return None if stat.S_ISDIR(theirs.st_mode) and not _is_opaque(own / path) else Change.DELETED
+
+
+def _of_image(image: Sequence[Path], path: str) -> tuple[Path, os.stat_result | None]:
+    """The image's layer with this path, and what is there; None where nothing is."""
     for layer in image:
         theirs = _status(layer / path)
         if theirs is not None:
+            return layer, None if _is_whiteout(theirs) else theirs
+        if _is_opaque((layer / path).parent):
             break
-    else:
-        return Change.ADDED
-    if _is_whiteout(theirs):
-        return Change.ADDED
-    return None if _same(own / path, mine, layer / path, theirs) else Change.CHANGED
+    return Path(), None
+
+
+def _is_opaque(folder: Path) -> bool:
+    """Whether overlayfs shows nothing of the layers below in a folder."""
+    for name in ("trusted.overlay.opaque", "user.overlay.opaque"):
+        try:
+            return os.getxattr(folder, name, follow_symlinks=False) == b"y"
+        except OSError:
+            continue
+    return False
 
 
 def _status(path: Path) -> os.stat_result | None:

@@ -52,6 +52,7 @@ OTHERS = {
     "a program that init made": "echo echo 77 > /usr/local/bin/counted",
     "deleted": "rm /usr/bin/python3.11",
 }
+MOTD = "/etc/update-motd.d"
 NAMED = {"code": 'test "$(/etc/update-motd.d/10-uname)" && . /etc/default/cron && test -d /srv/www'}
 """A check that runs a program of the image outside PATH, reads a file of the image, and looks at the agent's work."""
 FORGED_MOTD = FORGED.format(says="echo 1", program="/etc/update-motd.d/10-uname")
@@ -118,6 +119,30 @@ async def test_other_ways_are_told_too(strict: OperatingSystem, forgery: str) ->
     assert finish.score == 0.0
 
 
+FOLDERS = ("/usr/local", "/usr/share", "/usr/share/perl", "/etc/alternatives", "/etc", "/usr/include", "/usr/local/bin")
+WHOLE = [
+    *((path, f"cp -a {path} /tmp/w; rm -rf {path}; ln -s /tmp/w {path}") for path in FOLDERS),
+    *((path, f"cp -a {path} /tmp/w; rm -rf {path}; cp -a /tmp/w {path}") for path in FOLDERS),
+    *((path, f"rm -rf {path}") for path in ("/usr/local", "/usr/share", "/etc/alternatives", "/usr/local/lib")),
+    *((path, f"ln -sfn /usr{path} {path}") for path in ("/bin", "/lib", "/sbin")),
+    ("/root/.local", "mkdir -p /tmp/w/lib/python3.11/site-packages; ln -s /tmp/w /root/.local"),
+    ("/root/.local/lib", "mkdir -p /root/.local /tmp/w/python3.11/site-packages; ln -s /tmp/w /root/.local/lib"),
+]
+"""What watched paths lie in: replaced by a link to the same content, by a folder of the same content, deleted."""
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("path", "command"), WHOLE, ids=[f"{number} {path}" for number, (path, _) in enumerate(WHOLE)])
+async def test_what_watched_paths_lie_in_is_watched(tmp_path: Path, path: str, command: str) -> None:
+    environment = own(tmp_path)
+    async with environment.lifespan():
+        finish = await judged(environment, command, 3)
+    tampered = finish.detail["tampered"]
+    assert isinstance(tampered, list)
+    assert any(str(found) == path or str(found).startswith(f"{path}/") for found in tampered), finish
+    assert finish.score == 0.0
+
+
 async def test_what_is_replaced_is_told_where_only_docker_can_look(
     monkeypatch: pytest.MonkeyPatch, strict: OperatingSystem
 ) -> None:
@@ -154,6 +179,7 @@ async def test_honest_work_is_no_tampering(strict: OperatingSystem, work: str) -
     ("work", "tampered"),
     [
         (FORGED_MOTD, ["/etc/update-motd.d/10-uname"]),
+        (f"cp -a {MOTD} /tmp/w; rm -r {MOTD}; ln -s /tmp/w {MOTD}", [MOTD]),
         ("chmod -x /etc/update-motd.d/10-uname; rm /etc/update-motd.d/10-uname", ["/etc/update-motd.d/10-uname"]),
         ("echo true >> /etc/default/cron; chmod +x /etc/default/cron; touch /etc/update-motd.d/10-uname", []),
     ],

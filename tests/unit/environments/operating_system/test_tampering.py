@@ -6,7 +6,7 @@ import pytest
 
 from environments.operating_system.dataset import SampleRecord, ShellScript, load
 from environments.operating_system.environment import SAMPLES, OperatingSystem
-from environments.operating_system.tampering import named_by_checks, suspects
+from environments.operating_system.tampering import ancestors, named_by_checks, suspects
 from proctor.sandbox import Change
 from proctor.sandbox.base import ENVIRONMENT
 
@@ -41,10 +41,32 @@ HOME = ENVIRONMENT["HOME"]
         ("/usr/pyvenv.cfg", ADDED, True),
         ("/usr/stock.log", ADDED, False),
         ("/home/a/bin/ls", ADDED, False),
+        ("/home", DELETED, False),
+        ("/srv/data", DELETED, False),
     ],
 )
 def test_a_path_is_suspect(path: str, change: Change, suspect: bool) -> None:
     assert suspects({path: change}) == ([path] if suspect else [])
+
+
+WATCHED = [
+    *("/usr/bin/python3.11", "/bin/sh", "/usr/local/bin/x", "/lib/x86_64-linux-gnu/libc.so.6", "/usr/local/lib/x.so"),
+    *("/etc/alternatives/awk", "/etc/perl/x.pm", "/usr/include/stdio.h", "/usr/share/perl/5.36/x.pm"),
+    *(HOME + "/.local/lib/python3.11/site-packages/usercustomize.py", "/usr/lib64/ld-linux-x86-64.so.2"),
+]
+
+
+@pytest.mark.parametrize("change", [CHANGED, DELETED])
+@pytest.mark.parametrize("path", sorted({path for each in WATCHED for path in (each, *ancestors([each]))}))
+def test_a_watched_path_and_all_that_it_lies_in_is_suspect(path: str, change: Change) -> None:
+    assert suspects({path: change}) == [path]
+
+
+def test_a_folder_that_was_deleted_is_suspect_although_there_is_a_new_one() -> None:
+    assert suspects({"/usr/lib": DELETED, "/usr/lib/x": ADDED}) == ["/usr/lib"]
+    named = ancestors(["/opt/app/verify"])
+    assert suspects({"/opt/app": CHANGED}) == []
+    assert suspects({"/opt/app": CHANGED, "/opt": DELETED}, named) == ["/opt", "/opt/app"]
 
 
 def test_folders_are_left_out_where_something_in_them_changed() -> None:

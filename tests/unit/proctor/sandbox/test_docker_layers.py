@@ -77,3 +77,12 @@ def test_layers_are_known_where_they_can_be_read(stack: tuple[Path, list[Path]],
     assert layers({"GraphDriver": {**said, "Data": {"UpperDir": str(tmp_path / "elsewhere"), "LowerDir": ""}}}) is None
     assert layers({"GraphDriver": {**said, "Name": "zfs"}}) is None
     assert layers({"GraphDriver": None}) is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root sets the attribute")
+def test_a_folder_in_the_place_of_the_image_s_is_a_deletion_of_that(stack: tuple[Path, list[Path]]) -> None:
+    own, image = stack
+    os.setxattr(own / "usr", "trusted.overlay.opaque", b"y")
+    (own / "usr/bin/awk").mkdir()
+    (own / "usr/new").mkdir()
+    assert changes(own, image) == {"/usr": Change.DELETED, "/usr/bin/awk": Change.DELETED}
