@@ -198,6 +198,7 @@ class _Limited:
     ) -> None:
         self._model, self._agent, self._limit, self._calls = model, agent, limit, calls
         self._allowance, self._spend, self._size = allowance, allowance.spend, size
+        self._bounded = self._spend.bounded
         self._gate, self._metrics, self._ensure_lease = gate, metrics, ensure_lease
         self._estimate = Estimate()
         self._first_calls = FirstCalls()
@@ -239,7 +240,7 @@ class _Limited:
                 failure = unavailable
             finally:
                 del self._calls[id(call)]
-                self._allowance.returned(turn)
+                self._returned(turn)
                 if number:
                     first.end(number)
             if not await self._outage.holds(str(failure)):
@@ -247,10 +248,14 @@ class _Limited:
 
     async def _reserve(self, turn: Turn, messages: Sequence[Message], tools: Sequence[Tool]) -> None:
         """Wait until the run's limits allow a call of this estimated size. Raises BudgetExhausted."""
-        if not self._spend.bounded:
+        if not self._bounded:
             return
         prompt, completion = (0, 0) if self._size is None else self._size.of(messages, tools)
         await self._allowance.take(turn, self._spend.call(self._agent, prompt, completion))
+
+    def _returned(self, turn: Turn) -> None:
+        if self._bounded:
+            self._allowance.returned(turn)
 
     async def _slot(self, messages: Sequence[Message]) -> float:
         """Wait for the endpoint's pause to end and for a time slot; the tokens that the slot reserves."""
@@ -268,7 +273,7 @@ class _Limited:
         self._metrics.answer_s(self._agent).observe(completion.seconds)
         cost = Tokens(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.reasoning_tokens)
         self._spend.add(self._agent, cost)
-        if self._size is not None and self._spend.bounded:
+        if self._size is not None and self._bounded:
             self._size.learn(messages, usage.prompt_tokens, usage.completion_tokens)
         if not completion.metered:
             self._spend.unmetered.add(self._agent)
