@@ -1,6 +1,7 @@
 """Reads a YAML file into a pydantic model, with errors that name file, line, field and fix."""
 
 import contextlib
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -42,6 +43,10 @@ class _Loader(yaml.SafeLoader):
         except UnicodeDecodeError as error:
             raise yaml.MarkedYAMLError(problem=HALF, problem_mark=node.start_mark) from error
         return node
+
+
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\d+[eE][-+]\d+$"), list("-+0123456789"))
+"""Numbers such as 1e-05, as JSON writes them and people do: YAML 1.1 takes them for texts without a point."""
 
 
 class Document:

@@ -200,3 +200,25 @@ def test_half_a_character_is_refused_with_its_line_as_value_and_as_name(half: st
         assert refusal(text).startswith("plan.yaml:3: not YAML: an escape from \\ud800 to \\udfff is half a character")
     assert refusal(GOOD, f'title="{half}"').startswith("--set title=")
     assert parse_value(json.dumps(half), "t") == half, "an escaped backslash begins no escape"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *(
+            ("1e-05", 1e-05),
+            ("1E+16", 1e16),
+            ("-2e-7", -2e-7),
+            ("1.5e-07", 1.5e-07),
+            ('{"temperature": 1e-06}', {"temperature": 1e-06}),
+        ),
+        *(("1e5", "1e5"), ("12e3a", "12e3a"), ("e-5", "e-5"), ('"1e-05"', "1e-05")),
+    ],
+)
+def test_a_number_as_json_writes_it_is_a_number(text: str, value: object) -> None:
+    assert parse_value(text, "x") == value
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_every_number_comes_back_from_json(number: float) -> None:
+    assert parse_value(json.dumps({"x": number}), "x") == {"x": number}
