@@ -47,7 +47,7 @@ async def inspect(
         return None
     if first.problem is None or second.problem is None:
         return SampleFinding(record.id, "racy", f"it passes once and fails once: {first.why or second.why}")
-    needed = _network_command(record) if bridge is None else await _with_network(record, rules, bridge)
+    needed = (bridge and await _with_network(record, rules, bridge)) or _network_command(record)
     if needed is not None:
         return SampleFinding(record.id, "network", needed)
     return SampleFinding(record.id, first.problem, first.why)
