@@ -22,7 +22,7 @@ OURS = {
     "mind2web": "4376aafc545bac846aa5ac28a73c3e86",
     "os": "a3eb871dfbb7ec3748eec5b03f61e865",
     "simulbench": "e798c6d71fcc6634f130a1a7c78182b5",
-    "stss": "41a6454fd674eff8e9bc7348bca8ae96",
+    "stss": "c35835d012a6cb7d6b2e82a7669476ed",
     "webshop": "dcfc21e28132cb2757a9ce6e7aa398be",
 }
 """The digest of each environment with default parameters. Change one only with its `revision`, where trials changed."""
