@@ -37,7 +37,11 @@ _STRAY = re.compile(rf"(?<!\w)(?:{_TIME}|{_DAY})(?!\w)", re.IGNORECASE)
 _NO_DAY = re.compile(r"\b(?:after|before|next|last|every|each|not|until|by)$", re.IGNORECASE)
 """By which a day that follows is another one: `the day after tomorrow`."""
 _SENTENCE = re.compile(r"(?:^|(?<=[.!?] ))would you like to ([^?]+)\?", re.IGNORECASE)
-_REFUSAL = re.compile(r"(?:^|(?<=[.!?] ))we will not ([^.!?]+?)(?: after all)?[.!]", re.IGNORECASE)
+_REFUSAL = re.compile(
+    r"(?:^|(?<=[.!?] ))(?P<before>[^.!?]*?)\bwe will not (?P<what>[^.!?]+?)(?: after all)?(?:[.!]|$)", re.IGNORECASE
+)
+_SORRY = re.compile(r"(?:(?:i am |i'm )?(?:so |very )?sorry|no|unfortunately|alas|but)?[\W]*", re.IGNORECASE)
+"""What may stand before a refusal; after other words it is asked what is called off."""
 _LABEL = re.compile(r"(?<!\w)(what|where|when|not)[*_]* ?: ?", re.IGNORECASE)
 _BEFORE_LABELS = re.compile(r"(?:.*(?:[.!?:;,]|\d\)))?[\s*_>•-]*", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\W*|activity", re.IGNORECASE)
@@ -79,7 +83,7 @@ class FormContent(NamedTuple):
     legs: tuple[Leg, ...] = ()
     """One leg, or the two of an errand; empty where nothing is in the form."""
     off: str | None = None
-    """The activity that is called off."""
+    """The activity that is called off; empty where something is, but it is not clear what."""
     whole: bool = False
     """Whether it is a sentence, which is an invitation of its own; a line changes its part of the one before."""
     unread: tuple[str, ...] = ()
@@ -94,7 +98,8 @@ def read(text: str, places: Places, today: int) -> FormContent:
     labels = list(zip(map(str.lower, parts[::2]), parts[1::2], strict=True)) if _BEFORE_LABELS.fullmatch(before) else []
     refusal = _REFUSAL.search(text)
     offs = [_plain(_SENTENCE_END.split(value)[0]) for name, value in labels if name == "not"]
-    off = offs[0] if offs else refusal[1] if refusal else None
+    refused = refusal and (refusal["what"] if _SORRY.fullmatch(refusal["before"]) else "")
+    off = offs[0] if offs else refused
     whole = len(offs) == len(labels)
     if whole:
         labels = [label for match in _SENTENCE.finditer(text) for label in _labels(match[1].strip(), places, unread)]

@@ -1,7 +1,8 @@
-"""Parses the performer's replies: one JSON object each, with a form for each kind of request."""
+"""Parses the replies of performer and driver: a JSON object each, with a form for each kind of request."""
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
@@ -23,10 +24,12 @@ UTTERANCE_CHARS = 800
 HOUR, ERRAND = 60, 20
 """Minutes of a commitment without an end, and of a leg of an errand."""
 SILENCE = "..."
-MAX_LAYERS = 20
-"""Values within a value that are tried."""
+MAX_LAYERS = 5
+"""Limit of keys that are put around a form."""
 NIGHT = 6 * 60
 """Minutes after midnight until which a day's bedtime may be."""
+EVENING, MORNING = 18 * 60, 12 * 60
+"""A row from one to the other, in minutes since midnight, ends at midnight at the earliest."""
 EARLIEST, LATEST = 5 * 60, 23 * 60
 """Commitments must start between these times of day, in minutes since midnight."""
 
@@ -58,10 +61,18 @@ def _filled(text: str) -> str:
     return text
 
 
-Speech = Annotated[str, AfterValidator(_plain)]
+def _said(value: JsonValue) -> JsonValue:
+    """A text; a list of texts as one."""
+    return (
+        spellings.in_words(value) if isinstance(value, list) and all(isinstance(each, str) for each in value) else value
+    )
+
+
+Speech = Annotated[str, BeforeValidator(_said), AfterValidator(_plain)]
 """An utterance of any length; `limited` cuts it."""
 Text = Annotated[Speech, AfterValidator(lambda text: text[:TEXT_CHARS].rstrip())]
 Line = Annotated[Text, AfterValidator(_filled)]
+Listed = BeforeValidator(spellings.listed)
 
 
 class PerformerReply(Value):
@@ -74,7 +85,7 @@ class PerformerReply(Value):
     has_times: ClassVar[bool] = False
     """Whether it has a start and an end, which may be put in other fields."""
     bare: ClassVar[str] = ""
-    """The field that a list without a name stands for."""
+    """The field that a list, or a commitment, without a name stands for."""
 
     @classmethod
     def fields(cls, given: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
@@ -94,14 +105,16 @@ class PerformerReply(Value):
 class FirstPlan(PerformerReply):
     """The reply to request T1: the first plan."""
 
-    plan: tuple[Line, ...] = Field(min_length=3, max_length=5)
+    bare = "plan"
+
+    plan: Annotated[tuple[Line, ...], Field(min_length=3, max_length=5), Listed]
 
 
 class Reminder(PerformerReply):
     """The reply to request T2: reminder and checklist."""
 
     schedule_reminder: Text
-    checklist: tuple[Line, ...] = Field(max_length=4)
+    checklist: Annotated[tuple[Line, ...], Field(max_length=4), Listed]
 
 
 class PlannedRow(PerformerReply):
@@ -121,9 +134,15 @@ class Day(PerformerReply):
 
     wake: Text
     bed: Text
-    schedule: Annotated[
-        tuple[PlannedRow, ...], Field(min_length=4, max_length=MAX_ROWS), BeforeValidator(spellings.listed)
-    ]
+    schedule: Annotated[tuple[PlannedRow, ...], Field(min_length=4, max_length=MAX_ROWS), Listed]
+
+
+class RoughDay(PerformerReply):
+    """A plan of a day of which only a part may be readable."""
+
+    wake: Text | None = None
+    bed: Text | None = None
+    schedule: Annotated[tuple[JsonValue, ...], Listed] = ()
 
 
 class Encounter(PerformerReply):
@@ -131,6 +150,12 @@ class Encounter(PerformerReply):
 
     talk: bool
     utterance: Speech = ""
+
+    @classmethod
+    def fields(cls, given: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """Fields under their own names; who says something talks, and who says nothing does not."""
+        named = super().fields(given)
+        return {"talk": bool(named["utterance"])} | named if "utterance" in named else named
 
 
 class Utterance(PerformerReply):
@@ -150,19 +175,59 @@ class Promise(PerformerReply):
     start: Text
     end: Text | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _is_agreed(cls, given: object) -> object:
+        if isinstance(given, dict) and not spellings.agreed(given):
+            raise ValueError(f"is it agreed to? Say true or false in {', '.join(spellings.AGREED)}")
+        return given
+
+
+def promises(value: JsonValue) -> list[JsonValue]:
+    """The commitments in a value: without empty ones, those not agreed to, and the lists that some lie in."""
+    entries = [] if spellings.verdict(value) is False else spellings.listed(value)
+    while len(entries) == 1 and isinstance(entries[0], list):
+        entries = entries[0]
+    legs = (leg for entry in entries if not spellings.nothing(entry) for leg in _legs(entry))
+    return [leg for leg in legs if not isinstance(leg, dict) or spellings.agreed(leg) is not False]
+
+
+def _legs(entry: JsonValue) -> Sequence[JsonValue]:
+    """The legs of an errand without times of its own; else the entry."""
+    if isinstance(entry, dict) and "start" not in Promise.fields(entry):
+        for legs in entry.values():
+            if isinstance(legs, list) and legs and all(isinstance(leg, dict) for leg in legs):
+                return legs
+    return [entry]
+
+
+def _one(value: JsonValue) -> JsonValue:
+    """The only commitment in a value, or None."""
+    made = promises(value)
+    if len(made) > 1:
+        raise ValueError("at most one commitment")
+    return made[0] if made else None
+
 
 class Note(PerformerReply):
-    """The reply to request N: note, commitment and changed schedule."""
+    """The reply to request N: note, commitment and changed schedule. A schedule without rows changes nothing."""
+
+    bare = "commitment"
 
     note: Text = ""
-    commitment: Promise | None = None
-    reschedule: Annotated[tuple[PlannedRow, ...], Field(max_length=MAX_ROWS)] | None = None
+    commitment: Annotated[Promise | None, BeforeValidator(_one)] = None
+    reschedule: Annotated[
+        Annotated[tuple[PlannedRow, ...], Field(max_length=MAX_ROWS)] | None,
+        BeforeValidator(lambda value: spellings.listed(value) or None),
+    ] = None
 
 
 class Review(PerformerReply):
     """The reply to request R: notes."""
 
-    notes: tuple[Line, ...] = Field(default=(), max_length=MAX_NOTES)
+    bare = "notes"
+
+    notes: Annotated[tuple[Line, ...], Field(max_length=MAX_NOTES), Listed] = ()
 
 
 Kind = TypeVar("Kind", bound=PerformerReply)
@@ -171,38 +236,62 @@ Kind = TypeVar("Kind", bound=PerformerReply)
 def read(reply: str, kind: type[Kind], *, last: bool = False) -> Kind:
     """The first JSON value in a reply that fits the form, or the last one. Raises FormatError about the first one.
 
-    Models that drive people write drafts before their answer, so of theirs the last one counts. All but the first must
-    set a field, since without required fields every object would fit.
+    Models that drive people write drafts before their answer, so of theirs the last one counts, of those that set the
+    form's list if some do. Lists count where no object fits; several commitments that stand alone are a list.
     """
-    fits = list[Kind]()
+    fits, lists, alone = list[Kind](), list[Kind](), list[JsonValue]()
     problem: FormatError | None = None
-    for number, value in enumerate(spellings.values(spellings.without_fence(reply))):
-        for layer in _layers(value):
-            try:
-                fit = fitted(layer, kind)
-            except FormatError as error:
-                problem = problem or error
-                continue
-            if fit.model_fields_set or (layer is value and not number):
-                fits.append(fit)
-                break
+    for value in spellings.values(spellings.without_fence(reply)):
+        if value == {}:
+            continue
+        try:
+            (lists if isinstance(value, list) else fits).append(fitted(value, kind))
+        except FormatError as error:
+            problem = problem or error
+            continue
+        if kind.bare and _is_promise(value) and not _names(value, kind) and value not in alone:
+            alone.append(value)
+    if len(alone) > 1:
+        return fitted(alone, kind)
+    fits = [fit for fit in fits if last and kind.bare in fit.model_fields_set] or fits or lists
     if not fits:
-        raise problem or FormatError("there is no JSON object in it")
+        raise problem or FormatError("there is no JSON object with a field in it")
     return fits[-1 if last else 0]
 
 
-def _layers(value: JsonValue) -> Sequence[JsonValue]:
-    """A value, what lies in it, and JSON in its texts, outer ones first."""
-    layers = [value]
-    for each in layers:
-        inner = list(each.values()) if isinstance(each, dict) else each if isinstance(each, list) else []
-        texts = (text for text in inner if isinstance(text, str) and text[:1] in ("{", "["))
-        layers += [part for part in inner if isinstance(part, dict | list)] + [
-            part for text in texts for part in spellings.values(text)
-        ]
-        if len(layers) > MAX_LAYERS:
+def _names(value: JsonValue, kind: type[PerformerReply]) -> bool:
+    """Whether it is an object with a field of the form."""
+    return isinstance(value, dict) and bool(kind.fields(value).keys() & kind.model_fields.keys())
+
+
+def _is_promise(value: JsonValue) -> bool:
+    """Whether it is an object with an activity and a time or place."""
+    named = Promise.fields(value).keys() & Promise.model_fields.keys() if isinstance(value, dict) else set()
+    return "activity" in named and len(named) > 1
+
+
+def _unwrapped(value: JsonValue, kind: type[PerformerReply]) -> JsonValue:
+    """What keys that are no fields of the form are put around; the object that a list consists of."""
+    for _ in range(MAX_LAYERS):
+        inner = _inner(value, kind)
+        if inner is None:
             break
-    return layers[:MAX_LAYERS]
+        value = inner
+    return value
+
+
+def _inner(value: JsonValue, kind: type[PerformerReply]) -> JsonValue:
+    """The form, or what may be around it, in another value: a list only under a single key. Else None."""
+    if isinstance(value, list):
+        return value[0] if len(value) == 1 and (not kind.bare or _names(value[0], kind)) else None
+    own = {spellings.bare(name) for name in (*kind.model_fields, "error")}
+    if not isinstance(value, dict) or own & set(map(spellings.bare, value)) or (kind.bare and _is_promise(value)):
+        return None
+    texts = (next(spellings.values(part), part) if isinstance(part, str) else part for part in value.values())
+    parts = [part for part in texts if part and isinstance(part, dict | list)]
+    if len(parts) != 1 or (isinstance(parts[0], list) and len(value) > 1):
+        return None
+    return parts[0] if _names(parts[0], kind) or not _names(value, kind) else None
 
 
 def fields_of(text: str) -> dict[str, JsonValue]:
@@ -219,17 +308,28 @@ def fields_of(text: str) -> dict[str, JsonValue]:
 
 
 def fitted(value: JsonValue, kind: type[Kind]) -> Kind:
-    """A value as a form; a list, or one entry of it, stands for a form's list. Raises FormatError."""
+    """A value as a form, with at most one key or list around it. Raises FormatError, also where it sets no field.
+
+    A list, or one commitment, stands for a form's list.
+    """
+    value = _unwrapped(value, kind)
     if isinstance(value, list) and kind.bare:
         value = {kind.bare: value}
     if not isinstance(value, dict):
         raise FormatError("no JSON object")
-    if kind.bare and kind.bare not in kind.fields(value) and {"activity", "start"} <= set(Promise.fields(value)):
-        value = value | {kind.bare: [value]}
+    named = kind.fields(value)
+    if kind.bare and kind.bare not in named:
+        if _is_promise(value):
+            value = value | {kind.bare: [value]}
+        elif lost := [name for name, part in named.items() if any(map(_is_promise, spellings.listed(part)))]:
+            raise FormatError(f"{lost[0]!r} is none of its fields: {', '.join(kind.model_fields)}")
+    if value and not _names(value, kind):
+        raise FormatError(f"it sets none of its fields: {', '.join(kind.model_fields)}")
     try:
         return kind.model_validate(value)
     except ValidationError as error:
-        raise FormatError("{}: {}".format(*first_problem(error))) from error
+        where, what = first_problem(error)
+        raise FormatError(f"{where}: {what}" if error.errors()[0]["loc"] else what) from error
 
 
 def limited(text: str) -> str:
@@ -243,6 +343,8 @@ def rows_of(planned: tuple[PlannedRow, ...], day: int, places: Places, home: str
     rows: list[Row] = []
     for row in planned:
         start, end = day * DAY + _time(row.start, day), day * DAY + (_time(row.end, day) or DAY)
+        if end % DAY <= MORNING and start % DAY >= EVENING:
+            end = max(end, (day + 1) * DAY)
         if end <= start:
             raise ActionError(f"{row.start}-{row.end}: a row must end after it starts")
         if rows and start < rows[-1].end:
@@ -260,6 +362,31 @@ def day_plan_of(reply: Day, day: int, places: Places, home: str) -> DayPlan:
     first = day * DAY
     late = DAY if bed < wake else 0
     return DayPlan(first + wake, first + bed + late, rows_of(reply.schedule, day, places, home))
+
+
+def readable_day(reply: RoughDay, day: int, places: Places, home: str) -> DayPlan:
+    """What can be read of a day's plan, without rows that overlap an earlier one. Raises ActionError if nothing."""
+    rows, kept = list[Row](), list[Row]()
+    for each in reply.schedule:
+        with suppress(ValueError):
+            rows += rows_of((fitted(each, PlannedRow),), day, places, home)
+    for row in sorted(rows):
+        kept += [row] if not kept or row.start >= kept[-1].end else []
+    plan = day_at_home(day)
+    times = Day.model_construct(wake=reply.wake or "07:00", bed=reply.bed or "23:00", schedule=())
+    try:
+        plan = day_plan_of(times, day, places, home)
+    except ActionError:
+        if not kept:
+            raise
+    if not (kept or reply.wake or reply.bed):
+        raise ActionError("no row of the schedule can be read")
+    return plan._replace(rows=tuple(kept))
+
+
+def day_at_home(day: int) -> DayPlan:
+    """A day without a plan."""
+    return DayPlan(day * DAY + 7 * 60, day * DAY + 23 * 60, ())
 
 
 def commitment_of(
@@ -291,7 +418,7 @@ def _span(promise: Promise, now: int, length: int) -> tuple[int, int]:
         if promise.end is None or spellings.nothing(promise.end):
             return start, start + length
         if promise.end.startswith("+"):
-            return start, start + int(promise.end)
+            return start, start + spellings.length(promise.end[1:])
         end = spellings.moment(promise.end, day_of(now), day_of(start))
     except ValueError as error:
         raise ActionError(str(error)) from error

@@ -17,15 +17,26 @@ from proctor.types import well_formed
 
 MAX_TRIED = 10
 """Opening brackets that are tried as the beginning of a value."""
-NO = frozenset({"false", "no", "declined", "refused", "rejected", "cancelled", "canceled", "not agreed"})
 AGREED = ("agreed", "accepted", "confirmed", "status")
 """Fields that say whether something was agreed to."""
+_SETTLED = r"(?:agreed|accepted|confirmed|settled|decided|fixed|firm|definite|certain)(?: (?:to|on|upon))?"
+_YES = re.compile(rf"true|yes|{_SETTLED}")
+_NO = re.compile(
+    rf"false|no|none|never|declined|refused|rejected|cancell?ed|not(?: yet)?(?: {_SETTLED})?(?: yet)?|un{_SETTLED}"
+)
+_PROMISED = (
+    "commitment commitments agreements agreement errand errands agreedto promises promise appointments appointment"
+)
 OTHER_NAMES: Mapping[str, str] = {
     "activity": "what event task action title name description errand activityname",
     "place": "where location venue sector address",
     "start": "begin begins from starttime startat starts startdatetime",
     "end": "until to endtime endat finish enddatetime endtalk ends done isend endconversation endoftalk",
-    "commitments": "commitment agreements agreement errand errands agreedto promises promise appointments",
+    "commitments": _PROMISED,
+    "commitment": _PROMISED,
+    "note": "notes memory remember text",
+    "notes": "note memory memories remember",
+    "reschedule": "rescheduled schedule newschedule rows plan",
     "invited_to": "invited invitation request asked askedto",
     "topic": "about subject",
     "utterance": "text message say says speech line reply response words content",
@@ -45,7 +56,10 @@ _COMMENT = re.compile(r"(?m)(^|[\s,{\[])//[^\n]*$|/\*.*?\*/")
 _FENCE = re.compile(r"\s*```\w*\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
 _RANGE = re.compile(r" (?:to|until|till|and) | ?[–—] ?|(?<!\d{4})(?<!-\d\d) ?-+ ?(?!\d\d-)")
 _ISO = re.compile(r"(\d{4})[-/](\d\d)[-/](\d\d)(?:t|(?!\d))|(\d\d)/(\d\d)/(\d{4})")
-_LENGTH = re.compile(r"(\d+(?:\.\d+)?) ?(h|m|$)")
+_LENGTH = re.compile(
+    r"(?:(\d+(?:\.\d+)?|an?) ?h(?:(?:ou)?rs?)?)?(?:,? and)? ?(?:(\d+) ?m(?:in(?:ute)?s?)?)?\.?", re.IGNORECASE
+)
+_LASTS = re.compile("duration|length|lasts|hours|minutes")
 _HOME = re.compile(
     r"(?:at |via |on |from )*(?:(?:the|my|his|her|their|own) )*(?:home|online|internet|zoom|skype|teams|video call"
     r"|phone|remote|remotely|virtual|virtually|web)(?: (?:call|meeting|video call|zoom|online))?"
@@ -99,6 +113,36 @@ def nothing(value: JsonValue) -> bool:
     return value is None or value == [] or (told is not None and _NOTHING.fullmatch(told) is not None)
 
 
+def verdict(value: JsonValue) -> bool | None:
+    """What a value says to the question whether: yes or no; None where it is neither."""
+    told = str(value).strip(" .!`\"'").lower()
+    return True if _YES.fullmatch(told) else False if _NO.fullmatch(told) else None
+
+
+def agreed(fields: Mapping[str, JsonValue]) -> bool | None:
+    """Whether nothing in an object says that it was not agreed to; None where what it says is neither yes nor no."""
+    said = {verdict(value) for name, value in fields.items() if bare(name) in AGREED and value not in (None, "")}
+    return False if False in said else None if None in said else True
+
+
+def in_words(value: JsonValue) -> str:
+    """Any value as a text: nothing as an empty one, an object by its activity."""
+    if isinstance(value, dict):
+        return in_words(renamed(value, frozenset({"activity"})).get("activity") or list(value.values()))
+    if isinstance(value, list):
+        return ", ".join(filter(None, map(in_words, value)))
+    return "" if nothing(value) or value is False else str(value)
+
+
+def length(text: str) -> int:
+    """Minutes of `2 hours`, `1 h 30 min` or `90m`. Raises ValueError, also for a number without a unit."""
+    found = _LENGTH.fullmatch(text.strip())
+    if found is None or not (found[1] or found[2]):
+        raise ValueError(f"{text!r} is no length of time; write the end as a time")
+    hours = 1.0 if found[1] in ("a", "an") else float(found[1] or 0)
+    return round(hours * 60) + int(found[2] or 0)
+
+
 def without_fence(reply: str) -> str:
     """The text in a code fence, if the reply is one."""
     found = _FENCE.fullmatch(reply)
@@ -137,9 +181,10 @@ def timed(fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     start = start or when
     if start is not None and end is None:
         start, end = ranged(str(start))
-    length = next((str(value) for name, value in other.items() if name.startswith("duration")), "")
-    if end is None and (found := _LENGTH.match(length.lower())):
-        end = f"+{round(float(found[1]) * (60 if found[2] == 'h' else 1))}"
+    for name, value in other.items():
+        if end is None and value and _LASTS.match(name):
+            unit = re.search("hour|hr|min", name) if re.fullmatch(r"[\d.]+", str(value)) else None
+            end = f"+{value}{unit[0] if unit else ''}"
     date = next((str(other[name]) for name in ("date", "day") if other.get(name)), "")
     if date and start is not None and split_day(str(start), 0)[0] is None:
         start = f"{date} {start}"
@@ -199,20 +244,11 @@ def place_names(place: str) -> Iterator[str]:
     yield from (place, place.partition(":")[2] or place, ":".join(parts[:2]), ":".join(parts[1::-1]), *parts)
 
 
-def flat(entries: list[JsonValue]) -> list[JsonValue]:
-    """The entries of a list, of a list of one list those of that, and of an errand its legs; no empty ones."""
-    while len(entries) == 1 and isinstance(entries[0], list):
-        entries = entries[0]
-    return [leg for entry in entries if not nothing(entry) for leg in _legs(entry)]
-
-
-def _legs(entry: JsonValue) -> list[JsonValue]:
-    legs = next((each for each in entry.values() if isinstance(each, list)), None) if isinstance(entry, dict) else None
-    return legs if legs and all(isinstance(leg, dict) for leg in legs) else [entry]
-
-
-def listed(value: JsonValue) -> JsonValue:
-    """A list of rows; one that is an object by times or numbers as a list of objects."""
-    if not isinstance(value, dict) or not value or not all(isinstance(each, dict) for each in value.values()):
-        return value
-    return [{"time": name, **each} if ":" in name else each for name, each in value.items() if isinstance(each, dict)]
+def listed(value: JsonValue) -> list[JsonValue]:
+    """A value as a list: nothing as an empty one, an object by times or numbers as that of its objects."""
+    if nothing(value):
+        return []
+    if isinstance(value, dict) and value and all(isinstance(each, dict) for each in value.values()):
+        parts = [(name, each) for name, each in value.items() if isinstance(each, dict)]
+        return [{"time": name, **each} if ":" in name else each for name, each in parts]
+    return list(value) if isinstance(value, list | tuple) else [value]

@@ -36,13 +36,17 @@ class Stance(NamedTuple):
     stands: tuple[Commitment, ...] = ()
     """What was agreed to before a change of it that it can't agree to (propose, decline)."""
     in_vain: int = 0
-    """Number of texts in a row that were not in the form."""
+    """Number of texts in a row that brought nothing new in the form."""
+
+    @property
+    def agreed(self) -> bool:
+        """Whether it agrees to the latest invitation."""
+        return self.move in ("accept", "settled", "ask_what_is_off")
 
     @property
     def kept(self) -> tuple[Commitment, ...]:
         """The commitments that hold if the talk ends here."""
-        agreed = self.move in ("accept", "settled", "ask_what_is_off")
-        return (*self.earlier, *(self.commitments if agreed else self.stands))
+        return (*self.earlier, *(self.commitments if self.agreed else self.stands))
 
 
 def negotiate(context: Context, town: Town) -> Stance:
@@ -59,26 +63,27 @@ def _after(before: Stance, heard: FormContent, context: Context, town: Town) -> 
         before = _called_off(before, heard.off)
         if not heard.legs or before.move == "ask_what_is_off":
             return before
-    agreed = before.move in ("accept", "settled", "ask_what_is_off")
+    vain = before.in_vain + 1
     if not heard.legs and not heard.unread:
-        move: Move = "settled" if agreed else before.move
-        return before._replace(move=move, in_vain=before.in_vain + 1, unread=())
+        move: Move = "settled" if before.agreed else "chat" if before.move == "called_off" else before.move
+        return before._replace(move=move, in_vain=vain, unread=())
     legs = changed(before.legs, heard.legs, whole=heard.whole) if heard.legs else before.legs
-    other = agreed and not missing(heard.legs) and not same(heard.legs[0].activity, before.legs[0].activity)
+    other = before.agreed and not missing(heard.legs) and not same(heard.legs[0].activity, before.legs[0].activity)
     earlier = (*before.earlier, *before.commitments) if other else before.earlier
-    stands = () if other else before.commitments if agreed else before.stands
-    base = Stance("ask", legs, unread=heard.unread, earlier=earlier, stands=stands, in_vain=before.in_vain)
-    if agreed and (heard.unread or missing(legs)):
-        return before._replace(move="accept", unread=heard.unread, in_vain=before.in_vain + 1)
+    stands = () if other else before.commitments if before.agreed else before.stands
+    in_vain = vain if legs == before.legs else 0
+    if before.agreed and (heard.unread or missing(legs)):
+        return before._replace(move="accept", unread=heard.unread, in_vain=vain)
+    base = Stance("ask", legs, unread=heard.unread, earlier=earlier, stands=stands, in_vain=in_vain)
     if heard.unread or missing(legs):
-        return base._replace(in_vain=before.in_vain + 1 if legs == before.legs else 0)
+        return base
     return _weighed(base, context._replace(commitments=(*context.commitments, *earlier)), town)
 
 
 def _called_off(before: Stance, activity: str) -> Stance:
     """The stance after something was called off: the latest invitation of that name, or an earlier one."""
     if any(same(activity, leg.activity) for leg in before.legs):
-        return Stance("called_off", earlier=before.earlier, in_vain=before.in_vain)
+        return Stance("called_off", earlier=before.earlier)
     left = tuple(promise for promise in before.earlier if not same(activity, promise.activity))
     if left != before.earlier:
         return before._replace(earlier=left, in_vain=0)
@@ -154,8 +159,8 @@ def _obstacle(promise: Commitment, context: Context, own: Habits) -> str | None:
         return "I am asleep then"
     if own.duty is not None and promise.address.partition(":")[0] != own.duty[2].partition(":")[0]:
         opens, closes = day * DAY + own.duty[0], day * DAY + own.duty[1]
-        if overlaps(start, min(end, start + HOUR // 2), opens, closes):
-            return f"I have to work until {time_text(closes)}"
+        if overlaps(start, end, opens, closes):
+            return f"I have to work from {time_text(opens)} to {time_text(closes)}"
     for earlier in context.commitments:
         if overlaps(start, end, earlier.start, earlier.end):
             return f"I have promised somebody: {earlier.activity}, {time_text(earlier.start)}"
@@ -168,12 +173,13 @@ GOSSIP = 0.5
 """Probability, times sociability, that two background characters who meet talk."""
 ACCEPTS = "Yes, gladly: "
 """How the answer begins that agrees."""
+CHANGES = f"If that changes, say it as `{FORM}`; if it is off, as `not: ACTIVITY`."
 AGREED = "I agreed."
 """How a summary ends of a talk that came to an agreement."""
 UNSETTLED = ("Nothing is settled.", "Please say it", "I am sorry", "Another time", "called off", "I had a chat")
 """Words of answers and summaries that agree to nothing."""
 PATIENCE = 3
-"""Number of texts in a row that are not in the form, after which a character leaves."""
+"""Number of texts in a row that bring nothing new in the form, after which a character leaves."""
 
 
 class RuleDriver(Driver):
@@ -215,7 +221,7 @@ class RuleDriver(Driver):
         stance, partner = negotiate(context, self._town), context.partner
         if not stance.legs:
             return f"I had a chat with {partner}."
-        if stance.move in ("accept", "settled"):
+        if stance.agreed:
             return f"{partner} asked me: {form_of(self._heard(stance, context))}. {AGREED}"
         return f"{partner} asked me: {form_of(stance.legs)}. Nothing is settled."
 
@@ -240,6 +246,9 @@ def legs_of(promised: Sequence[Commitment], home: str) -> tuple[Leg, ...]:
 def _utterance(heard: Sequence[Leg], stance: Stance, context: Context) -> tuple[str, bool]:
     """The next utterance, and whether the talk ends with it; `heard` is the stance's invitation with its times."""
     words, unread = in_words(heard), ""
+    if stance.in_vain >= PATIENCE:
+        agreed = f"As agreed: {words}. See you then!"
+        return agreed if stance.agreed else "I am sorry, I do not understand. Goodbye!", True
     if stance.unread:
         unread = f"I have not understood {' and '.join(stance.unread)}. "
     match stance.move:
@@ -247,27 +256,24 @@ def _utterance(heard: Sequence[Leg], stance: Stance, context: Context) -> tuple[
             again = f" {unread}To change it, say it as `{FORM}`." if unread else ""
             return f"{ACCEPTS}{words}. I will be there.{again}", False
         case "settled":
-            leaves = stance.in_vain > 1
-            return f"As agreed: {words}. If that changes, say it as `{FORM}`. See you then!", leaves
+            return f"As agreed: {words}. {CHANGES} See you then!", False
         case "propose":
             when = form_of([heard[0]._replace(activity=None, place=None)])
             stays = " Else it stays as agreed." if stance.stands else ""
+            how = f" If that suits you, say `{when}`." if stance.in_vain else ""
             asked = _sentence(in_words(stance.legs))
-            return f"{asked}? I am sorry, {stance.why}. How about `{when}` instead?{stays}", False
+            return f"{asked}? I am sorry, {stance.why}. How about `{when}` instead?{how}{stays}", False
         case "decline":
-            return f"{_sentence(words)}? I am sorry, {stance.why}.", stance.in_vain > 0
+            how = f" For something else, say it as `{FORM}`." if stance.in_vain else ""
+            return f"{_sentence(words)}? I am sorry, {stance.why}.{how}", False
         case "called_off":
             return "What a pity. Another time, then!", False
         case "ask_what_is_off":
             return f"What is called off? We have agreed on {words}. Say it as `not: ACTIVITY`.", False
         case "ask":
-            if stance.in_vain >= PATIENCE:
-                return "I am sorry, I do not understand. Goodbye!", True
             echo = f"{_sentence(words)}? " if words else ""
             return f"{echo}{unread}{_question(missing(stance.legs))}", False
         case "chat":
-            if stance.in_vain >= PATIENCE:
-                return "It was nice to talk to you. Goodbye!", True
             begins = f"Hello {context.partner.partition(' ')[0]}! I am {context.doing}."
             asks = f"If you want me to do something, what, where and when? Please say it as `{FORM}`."
             return f"{begins if stance.in_vain <= 1 else 'I see.'} {asks}", False

@@ -22,6 +22,7 @@ from environments.stss.reply import (
     Review,
     Utterance,
     commitment_of,
+    day_at_home,
     day_plan_of,
     limited,
     rows_of,
@@ -34,8 +35,6 @@ CHARS_A_MINUTE = 240
 """By which a talk takes its simulated time."""
 ASKS = 2
 """Limit of requests per day to the performer whether to talk to the same person."""
-AT_HOME = (7 * 60, 23 * 60)
-"""Wake and bed time of a performer without a plan, minutes since midnight."""
 BREATH = 30
 """Every so many simulated minutes the simulation yields to other sessions, after each person's step."""
 IDLE_TALK = ("Hello, nice weather today.", "It is. See you!")
@@ -132,10 +131,7 @@ class Simulation:
         today = [each for each in performer.commitments if day_of(each.start) == day]
         text = prompt.day(now, performer.reminder, today)
         plan = await performer.ask(text, Day, lambda reply: day_plan_of(reply, day, self._places, home), begins=True)
-        self._self.live(plan or self._at_home(day), now)
-
-    def _at_home(self, day: int) -> DayPlan:
-        return DayPlan(day * DAY + AT_HOME[0], day * DAY + AT_HOME[1], ())
+        self._self.live(plan or day_at_home(day), now)
 
     async def _review(self, now: int) -> None:
         notes = await self._performer.ask(prompt.REVIEW, Review, lambda reply: reply.notes, begins=True)
@@ -153,7 +149,7 @@ class Simulation:
         """Plans the day of every person; the performer sleeps until its request at 06:00."""
         for person in self._people.values():
             if person is self._self:
-                person.live(self._at_home(day_of(now)), now)
+                person.live(day_at_home(day_of(now)), now)
             else:
                 person.live(await self._driver.day_plan(self._context(person, now), day_of(now)), now)
 

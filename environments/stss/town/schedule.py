@@ -116,7 +116,7 @@ class Commitment(Value):
 
     def line(self) -> str:
         """The commitment as text."""
-        return f"{self.activity}, {self.address}, {time_text(self.start)}-{time_text(self.end)}"
+        return f"{self.activity}, {self.address}, {stamp(self.start)}-{time_text(self.end)}"
 
 
 class DayPlan(NamedTuple):

@@ -22,7 +22,7 @@ OURS = {
     "mind2web": "4376aafc545bac846aa5ac28a73c3e86",
     "os": "a3eb871dfbb7ec3748eec5b03f61e865",
     "simulbench": "409e5625892a24f89d746a170c2422c4",
-    "stss": "41a6454fd674eff8e9bc7348bca8ae96",
+    "stss": "c35835d012a6cb7d6b2e82a7669476ed",
     "webshop": "6e5d729f1d2302e10fbe9febd932a2da",
 }
 """The digest of each environment with default parameters. Change one only with its `revision`, where trials changed."""

@@ -23,6 +23,7 @@ HOME = TOWN.world.full(home_of(DEV))
 DRIVER = RuleDriver(TOWN, 0.6, "seed")
 LUNCH = Commitment(activity="lunch", address="Anchor Inn", start=DAY + 12 * 60, end=DAY + 13 * 60)
 PARTY = "what: party; where: Anchor Inn; when: tomorrow 19:00 to 20:30"
+CHESS = "what: chess; where: Anchor Inn"
 AGREED = "party, Anchor Inn, 2023-02-14 19:00-20:30"
 
 
@@ -88,10 +89,24 @@ async def test_free_words_are_answered_by_the_form_and_agree_to_nothing(said: st
     assert kept == []
 
 
-async def test_who_never_fills_the_form_is_left() -> None:
-    answers, kept, _ = await talk(*["I would like to see you at the inn at 7!"] * 5)
-    assert [answer.endswith("(leaves)") for answer in answers] == [False, False, True]
-    assert kept == []
+@pytest.mark.parametrize(
+    ("before", "how"),
+    [
+        ([], FORM),
+        (["what: party"], "where: PLACE; when: DAY START to END"),
+        ([PARTY.replace("19:00 to 20:30", "03:00")], "If that suits you, say `when: 2023-02-14 "),
+        ([PARTY.replace("tomorrow", "Friday")], FORM),
+        ([PARTY, "not: party"], FORM),
+        ([PARTY], FORM),
+        ([PARTY, "when: tomorrow 03:00"], "If that suits you, say `when: 2023-02-14 "),
+    ],
+)
+async def test_free_words_are_answered_twice_by_what_to_say_and_then_it_leaves(before: list[str], how: str) -> None:
+    answers, _, _ = await talk(*before, *["OK, that works for me."] * 5)
+    told = answers[len(before) :]
+    assert [answer.endswith("(leaves)") for answer in told] == [False, False, True]
+    assert how in told[0]
+    assert how in told[1]
 
 
 @pytest.mark.parametrize(
@@ -140,6 +155,17 @@ async def test_what_stands_against_it_is_told_with_the_nearest_free_time(when: s
     assert proposed.split()[2] in kept[0]
 
 
+@pytest.mark.parametrize("when", ["08:00 to 10:00", "14:00 to 18:00", "16:55 to 17:30", "10:00 to 10:20"])
+async def test_nobody_agrees_to_or_proposes_hours_of_its_work(when: str) -> None:
+    opens, closes = 9 * 60, 17 * 60
+    persona = DEV.model_copy(update={"daily_plan_req": f"{DEV.name} works at Quay Workshop from 9 am to 5 pm"})
+    context = Context(persona, 8 * 60, "Ada Birch", lines=(SpokenLine("Ada Birch", f"{CHESS}; when: tomorrow {when}"),))
+    answer, _ = await DRIVER.reply(context)
+    assert "I have to work from 09:00 to 17:00" in answer
+    start, end = (int(clock[:2]) * 60 + int(clock[3:]) for clock in answer.split("`")[1].split()[2::2])
+    assert end <= opens or closes <= start
+
+
 async def test_a_day_after_the_two_is_declined() -> None:
     answers, kept, _ = await talk("what: party; where: Anchor Inn; when: Friday 19:00")
     assert "I can plan for today and tomorrow only" in answers[0]
@@ -161,14 +187,16 @@ async def test_a_change_that_is_not_understood_is_asked_about_and_the_agreement_
 
 
 async def test_free_words_after_an_agreement_are_answered_with_what_was_agreed() -> None:
-    answers, kept, _ = await talk(PARTY, "Better make it eight o'clock!", "Is that fine?")
+    answers, kept, _ = await talk(PARTY, "Better make it eight o'clock!", "Is that fine?", "Fine?")
     assert all("party at Anchor Inn on 2023-02-14 from 19:00 to 20:30" in answer for answer in answers)
     assert FORM in answers[1]
-    assert answers[2].endswith("(leaves)")
+    assert [answer.endswith("(leaves)") for answer in answers] == [False, False, False, True]
     assert kept == [AGREED]
 
 
-@pytest.mark.parametrize("off", ["not: party", "We will not party after all."])
+@pytest.mark.parametrize(
+    "off", ["not: party", "We will not party after all.", "We will not party", "Sorry, we will not party after all."]
+)
 async def test_what_is_called_off_is_not_kept(off: str) -> None:
     _, kept, _ = await talk(PARTY, off)
     assert kept == []
@@ -191,8 +219,10 @@ async def test_a_change_that_is_not_possible_leaves_what_was_agreed() -> None:
     assert kept != [AGREED]
 
 
-async def test_what_is_called_off_by_another_name_is_asked_about() -> None:
-    answers, kept, _ = await talk(PARTY, "not: the ball")
+@pytest.mark.parametrize("off", ["not: the ball", "We will not dance.", "If it rains, we will not party."])
+async def test_what_is_called_off_by_another_name_is_asked_about(off: str) -> None:
+    answers, kept, context = await talk(PARTY, off)
+    assert (await DRIVER.summary(context)).endswith("I agreed.")
     assert "Say it as `not: ACTIVITY`" in answers[1]
     assert kept == [AGREED]
 
