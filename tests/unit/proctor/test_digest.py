@@ -20,7 +20,7 @@ OURS = {
     "kg": "912ca6aac81df87c00b618d314f80576",
     "ltp": "903ffb376604de85d1b429952bb027db",
     "mind2web": "4376aafc545bac846aa5ac28a73c3e86",
-    "os": "a3eb871dfbb7ec3748eec5b03f61e865",
+    "os": "762441928f44ff96aad97d0fc62548ab",
     "simulbench": "e798c6d71fcc6634f130a1a7c78182b5",
     "stss": "41a6454fd674eff8e9bc7348bca8ae96",
     "webshop": "dcfc21e28132cb2757a9ce6e7aa398be",
