@@ -42,4 +42,6 @@ def _notices(result: CommandResult, limit_s: float) -> list[str]:
         notices.append(f"[the command was interrupted after the time limit of {limit_s:g} s]")
     if result.restarted:
         notices.append("[the shell has ended; a new one was started in /]")
+    if result.gone:
+        notices.append("[the shell has ended, and this system starts no new one]")
     return notices

@@ -8,10 +8,12 @@ from typing import Literal
 
 from environments.operating_system.dataset import AnswerMatch, SampleRecord, ShellScript
 from environments.operating_system.reply import MAX_ANSWER_BYTES
+from proctor.environment import EnvironmentFault
 from proctor.sandbox import Result, Sandbox
 from proctor.summary import means
 from proctor.types import Finish, FinishReason, Summary, Value
 
+CANNOT_START = 126
 NO_ANSWER = "None"
 """Argument of the first check if the agent committed no answer."""
 StrictCheck = Literal["inside", "outside"]
@@ -62,7 +64,20 @@ async def judge(
 
 
 async def run(sandbox: Sandbox, script: ShellScript, arguments: Sequence[str], limit_s: float) -> Result:
-    """Runs a script as a fresh process in `/`."""
+    """Runs a script as a fresh process in `/`; status 126 where that can't start for what ran in the sandbox."""
+
+    async def work(box: Sandbox) -> Result:
+        return await _run_script(box, script, arguments, limit_s)
+
+    try:
+        return await work(sandbox)
+    except EnvironmentFault:
+        if not await sandbox.is_spoiled(work):
+            raise
+        return Result(status=CANNOT_START, output=b"")
+
+
+async def _run_script(sandbox: Sandbox, script: ShellScript, arguments: Sequence[str], limit_s: float) -> Result:
     if script.language == "bash":
         return await _run(sandbox, ["/bin/bash", "-c", script.code, "--", *arguments], limit_s)
     if script.language == "python":

@@ -1,8 +1,9 @@
 """The interfaces of engines, sandboxes and their processes."""
 
 import asyncio
+import logging
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from enum import Enum
 
@@ -18,7 +19,10 @@ ENVIRONMENT = {"HOME": "/root", "LANG": "C.UTF-8", "PATH": PATH}
 """The environment of every process; it has none of the worker's own variables."""
 
 OUTPUT_CAP_BYTES = 1 << 20
+_log = logging.getLogger(__name__)
 _START_S = 30.0
+_SPOILED_START_S = 10.0
+"""For processes of a sandbox in which some could not start though they do in a fresh one."""
 
 
 class SandboxLimits(Value):
@@ -52,6 +56,8 @@ class Change(Enum):
     CHANGED = 0
     ADDED = 1
     DELETED = 2
+    FOLDER = 3
+    """A folder with another mode or owner, or in the place of something else; told where an engine can see it."""
 
 
 class Process(ABC):
@@ -77,6 +83,8 @@ class Process(ABC):
 class Sandbox(ABC):
     """One isolated machine, for one session."""
 
+    _start_s = _START_S
+
     @abstractmethod
     async def spawn(
         self, argv: Sequence[str], *, interactive: bool = False, variables: Mapping[str, str] | None = None
@@ -91,6 +99,29 @@ class Sandbox(ABC):
     async def close(self) -> None:
         """End all processes and remove the sandbox. Idempotent, limited in time, completes even when cancelled."""
 
+    @abstractmethod
+    def fresh(self) -> AbstractAsyncContextManager["Sandbox"]:
+        """Another sandbox from the same engine and image. Raises EnvironmentFault."""
+
+    @abstractmethod
+    async def ended_from_outside(self) -> bool:
+        """Whether it has ended by something else than what runs in it. Raises EnvironmentFault."""
+
+    async def is_spoiled(self, work: Callable[["Sandbox"], Awaitable[object]]) -> bool:
+        """Whether work that raised EnvironmentFault here did so for what ran here, and no engine is to blame.
+
+        The work is done in a fresh sandbox, which shows that the engine can do it, and then again here: so a short
+        trouble of the engine is not taken for the sandbox's. Raises EnvironmentFault where the fresh one fails too.
+        """
+        async with self.fresh() as control:
+            await work(control)
+        self._start_s = _SPOILED_START_S
+        try:
+            await work(self)
+        except EnvironmentFault:
+            return not await self.ended_from_outside()
+        return False
+
     async def changes(self) -> Mapping[str, Change] | None:
         """The paths that differ from the image, as seen from outside; None where the engine can't see them.
 
@@ -99,7 +130,7 @@ class Sandbox(ABC):
         return None
 
     async def fingerprint(self, path: str) -> str | None:
-        """Kind, mode and content of a file, as seen from outside; None for a folder, and where there is nothing.
+        """Kind, mode and content of a file as seen from outside, or `folder MODE`, or `link ...`; None for nothing.
 
         Raises EnvironmentFault when the sandbox has ended.
         """
@@ -125,18 +156,18 @@ class Sandbox(ABC):
         After the time limit the process is no longer waited for, but runs until the sandbox is closed. A background job
         that holds its output open does not delay the result.
         """
-        async with within(_START_S, "starting a process"):
+        async with within(self._start_s, "starting a process"):
             process = await self.spawn(argv, variables=variables)
         capture = Capture(None, cap)
         with closing(process):
             timed_out = await pump(process, capture, limit_s) is StreamEnd.TIME_LIMIT
-            async with within(_START_S, "the end of a process"):
+            async with within(self._start_s, "the end of a process"):
                 status = 124 if timed_out else await process.wait()
         return Result(status=status, output=capture.output(), truncated=capture.truncated, timed_out=timed_out)
 
     async def put(self, path: str, content: bytes) -> None:
         """Write a file, with a shell in the sandbox. Raises EnvironmentFault."""
-        async with within(_START_S, f"writing {path}"):
+        async with within(self._start_s, f"writing {path}"):
             command = 'exec /usr/bin/head -c "$1" > "$2"'
             argv = ["/bin/sh", "-c", command, "put", str(len(content)), path]
             with closing(await self.spawn(argv, interactive=True)) as process:
@@ -164,7 +195,10 @@ class Engine(ABC):
         try:
             yield box
         finally:
-            await box.close()
+            try:
+                await box.close()
+            except EnvironmentFault as fault:  # what was played in it stands
+                _log.warning("a sandbox could not be removed, and ends by itself at max_age_s: %s", fault)
 
 
 @asynccontextmanager

@@ -1,19 +1,23 @@
 """The containers that this process owns on its Docker engine. Every call blocks, and raises what the SDK raises."""
 
+import logging
 import os
 import socket
+import time
 from contextlib import suppress
 from typing import Any, Literal
 
 import docker
 import docker.errors
 import docker.types
+import requests
 
 from proctor.environment import EnvironmentFault
 from proctor.sandbox.base import SandboxLimits
 from proctor.sandbox.docker_disk import Disk, image_files, tmpfs_mounts, why_no_quota
 from proctor.sandbox.owner import Owner
 
+_log = logging.getLogger(__name__)
 Network = Literal["none", "bridge"]
 OWNER_LABEL = "proctor.sandbox.owner"
 HOME_LABEL = "proctor.sandbox.home"
@@ -27,6 +31,7 @@ _MEGABYTE = 1 << 20
 # PID 1 reaps orphans, as bash does, and ends at the container's maximum age. It survives `kill -9 -1`, which ends all
 # other processes: so an agent can't turn its own sample into a fault.
 _INIT = "while ((SECONDS < $0)); do sleep $(($0 - SECONDS)) & wait; done"
+_ROOT = ("", "0", "0:0", "root", "root:root")
 _HOSTNAME = "sandbox"
 """The same for all, so that a replayed session sees no difference."""
 # What Docker leaves empty where it sets up no network, PID 1 fills; newer engines leave out /etc/hostname too.
@@ -67,6 +72,7 @@ class Containers:
         """The engine's, once it was examined."""
         self._quota = False
         self._files: dict[str, bytes] = {}
+        self._users: dict[str, str] = {}
 
     def prepare(self) -> None:
         """Examine the engine, and remove the containers of processes that have ended.
@@ -86,7 +92,11 @@ class Containers:
     def create(self, image: str) -> str:
         """Create a container, to be started, and return its id. Its first process prints a line when it is ready."""
         host = self.client.api.create_host_config(**self._host_options())
-        return str(self.client.api.create_container(image, host_config=host, **self._options())["Id"])
+        return str(
+            self.client.api.create_container(image, host_config=host, user=self._user_of(image), **self._options())[
+                "Id"
+            ]
+        )
 
     def _options(self) -> dict[str, Any]:
         alone = self._needs_no_set_up()
@@ -94,7 +104,6 @@ class Containers:
         return {
             "command": ["/bin/bash", "-c", begin, _INIT, str(self._limits.max_age_s)],
             "entrypoint": [],
-            "user": "root",
             "hostname": _HOSTNAME,
             "network_disabled": alone,
             "labels": self._labels(),
@@ -122,6 +131,17 @@ class Containers:
             "runtime": self._runtime,
             **self._disk_options(),
         }
+
+    def _user_of(self, image: str) -> str:
+        """The user of a container's processes, root: no user where that is the image's own.
+
+        Then Docker itself looks into no file for the users of a process to be started. An agent may break those, or put
+        a pipe in their place, which would block the engine.
+        """
+        if image not in self._users:
+            own = self.client.images.get(image).attrs["Config"].get("User", "")
+            self._users[image] = "" if own in _ROOT else "0:0"
+        return self._users[image]
 
     def _needs_no_set_up(self) -> bool:
         """Whether Docker can be told to set up no network at all, which halves the CPU of a container's life.
@@ -158,11 +178,18 @@ class Containers:
                 self.client.api.wait(container, timeout=int(CLOSE_S), condition="removed")
 
     def is_running(self, container: str) -> bool:
-        """Whether a container exists and runs."""
-        try:
-            return bool(self.client.api.inspect_container(container)["State"]["Running"])
-        except docker.errors.NotFound:
-            return False
+        """Whether a container exists and runs. An inspection would wait for a process that an agent lets not start,
+        and block the container's removal."""
+        return bool(self.client.api.containers(filters={"id": container, "status": "running"}))
+
+    def ran_out_of_memory(self, container: str) -> bool:
+        """Whether the kernel ended processes of a container at its memory limit, which removes it if the first is one.
+
+        The engine tells of its last few hundred events alone, and of none before its own start.
+        """
+        about = {"container": container, "event": ["oom", "kill"]}
+        events = self.client.api.events(since=1, until=int(time.time()) + 1, filters=about, decode=True)
+        return {event["Action"] for event in events} == {"oom"}
 
     def _require_image(self) -> None:
         try:
@@ -178,7 +205,10 @@ class Containers:
             owner = Owner.from_label(found["Labels"][OWNER_LABEL])
             home = found["Labels"].get(HOME_LABEL)
             if (owner is not None and owner.is_dead()) or (home is not None and self._start_of(home) != home):
-                self.remove(found["Id"])
+                try:
+                    self.remove(found["Id"])
+                except (docker.errors.DockerException, requests.RequestException) as error:
+                    _log.warning("Docker: container %s of a worker that has ended stays: %s", found["Id"][:12], error)
 
     def _find_home(self) -> str:
         """The label of the container, on this engine, that this process runs in; empty where it runs in none."""

@@ -5,7 +5,7 @@ import os
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -82,7 +82,12 @@ class DockerEngine(Engine):
             container = await self._owned(self._from_pool()) if name == self._image else None
             if container is None:
                 container = await self._owned(self._start(name))
-            return DockerSandbox(self, container)
+            try:
+                layers = await self.call(docker_files.layers, self.client, container)
+            except BaseException:
+                self._spawn_task(self._remove(container))
+                raise
+            return DockerSandbox(self, name, container, layers)
 
     async def call(self, function: Callable[..., T], *arguments: object) -> T:
         """Make a blocking call of the SDK in a thread. Raises EnvironmentFault with Docker's reason."""
@@ -98,19 +103,23 @@ class DockerEngine(Engine):
         environment = {**ENVIRONMENT, **(variables or {})}
         api = self.client.api
         created = await self.call(
-            lambda: api.exec_create(
-                container, list(argv), stdin=interactive, environment=environment, workdir="/", user="root"
-            )
+            lambda: api.exec_create(container, list(argv), stdin=interactive, environment=environment, workdir="/")
         )
         exec_id = str(created["Id"])
         connection = await attach(api, f"exec/{exec_id}/start")
         return DockerProcess(*connection, lambda: self.call(_exit_status, api, exec_id))
 
-    async def changes(self, container: str) -> Mapping[str, Change] | None:
+    async def changes(self, container: str, layers: docker_files.Layers | None) -> Mapping[str, Change] | None:
         """The paths that differ from the image; None with `tmpfs`, which the engine can't see."""
         if self._disk == "tmpfs":
             return None
-        return await self.call(docker_files.changes, self.client, container)
+        return await self.call(docker_files.changes, self.client, container, layers)
+
+    async def ended_from_outside(self, container: str) -> bool:
+        """Whether a container has ended, and not for want of the memory that its limits give it."""
+        if await self.call(self._containers.is_running, container):
+            return False
+        return not await self.call(self._containers.ran_out_of_memory, container)
 
     async def remove(self, container: str) -> None:
         """Remove a container; continues in the background when the caller is cancelled."""
@@ -216,8 +225,8 @@ class DockerEngine(Engine):
 class DockerSandbox(Sandbox):
     """One container."""
 
-    def __init__(self, engine: DockerEngine, container: str) -> None:
-        self._engine = engine
+    def __init__(self, engine: DockerEngine, image: str, container: str, layers: docker_files.Layers | None) -> None:
+        self._engine, self._image, self._layers = engine, image, layers
         self.container = container
         self._processes: list[Process] = []
         self._closed = False
@@ -229,8 +238,14 @@ class DockerSandbox(Sandbox):
         self._processes.append(process)
         return process
 
+    def fresh(self) -> AbstractAsyncContextManager[Sandbox]:
+        return self._engine.sandbox(self._image)
+
+    async def ended_from_outside(self) -> bool:
+        return await self._engine.ended_from_outside(self.container)
+
     async def changes(self) -> Mapping[str, Change] | None:
-        return await self._engine.changes(self.container)
+        return await self._engine.changes(self.container, self._layers)
 
     async def fingerprint(self, path: str) -> str | None:
         return await self._engine.call(docker_files.fingerprint, self._engine.client, self.container, path)

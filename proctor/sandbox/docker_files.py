@@ -5,8 +5,9 @@ import hashlib
 import io
 import json
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import docker
@@ -16,26 +17,37 @@ from proctor.sandbox.base import Change
 
 _READ_BYTES = 64 << 20
 """The content of a larger file is not compared."""
-_FOLDER = 1 << 31
-"""The bit for a folder in Go's file modes."""
+_FOLDER, _LINK = 1 << 31, 1 << 27
+"""Bits of Go's file modes."""
 _PERMISSIONS, _RUN = 0o777, 0o111
 
 
-def changes(client: docker.DockerClient, container: str) -> Mapping[str, Change]:
+Layers = tuple[Path, Sequence[Path]]
+"""A container's own layer and those of its image."""
+
+
+def layers(client: docker.DockerClient, container: str) -> Layers | None:
+    """The layers of a container, to be asked for before an agent plays in it; None where they can't be read."""
+    return docker_layers.layers(client.api.inspect_container(container))
+
+
+def changes(client: docker.DockerClient, container: str, layers: Layers | None) -> Mapping[str, Change]:
     """The paths that differ from the image, mounts left out."""
-    layers = docker_layers.layers(client.api.inspect_container(container))
     if layers is not None:
         return docker_layers.changes(*layers)
     return {found["Path"]: Change(found["Kind"]) for found in client.api.diff(container) or ()}
 
 
 def fingerprint(client: docker.DockerClient, container: str, path: str) -> str | None:
-    """Kind, mode, size, target and content of a file; None for a folder, and where there is nothing."""
+    """Kind, mode, size, target and content of a file, or `folder MODE`; None where there is nothing."""
     stat = _stat(client, container, path)
-    if stat is None or stat["mode"] & _FOLDER:
+    if stat is None:
         return None
+    if stat["mode"] & _FOLDER:
+        return f"folder {stat['mode']:o}"
     content = _content(client, container, path) if stat["size"] <= _READ_BYTES else ""
-    return f"{stat['mode']:o} {stat['size']} {stat['linkTarget']} {content}"
+    kind = "link" if stat["mode"] & _LINK else "file"
+    return f"{kind} {stat['mode']:o} {stat['size']} {stat['linkTarget']} {content}"
 
 
 def is_program(client: docker.DockerClient, container: str, path: str) -> bool:

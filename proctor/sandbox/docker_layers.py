@@ -6,7 +6,8 @@ They show what Docker's own comparison misses: other content of the same size an
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,70 +27,84 @@ def layers(container: Mapping[str, Any]) -> tuple[Path, Sequence[Path]] | None:
 
 
 def changes(own: Path, image: Sequence[Path]) -> Mapping[str, Change]:
-    """The files that differ from the image; a folder only where the image's own was deleted, or is another's now."""
+    """The files that differ from the image, and the folders that were deleted, replaced, or got other permissions."""
     found: dict[str, Change] = {}
-    for path, is_folder in _entries(own):
-        change = _folder_change(own, image, path) if is_folder else _change(own, image, path)
-        if change is not None:
-            found[os.fsencode(f"/{path}").decode("utf-8", "replace")] = change
+    todo = [("", own, image, False)]
+    if (change := _change(own, own.lstat(), image[:1])) is not None:
+        found["/"] = change
+    while todo:
+        place, folder, below, hidden = todo.pop()
+        hides = hidden or _is_opaque(folder)  # then so do the folders in it
+        for name in _names(folder) | (_visible(below) if hides else set()):
+            path, beneath = f"{place}/{name}", [layer / name for layer in below]
+            mine = _status(folder / name)
+            change = _change(folder / name, mine, beneath)
+            if change is not None:
+                found[os.fsencode(path).decode("utf-8", "replace")] = change
+            if mine is not None and stat.S_ISDIR(mine.st_mode):
+                todo.append((path, folder / name, _folders(beneath), hides))
     return found
 
 
-def _entries(own: Path) -> Iterator[tuple[str, bool]]:
-    """The paths in a layer, and which are folders. An agent may change the layer meanwhile."""
-    folders = [""]
-    while folders:
-        folder = folders.pop()
-        try:
-            entries = list(os.scandir(own / folder))
-        except OSError:
-            continue
-        for entry in entries:
-            path = os.path.join(folder, entry.name)
-            if is_folder := entry.is_dir(follow_symlinks=False):
-                folders.append(path)
-            yield path, is_folder
+def _names(folder: Path) -> set[str]:
+    """What is in a folder; an agent may change it meanwhile."""
+    try:
+        return set(os.listdir(folder))
+    except OSError:
+        return set()
 
 
-def _change(own: Path, image: Sequence[Path], path: str) -> Change | None:
-    """How a file of the container's own layer differs; None where it does not, as when it was only linked or opened."""
-    mine = _status(own / path)
-    if mine is None:
-        return None
-    if _is_whiteout(mine):
-        return Change.DELETED
-    layer, theirs = _of_image(image, path)
-    if theirs is None:
-        return Change.ADDED
-    return None if _same(own / path, mine, layer / path, theirs) else Change.CHANGED
+def _visible(folders: Sequence[Path]) -> set[str]:
+    """The names in a folder of the image, from its layers' folders."""
+    names = set().union(*map(_names, folders))
+    return {name for name in names if _first([folder / name for folder in folders]) is not None}
 
 
-def _folder_change(own: Path, image: Sequence[Path], path: str) -> Change | None:
-    """DELETED for a folder in the place of something else of the image, or of a folder that was removed before."""
-    _, theirs = _of_image(image, path)
-    if theirs is None:
-        return None
-    return None if stat.S_ISDIR(theirs.st_mode) and not _is_opaque(own / path) else Change.DELETED
-
-
-def _of_image(image: Sequence[Path], path: str) -> tuple[Path, os.stat_result | None]:
-    """The image's layer with this path, and what is there; None where nothing is."""
-    for layer in image:
-        theirs = _status(layer / path)
-        if theirs is not None:
-            return layer, None if _is_whiteout(theirs) else theirs
-        if _is_opaque((layer / path).parent):
+def _folders(paths: Sequence[Path]) -> list[Path]:
+    """Those of a path's places in the layers, topmost first, whose content is seen in a folder of the image."""
+    found = []
+    for path in paths:
+        status = _status(path)
+        if status is not None and not stat.S_ISDIR(status.st_mode):
             break
-    return Path(), None
+        if status is not None:
+            found.append(path)
+            if _is_opaque(path):
+                break
+    return found
+
+
+def _first(paths: Sequence[Path]) -> tuple[Path, os.stat_result] | None:
+    """Where the image has a path, from its places in the layers; None where it has none."""
+    for path in paths:
+        status = _status(path)
+        if status is not None:
+            return None if _is_whiteout(status) else (path, status)
+    return None
+
+
+def _change(path: Path, mine: os.stat_result | None, beneath: Sequence[Path]) -> Change | None:
+    """How a path of the container's own layer differs; None where it does not, as when it was only linked or opened.
+
+    A new folder is none: what is in it tells.
+    """
+    theirs = _first(beneath)
+    if mine is None or _is_whiteout(mine):
+        return None if theirs is None else Change.DELETED
+    is_folder = stat.S_ISDIR(mine.st_mode)
+    if theirs is None:
+        return None if is_folder else Change.ADDED
+    if _same(path, mine, *theirs):
+        return None
+    return Change.FOLDER if is_folder else Change.CHANGED
 
 
 def _is_opaque(folder: Path) -> bool:
-    """Whether overlayfs shows nothing of the layers below in a folder."""
+    """Whether a folder hides those of the layers below it, as one that was deleted and made again does."""
     for name in ("trusted.overlay.opaque", "user.overlay.opaque"):
-        try:
-            return os.getxattr(folder, name, follow_symlinks=False) == b"y"
-        except OSError:
-            continue
+        with suppress(OSError):
+            if os.getxattr(folder, name, follow_symlinks=False) == b"y":
+                return True
     return False
 
 

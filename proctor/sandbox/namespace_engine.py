@@ -10,7 +10,7 @@ import marshal
 import os
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any
 
 from proctor.environment import EnvironmentFault
@@ -40,7 +40,7 @@ class NamespaceEngine(Engine):
 
     async def create(self, image: str | None = None) -> Sandbox:
         try:
-            box = NamespaceSandbox(await self._server.fork())
+            box = NamespaceSandbox(await self._server.fork(), self)
         except OSError as error:
             raise EnvironmentFault(f"namespace sandbox: {error}") from error
         try:
@@ -54,8 +54,9 @@ class NamespaceEngine(Engine):
 class NamespaceSandbox(Sandbox):
     """The socket to one sandbox's first process, and the requests in progress to it."""
 
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: socket.socket, engine: Engine) -> None:
         control.setblocking(False)
+        self._engine = engine
         self._control = control
         self._sending = asyncio.Lock()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -93,6 +94,12 @@ class NamespaceSandbox(Sandbox):
             their_input.close()
             os.close(their_output)
         return process
+
+    def fresh(self) -> AbstractAsyncContextManager[Sandbox]:
+        return self._engine.sandbox()
+
+    async def ended_from_outside(self) -> bool:
+        return self._listening.done()
 
     async def close(self) -> None:
         await asyncio.shield(asyncio.ensure_future(self._close()))

@@ -1,7 +1,8 @@
 """One persistent login shell in a sandbox."""
 
 import secrets
-from contextlib import closing
+from collections.abc import Sequence
+from contextlib import closing, suppress
 
 from proctor.environment import EnvironmentFault
 from proctor.sandbox.base import OUTPUT_CAP_BYTES, Process, Sandbox, within
@@ -10,9 +11,15 @@ from proctor.sandbox.pump import StreamEnd, pump
 from proctor.types import Value
 
 _START_S = 30.0
+_RESTART_S = 10.0
+_SIGNAL_S = 10.0
 _INTERRUPTS = 4
 _INTERRUPT_S = 0.5
 _KILLS = 10
+_STARTS = 3
+"""As it was, without profiles, and when all else was killed."""
+_LOGIN = ("/bin/bash", "--login")
+_PLAIN = ("/bin/bash", "--noprofile", "--norc")
 # The trap lets an interrupt end loops of the shell itself too, but never the shell. What the shell prints about our own
 # code around a command (set -x, set -v) is discarded; the command's own output goes to descriptor 254.
 _PROLOGUE = b"exec 254>&1 >/dev/null 2>&1; trap '{ break 1024; } 2>/dev/null' INT\n"
@@ -29,28 +36,42 @@ class CommandResult(Value):
     timed_out: bool = False
     restarted: bool = False
     """True where the shell ended (exit, exec, kill) or had to be killed, and a new one was started in `/`."""
+    gone: bool = False
+    """True where the shell ended, now or earlier, and no new one starts for what ran in the sandbox."""
 
 
 class Shell:
-    """`bash --login` without a terminal, started in `/`; directory, variables and jobs persist between commands."""
+    """`bash --login` without a terminal, started in `/`; directory, variables and jobs persist between commands.
 
-    def __init__(self, sandbox: Sandbox) -> None:
+    Once a new one did not start, later ones read no profile, in which a command may have left an `exit`.
+    """
+
+    def __init__(self, sandbox: Sandbox, argv: Sequence[str] = _LOGIN) -> None:
         self._sandbox = sandbox
         self._process: Process | None = None
         self._pid = 0
         self._behind = b""
+        self._argv = argv
+        self._gone = False
 
     async def execute(self, command: str, *, limit_s: float = 30.0, cap: int = OUTPUT_CAP_BYTES) -> CommandResult:
         """Run a command to its end or to the time limit. Raises EnvironmentFault when the sandbox has ended.
 
         Its input is /dev/null. The output of background jobs since the last command comes first.
         """
-        process = self._process or await self._start()
-        capture = await self._send(process, command, cap)
-        ended = await pump(process, capture, limit_s)
-        timed_out = ended is StreamEnd.TIME_LIMIT
-        if timed_out:
-            ended = await self._interrupt(process, capture)
+        if self._gone:
+            return CommandResult(output=b"", gone=True)
+        process = self._process or await self._start(_START_S)
+        capture, line = self._capture(command, cap)
+        timed_out = False
+        try:
+            await process.write(line)
+            ended = await pump(process, capture, limit_s)
+            timed_out = ended is StreamEnd.TIME_LIMIT
+            if timed_out:
+                ended = await self._interrupt(process, capture)
+        except EnvironmentFault:  # whether the sandbox still is, a new shell will show
+            ended = StreamEnd.TIME_LIMIT
         self._behind = capture.rest
         if ended is not StreamEnd.MARK:
             await self._restart(process, kill=ended is StreamEnd.TIME_LIMIT)
@@ -59,29 +80,29 @@ class Shell:
             truncated=capture.truncated,
             status=capture.status,
             timed_out=timed_out,
-            restarted=ended is not StreamEnd.MARK,
+            restarted=ended is not StreamEnd.MARK and not self._gone,
+            gone=self._gone,
         )
 
-    async def _start(self) -> Process:
-        async with within(_START_S, "starting a shell"):
-            process = await self._sandbox.spawn(["/bin/bash", "--login"], interactive=True)
-            await process.write(_PROLOGUE)
-            self._process = process
-            capture = await self._send(process, 'builtin printf "%s" "$$"', 1 << 16)
-            await pump(process, capture, _START_S)
+    async def _start(self, limit_s: float) -> Process:
+        async with within(limit_s, "starting a shell"):
+            process = self._process = await self._sandbox.spawn(self._argv, interactive=True)
+            capture, line = self._capture('builtin printf "%s" "$$"', 1 << 16)
+            await process.write(_PROLOGUE + line)
+            await pump(process, capture, limit_s)
         words = capture.output().split()
-        if capture.status is None or not words:
+        if capture.status is None or not words or not words[-1].isdigit():
             raise EnvironmentFault(f"sandbox: no shell starts: {capture.output()[:200]!r}")
         self._pid = int(words[-1])
         return process
 
-    async def _send(self, process: Process, command: str, cap: int) -> Capture:
+    def _capture(self, command: str, cap: int) -> tuple[Capture, bytes]:
+        """A capture for the output of a command, and the text that makes the shell run it."""
         token = secrets.token_hex(16)
         capture = Capture(token.encode(), cap)
         capture.feed(self._behind)
         self._behind = b""
-        await process.write(_line(command, token))
-        return capture
+        return capture, _line(command, token)
 
     async def _interrupt(self, process: Process, capture: Capture) -> StreamEnd:
         ended = StreamEnd.TIME_LIMIT
@@ -93,29 +114,35 @@ class Shell:
         return ended
 
     async def _restart(self, process: Process, *, kill: bool) -> None:
+        """Start a new shell, or find that none starts for what the command did. Raises EnvironmentFault."""
         if kill:
-            await self._signal("KILL")
+            with suppress(EnvironmentFault):
+                await self._signal("KILL")
         process.close()
-        self._process = None
-        try:
-            await self._start()
-        except EnvironmentFault:
-            # Processes of the command may use up the process limit: the agent caused that, so it is no fault.
-            await self._end_all()
-            await self._start()
+        for attempt in range(_STARTS):
+            if attempt == _STARTS - 1:
+                await self._end_all()
+            with suppress(EnvironmentFault):
+                await self._start(_RESTART_S)
+                return
+            self._argv = _PLAIN
+        self._gone = await self._sandbox.is_spoiled(lambda box: Shell(box, _PLAIN)._start(_RESTART_S))
+        if not self._gone:
+            await self._start(_START_S)
 
     async def _end_all(self) -> None:
-        """Kill all processes in the sandbox; at the process limit it may take several tries to start `kill`."""
-        for _ in range(_KILLS):
-            async with within(_START_S, "ending all that runs"):
-                with closing(await self._sandbox.spawn(["/bin/bash", "-c", "kill -KILL -1"])) as process:
-                    status = await process.wait()
-            if status == 0:
-                return
+        """Kill all processes in the sandbox, which may have used up the process limit; then several tries are needed
+        to start `kill`."""
+        with suppress(EnvironmentFault):
+            async with within(_RESTART_S, "ending all that runs"):
+                for _ in range(_KILLS):
+                    with closing(await self._sandbox.spawn(["/bin/bash", "-c", "kill -KILL -1"])) as process:
+                        if await process.wait() == 0:
+                            return
 
     async def _signal(self, name: str) -> None:
         """Signal the shell's process group; background jobs ignore INT, as POSIX has it."""
-        await self._sandbox.run(["/bin/bash", "-c", f"kill -{name} -- -{self._pid}"], limit_s=10)
+        await self._sandbox.run(["/bin/bash", "-c", f"kill -{name} -- -{self._pid}"], limit_s=_SIGNAL_S)
 
 
 def _line(command: str, token: str) -> bytes:

@@ -20,7 +20,7 @@ OURS = {
     "kg": "2178e84c560d2a38e0c2545de95982cb",
     "ltp": "e41da92b5db5dd2612e48e3517741e6d",
     "mind2web": "4376aafc545bac846aa5ac28a73c3e86",
-    "os": "a3eb871dfbb7ec3748eec5b03f61e865",
+    "os": "762441928f44ff96aad97d0fc62548ab",
     "simulbench": "409e5625892a24f89d746a170c2422c4",
     "stss": "c35835d012a6cb7d6b2e82a7669476ed",
     "webshop": "6e5d729f1d2302e10fbe9febd932a2da",

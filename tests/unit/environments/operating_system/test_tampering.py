@@ -1,12 +1,13 @@
 """Which changed paths may shadow what judges an agent."""
 
+from pathlib import PurePosixPath as Path
 from typing import Any
 
 import pytest
 
 from environments.operating_system.dataset import SampleRecord, ShellScript, load
 from environments.operating_system.environment import SAMPLES, OperatingSystem
-from environments.operating_system.tampering import ancestors, named_by_checks, suspects
+from environments.operating_system.tampering import named_by_checks, suspects
 from proctor.sandbox import Change
 from proctor.sandbox.base import ENVIRONMENT
 
@@ -57,16 +58,14 @@ WATCHED = [
 
 
 @pytest.mark.parametrize("change", [CHANGED, DELETED])
-@pytest.mark.parametrize("path", sorted({path for each in WATCHED for path in (each, *ancestors([each]))}))
+@pytest.mark.parametrize("path", sorted({str(path) for each in WATCHED for path in (Path(each), *Path(each).parents)}))
 def test_a_watched_path_and_all_that_it_lies_in_is_suspect(path: str, change: Change) -> None:
     assert suspects({path: change}) == [path]
 
 
-def test_a_folder_that_was_deleted_is_suspect_although_there_is_a_new_one() -> None:
-    assert suspects({"/usr/lib": DELETED, "/usr/lib/x": ADDED}) == ["/usr/lib"]
-    named = ancestors(["/opt/app/verify"])
-    assert suspects({"/opt/app": CHANGED}) == []
-    assert suspects({"/opt/app": CHANGED, "/opt": DELETED}, named) == ["/opt", "/opt/app"]
+def test_a_folder_that_is_another_now_is_suspect_although_there_is_something_new_in_it() -> None:
+    assert suspects({"/usr/lib": Change.FOLDER, "/usr/lib/x": ADDED}) == ["/usr/lib", "/usr/lib/x"]
+    assert suspects({"/opt/app": CHANGED, "/opt": Change.FOLDER}) == []
 
 
 def test_folders_are_left_out_where_something_in_them_changed() -> None:

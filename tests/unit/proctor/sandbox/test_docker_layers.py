@@ -80,9 +80,10 @@ def test_layers_are_known_where_they_can_be_read(stack: tuple[Path, list[Path]],
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root sets the attribute")
-def test_a_folder_in_the_place_of_the_image_s_is_a_deletion_of_that(stack: tuple[Path, list[Path]]) -> None:
+def test_what_a_folder_made_anew_hides_is_deleted_at_any_depth(stack: tuple[Path, list[Path]]) -> None:
     own, image = stack
     os.setxattr(own / "usr", "trusted.overlay.opaque", b"y")
     (own / "usr/bin/awk").mkdir()
     (own / "usr/new").mkdir()
-    assert changes(own, image) == {"/usr": Change.DELETED, "/usr/bin/awk": Change.DELETED}
+    deleted = dict.fromkeys(("/usr/bin/wc", "/usr/bin/tree"), Change.DELETED)
+    assert changes(own, image) == {"/usr/bin/awk": Change.FOLDER, **deleted}

@@ -6,7 +6,8 @@ import socket
 
 import pytest
 
-from proctor.sandbox.namespace_engine import NamespaceSandbox
+from proctor.sandbox.base import SandboxLimits
+from proctor.sandbox.namespace_engine import NamespaceEngine, NamespaceSandbox
 
 
 @pytest.mark.parametrize("rounds", range(1, 4))
@@ -14,7 +15,7 @@ async def test_a_process_that_is_cancelled_while_it_starts_leaves_nothing_open(
     monkeypatch: pytest.MonkeyPatch, rounds: int
 ) -> None:
     control, theirs = socket.socketpair()
-    box, make_pair, make_pipe = NamespaceSandbox(control), socket.socketpair, os.pipe
+    box, make_pair, make_pipe = NamespaceSandbox(control, NamespaceEngine(SandboxLimits())), socket.socketpair, os.pipe
     sockets, readers = list[socket.socket](), list[int]()
 
     def pair() -> tuple[socket.socket, socket.socket]:
