@@ -7,12 +7,10 @@ from environments.stss.characters.driver import SIDE_LIMIT, Context, Driver, Tal
 from environments.stss.characters.routine import Habits, chance, day_plan, habits
 from environments.stss.dataset import Town, home_of
 from environments.stss.invitation import FORM, ONLINE, FormContent, Leg, changed, form_of, in_words, missing, read, same
+from environments.stss.reply import ERRAND, HOUR
 from environments.stss.summary import RULES
 from environments.stss.town.schedule import DAY, END, Commitment, DayPlan, overlaps, time_text
 
-HOUR = 60
-ERRAND = 20
-"""Minutes of a leg of an errand without an end."""
 STEP = 30
 """Minutes between alternative times to propose."""
 NOT_A_DAY = "I can plan for today and tomorrow only"

@@ -73,7 +73,7 @@ def _misleads(task: SocialTask) -> bool:
 
 def _goal_text(task: SocialTask, shown: str, places: Places) -> str:
     """FPG; if it names another place than the goal, the goal's text in the form of FPG."""
-    location, named = task.task.goal[0].location, [mention.address for mention in places.mentions(shown)]
+    location, named = task.task.goal[0].location, places.mentions(shown)
     if task.category != "public" or location == ANY or not named or location in named:
         return shown
     time = re.escape(task.task.goal[0].start_time)

@@ -1,7 +1,6 @@
 """The language level: plays single conversations in saved meetings and judges them by conditions."""
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from environments.stss import prompt
@@ -34,17 +33,6 @@ SYSTEM = (
 )
 
 
-class Judge(ABC):
-    """Decides for each condition whether it is met."""
-
-    name: str
-    """Name of the judge in every finish's detail."""
-
-    @abstractmethod
-    async def verdicts(self, task: SocialTask, lines: Sequence[SpokenLine]) -> tuple[bool, ...] | None:
-        """Verdicts in the order of `conditions`; None if they are unreadable. Raises EnvironmentFault."""
-
-
 def conditions(task: SocialTask) -> tuple[str, ...]:
     """The conditions for a task, by its category, in words."""
     goal, who = task.task.goal[0], task.performer
@@ -66,7 +54,7 @@ def conditions(task: SocialTask) -> tuple[str, ...]:
             return tuple(condition for pair in pairs for condition in pair)
 
 
-class FormJudge(Judge):
+class FormJudge:
     """Judges by the one form: deterministic, without a model, and silent on talks in free words."""
 
     name = "form"
@@ -134,8 +122,8 @@ def _there(leg: Leg, goal: SubGoal) -> bool:
     return goal.location == ANY or (leg.place is not None and f"{leg.place}:".startswith(f"{goal.location}:"))
 
 
-class ModelJudge(Judge):
-    """Judges with a model, which replies with one line per condition."""
+class ModelJudge:
+    """Judges with a model, which replies with one line per condition; None if its replies are unreadable."""
 
     def __init__(self, helper: CharacterModel) -> None:
         self.name, self._helper = helper.name, helper
@@ -204,7 +192,7 @@ async def play_scenarios(
     *,
     personas: Mapping[str, Persona],
     driver: Driver,
-    judge: Judge,
+    judge: FormJudge | ModelJudge,
 ) -> list[Judged]:
     """Plays the scenarios of a task one after the other. Raises AgentUnavailable and EnvironmentFault."""
     results = []
