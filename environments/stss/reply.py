@@ -24,8 +24,6 @@ UTTERANCE_CHARS = 800
 HOUR, ERRAND = 60, 20
 """Minutes of a commitment without an end, and of a leg of an errand."""
 SILENCE = "..."
-MAX_LAYERS = 5
-"""Limit of keys that are put around a form."""
 NIGHT = 6 * 60
 """Minutes after midnight until which a day's bedtime may be."""
 EVENING, MORNING = 18 * 60, 12 * 60
@@ -81,16 +79,14 @@ class PerformerReply(Value):
     """
 
     model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
-    has_times: ClassVar[bool] = False
-    """Whether it has a start and an end, which may be put in other fields."""
     bare: ClassVar[str] = ""
     """The field that a list, or a commitment, without a name stands for."""
 
     @classmethod
     def fields(cls, given: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """Fields under their own names, with times where they belong."""
+        """Fields under their own names; a start and an end may be put in others."""
         named = spellings.renamed(given, frozenset(cls.model_fields))
-        return spellings.timed(named) if cls.has_times else named
+        return spellings.timed(named) if "start" in cls.model_fields else named
 
     @model_validator(mode="before")
     @classmethod
@@ -118,8 +114,6 @@ class Reminder(PerformerReply):
 
 class PlannedRow(PerformerReply):
     """A row of a day's plan, not yet checked."""
-
-    has_times = True
 
     start: Text
     end: Text
@@ -166,8 +160,6 @@ class Utterance(PerformerReply):
 
 class Promise(PerformerReply):
     """A commitment, not yet checked; its times may include a date. No place is home, no end an hour."""
-
-    has_times = True
 
     activity: Line
     place: Line | None
@@ -244,15 +236,18 @@ def read(reply: str, kind: type[Kind], *, last: bool = False) -> Kind:
         if value == {}:
             continue
         try:
-            (lists if isinstance(value, list) else fits).append(fitted(value, kind))
+            fit = fitted(value, kind)
         except FormatError as error:
             problem = problem or error
             continue
-        if kind.bare and _is_promise(value) and not _names(value, kind) and value not in alone:
-            alone.append(value)
-    if len(alone) > 1:
-        return fitted(alone, kind)
-    fits = [fit for fit in fits if last and kind.bare in fit.model_fields_set] or fits or lists
+        if isinstance(value, list):
+            lists.append(fit)
+        elif kind.bare and _is_promise(value) and not _names(value, kind):
+            alone += [value] if value not in alone else []
+        else:
+            fits.append(fit)
+    fits = [fit for fit in fits if last and kind.bare in fit.model_fields_set] or fits
+    fits = fits or ([fitted(alone, kind)] if alone else lists)
     if not fits:
         raise problem or FormatError("there is no JSON object with a field in it")
     return fits[-1 if last else 0]
@@ -269,7 +264,7 @@ def _is_promise(value: JsonValue) -> bool:
     return "activity" in named and len(named) > 1
 
 
-def _unwrapped(value: JsonValue, kind: type[PerformerReply], layers: int = MAX_LAYERS) -> JsonValue:
+def _unwrapped(value: JsonValue, kind: type[PerformerReply], layers: int = 5) -> JsonValue:
     """What keys that are no fields of the form, or a list, are put around; a list itself only under a single key."""
     inner: JsonValue = None
     if isinstance(value, list):

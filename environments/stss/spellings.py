@@ -24,9 +24,7 @@ _YES = re.compile(rf"true|yes|{_SETTLED}")
 _NO = re.compile(
     rf"false|no|none|never|declined|refused|rejected|cancell?ed|not(?: yet)?(?: {_SETTLED})?(?: yet)?|un{_SETTLED}"
 )
-_PROMISED = (
-    "commitment commitments agreements agreement errand errands agreedto promises promise appointments appointment"
-)
+_PROMISED = "commitment commitments agreements agreement errand errands agreedto promises promise appointments"
 OTHER_NAMES: Mapping[str, str] = {
     "activity": "what event task action title name description errand activityname",
     "place": "where location venue sector address",

@@ -110,16 +110,9 @@ def wanted_commitments(legs: Sequence[Leg], home: str, partner: str) -> tuple[Co
         follows = leg.start is None
         start = made[-1].end if follows else (leg.day or 0) * DAY + (leg.start or 0)
         end = start + length if leg.end is None or leg.start is None else start + leg.end - leg.start
-        made.append(
-            Commitment(
-                activity=leg.activity or "",
-                address=home if leg.place == ONLINE else leg.place or home,
-                start=start,
-                end=end,
-                with_whom=partner,
-                after_previous=follows,
-            )
-        )
+        place = home if leg.place == ONLINE else leg.place or home
+        promise = Commitment(activity=leg.activity or "", address=place, start=start, end=end, with_whom=partner)
+        made.append(promise.model_copy(update={"after_previous": follows}))
     return tuple(made)
 
 

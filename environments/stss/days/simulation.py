@@ -64,18 +64,11 @@ class Simulation:
     """One session's town."""
 
     def __init__(
-        self,
-        town: Town,
-        task: SocialTask,
-        performer: Performer,
-        driver: Driver,
-        rules: RuleDriver,
-        *,
-        limits: DayLimits,
+        self, town: Town, task: SocialTask, performer: Performer, drivers: tuple[Driver, RuleDriver], limits: DayLimits
     ) -> None:
-        """`rules` drive the background characters' talks with one another, `driver` all else that they do."""
+        """`drivers`: of all that the background characters do, and of their talks with one another."""
         self._world, self._places = town.world, town.places
-        self._driver, self._rules = driver, rules
+        self._driver, self._rules = drivers
         self._performer, self._limits = performer, limits
         self._people = {
             name: Person(town.personas[name], town.positions[name], town.world, limits.walk_s, START)
@@ -182,31 +175,24 @@ class Simulation:
         lines, turns = await converse(self._performer, self._driver, context, opening, begins)
         context = context._replace(lines=tuple(lines))
         result = await self._driver.after_conversation(context)
-        self._conclude(self._self, partner, lines, now, result, turns=turns)
+        self._conclude((self._self, partner), lines, now, result, *turns)
         partner.memory.append(await self._driver.summary(context))
         await self._note(partner, lines[-1], now)
 
     def _conclude(
-        self,
-        one: Person,
-        other: Person,
-        lines: Sequence[SpokenLine],
-        now: int,
-        result: TalkResult,
-        *,
-        turns: tuple[int, ...] = (),
+        self, people: tuple[Person, Person], lines: Sequence[SpokenLine], now: int, result: TalkResult, *turns: int
     ) -> None:
-        """Records a talk, its duration, and the commitments of `other`."""
+        """Records a talk, its duration, and the commitments of the second of its people."""
         minutes = math.ceil(sum(len(line.text) for line in lines) / CHARS_A_MINUTE)
         until = min(now + max(1, minutes), END)
         topic = result.topic or NO_TOPIC
-        people = lines[0].speaker, lines[1].speaker
-        self._talks.append(Talk(now, until - now, people, tuple(lines), turns, result.invited_to, result.dropped))
-        for person, partner in ((one, other), (other, one)):
+        names = lines[0].speaker, lines[1].speaker
+        self._talks.append(Talk(now, until - now, names, tuple(lines), turns, result.invited_to, result.dropped))
+        for person, partner in (people, people[::-1]):
             person.met.add(partner.name)
             self._keep(person.talk(partner.name, topic, now, until))
         for promise in result.commitments:
-            self._agreed.append(Agreed(now, other.name, other.commit(promise, now)))
+            self._agreed.append(Agreed(now, people[1].name, people[1].commit(promise, now)))
 
     async def _note(self, partner: Person, last: SpokenLine, now: int) -> None:
         me, performer = self._self, self._performer
@@ -250,7 +236,7 @@ class Simulation:
             reply, _ = await self._rules.reply(context)
             lines = [opening, SpokenLine(other.name, reply)]
             result = await self._rules.after_conversation(context)
-        self._conclude(one, other, lines, now, result)
+        self._conclude((one, other), lines, now, result)
 
     def _invited(self, person: Person) -> list[Commitment]:
         """A character's first commitment to the performer, with the second leg if it is an errand."""
@@ -260,13 +246,6 @@ class Simulation:
     def _context(
         self, person: Person, now: int, lines: Sequence[SpokenLine] = (), partner: Person | None = None
     ) -> Context:
-        return Context(
-            persona=person.persona,
-            now=now,
-            partner=(partner or self._self).name,
-            lines=tuple(lines),
-            doing=person.doing,
-            place=person.place[0],
-            commitments=tuple(person.commitments),
-            memory=tuple(person.memory),
-        )
+        name, promised = (partner or self._self).name, tuple(person.commitments)
+        where, heard = person.place[0], tuple(lines)
+        return Context(person.persona, now, name, heard, person.doing, where, promised, tuple(person.memory))

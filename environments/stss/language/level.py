@@ -198,30 +198,19 @@ async def play_scenarios(
     results = []
     for scenario in scenarios:
         performer.notes = [f"Talked to {name}" for name in scenario.met]
-        context = Context(
-            persona=personas[scenario.partner],
-            now=scenario.minute,
-            partner=scenario.performer,
-            doing=scenario.doing,
-            place=scenario.place,
-            commitments=scenario.commitments,
-        )
+        context = Context(personas[scenario.partner], scenario.minute, scenario.performer, doing=scenario.doing)
+        context = context._replace(place=scenario.place, commitments=scenario.commitments)
         text = prompt.encounter(context.now, context.place, scenario.partner, context.doing, performer.checklist)
         reply = await performer.ask(text, Encounter, lambda reply: reply, begins=True)
-        if reply is None or not reply.talk:
-            unmet = (False,) * len(conditions(task))
-            judged = Judged(scenario=scenario.id, lines=(), summary="", conversation_met=unmet, summary_met=unmet)
-        else:
+        unmet = (False,) * len(conditions(task))
+        judged = Judged(scenario=scenario.id, lines=(), summary="", conversation_met=unmet, summary_met=unmet)
+        if reply is not None and reply.talk:
             opening = SpokenLine(scenario.performer, limited(reply.utterance))
             lines, _ = await converse(performer, driver, context, opening)
             summary = await driver.summary(context._replace(lines=tuple(lines)))
-            judged = Judged(
-                scenario=scenario.id,
-                lines=tuple(lines),
-                summary=summary,
-                conversation_met=await judge.verdicts(task, lines),
-                summary_met=await judge.verdicts(task, [SpokenLine(scenario.partner, summary)]),
-            )
+            met = {"conversation_met": await judge.verdicts(task, lines)}
+            met["summary_met"] = await judge.verdicts(task, [SpokenLine(scenario.partner, summary)])
+            judged = judged.model_copy(update={"lines": tuple(lines), "summary": summary} | met)
         results.append(judged)
     return results
 
