@@ -24,7 +24,6 @@ from environments.stss.invitation import FORM_RULE
 from environments.stss.language.level import FormJudge, ModelJudge, language_metrics, play_scenarios
 from environments.stss.language.scenarios import Scenario, by_task
 from environments.stss.summary import OWN_WORLD, RULES_CAUTION, summarize
-from environments.stss.town.world import TownMap
 from proctor.digest import json_digest
 from proctor.environment import Agent, Environment, Policy, TurnAddress
 from proctor.llm.cache import default_folder
@@ -93,13 +92,9 @@ class Stss(Environment):
         return tuple(self._tasks)
 
     def digest(self) -> str:
-        shape: list[object] = [
-            _REVISION,
-            self.model_dump(mode="json", exclude=_UNSHAPING),
-            list(self._tasks.values()),
-            prompt.RULES,
-            FORM_RULE if self.driver is None else None,
-        ]
+        fields = self.model_dump(mode="json", exclude=_UNSHAPING)
+        shape: list[object] = [_REVISION, fields, list(self._tasks.values()), prompt.RULES]
+        shape += [FORM_RULE if self.driver is None else None]
         shape += [model and (model.model, model.sampling) for model in (self.driver, self.judge)]
         if self.level == "language":
             shape.append(list(self._meetings.values()))
@@ -143,11 +138,11 @@ class Stss(Environment):
 
     async def _days(self, task: SocialTask, performer: Performer, seed: int) -> Outcome:
         """Plays the action level: two days, with their scores and the task's floor."""
-        event_log, metrics = await self._live(task, performer, seed)
+        log, metrics = await self._live(task, performer, seed)
         metrics["floor"] = await self._floor(task, seed)
         mended, world = self._mended[task.env_name], self._data.town.world
-        packed = await asyncio.to_thread(_packed, event_log, mended, world)
-        detail: dict[str, JsonValue] = {"profile": self.profile, "trajectory": event_log.digest(), "evidence": packed}
+        days = await asyncio.to_thread(lambda: pack(DayTranscript(log, picture(world), scoring.reached(log, mended))))
+        detail: dict[str, JsonValue] = {"profile": self.profile, "trajectory": log.digest(), "evidence": days}
         return metrics[self.profile], metrics, detail
 
     async def _talks(self, task: SocialTask, performer: Performer, seed: int) -> Outcome:
@@ -173,9 +168,9 @@ class Stss(Environment):
 
     async def _live(self, task: SocialTask, performer: Performer, seed: int) -> tuple[EventLog, dict[str, float]]:
         """What happens on the two days, and its metrics."""
-        driver, rules = self._driver(task, seed), self._rules(task, seed)
+        drivers = self._driver(task, seed), self._rules(task, seed)
         limits = DayLimits(talks=(self.talks_day_1, self.talks_day_2), walk_s=self.walk_s, pass_on=self.pass_on)
-        event_log = await Simulation(self._data.town, task, performer, driver, rules, limits=limits).run()
+        event_log = await Simulation(self._data.town, task, performer, drivers, limits).run()
         mended = self._mended[task.env_name]
         return event_log, await asyncio.to_thread(scoring.day_metrics, event_log, mended, task)
 
@@ -272,10 +267,6 @@ class Stss(Environment):
             return tasks
         self._meetings.update(by_task(self.scenarios or SHIPPED / "scenarios.json", tasks))
         return {name: task for name, task in tasks.items() if name in self._meetings}
-
-
-def _packed(event_log: EventLog, task: SocialTask, world: TownMap) -> str:
-    return pack(DayTranscript(event_log=event_log, town=picture(world), hits=scoring.reached(event_log, task)))
 
 
 def _seed(task: SocialTask, seed: int) -> str:

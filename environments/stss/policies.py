@@ -46,15 +46,15 @@ class PerformerTurn(NamedTuple):
 Handler = Callable[[PerformerTurn], object]
 
 
-def _policy(handlers: dict[str, Handler]) -> Policy:
-    """A policy that answers each request with the JSON of the handler for its code."""
+def _policy(**handlers: Handler) -> Policy:
+    """A policy that answers each request with the JSON of the handler for its code, by default one of _THINKING."""
 
     def act(conversation: str, transcript: Sequence[Message]) -> Action:
         requests = [message.content for message in transcript if message.role == "user"]
         phase = "\n".join(requests)
         code = _CODE.findall(phase)[-1]
         spoken = sum(message.role == "assistant" for message in transcript)
-        answer = handlers[code](PerformerTurn(code, requests[-1], phase, spoken))
+        answer = (_THINKING | handlers)[code](PerformerTurn(code, requests[-1], phase, spoken))
         return Action(content=json.dumps(answer, ensure_ascii=False))
 
     return act
@@ -92,10 +92,12 @@ def _plan(visits: Sequence[Visit], own: Sequence[dict[str, str]]) -> object:
     return {"wake": "06:00", "bed": "23:00", "schedule": rows}
 
 
+_NOTHING = {"note": "", "commitment": None, "reschedule": None}
 _THINKING: dict[str, Handler] = {
     "T1": lambda _: {"plan": ["Be where people are.", "Ask everybody clearly.", "Keep my appointments."]},
     "T2": lambda _: {"schedule_reminder": "Be where people are.", "checklist": ["what", "day and time", "where"]},
     "R": lambda _: {"notes": []},
+    "N": lambda _: _NOTHING,
 }
 
 
@@ -122,7 +124,7 @@ def ideal_inviter(task: SocialTask, script: PerformerScript) -> Policy:
         promise, moved = None, _INSTEAD.findall(turn.phase)
         alone = moved and task.category == "companions"  # who comes at another hour
         if alone or _refuses(_partner_text(turn.phase)) or not needed(_OVER.search(turn.text)):
-            return _nothing(turn)
+            return _NOTHING
         if task.category in ("appointment", "companions") and "- Committed:" not in turn.phase:
             start = int(moved[-1][1]) * 60 + int(moved[-1][2]) if moved else script.start
             row = _row(start, start + script.minutes, script.activity, script.place)
@@ -148,7 +150,7 @@ def ideal_inviter(task: SocialTask, script: PerformerScript) -> Policy:
         second = _DAY_TWO in turn.text
         return _plan(script.visits[second], own if second else [])
 
-    return _policy(_THINKING | {"D": day, "E": encounter, "U": utterance, "N": note})
+    return _policy(D=day, E=encounter, U=utterance, N=note)
 
 
 def _partner_text(text: str) -> str:
@@ -163,10 +165,6 @@ def _refuses(said: str) -> bool:
 
 def _asks(said: str) -> bool:
     return "?" in said or "Please say" in said
-
-
-def _nothing(_: PerformerTurn) -> object:
-    return {"note": "", "commitment": None, "reschedule": None}
 
 
 def _talker(
@@ -187,13 +185,9 @@ def _talker(
         return {"utterance": filled if asked else "See you then!", "end": not asked}
 
     return _policy(
-        _THINKING
-        | {
-            "D": lambda turn: _plan(visits[_DAY_TWO in turn.text], []),
-            "E": lambda _: {"talk": True, "utterance": opening},
-            "U": utterance,
-            "N": _nothing,
-        }
+        D=lambda turn: _plan(visits[_DAY_TWO in turn.text], []),
+        E=lambda _: {"talk": True, "utterance": opening},
+        U=utterance,
     )
 
 
@@ -227,15 +221,8 @@ def goal_repeater(task: SocialTask, places: Sequence[str]) -> Policy:
 
 def silent() -> Policy:
     """Stays at home and never talks."""
-    return _policy(
-        _THINKING
-        | {
-            "D": lambda _: _plan((), []),
-            "E": lambda _: {"talk": False},
-            "U": lambda _: {"utterance": "...", "end": True},
-            "N": _nothing,
-        }
-    )
+    spoken = {"utterance": "...", "end": True}
+    return _policy(D=lambda _: _plan((), []), E=lambda _: {"talk": False}, U=lambda _: spoken)
 
 
 def random_performer(task: SocialTask, places: Sequence[str], seed: int) -> Policy:
@@ -246,12 +233,10 @@ def random_performer(task: SocialTask, places: Sequence[str], seed: int) -> Poli
         if turn.code == "D":
             starts = sorted(roll.sample(range(7, 21), 4))
             return _plan([(hour * 60, hour * 60 + 60, roll.choice(places)) for hour in starts], [])
-        if turn.code == "N":
-            return _nothing(turn)
         legs = [Leg("go for a walk", roll.choice(places), 1, 60 * roll.randrange(8, 20))]
         if turn.code == "E":
             return {"talk": roll.random() < 0.5, "utterance": invitation(legs)}
         words = roll.choice(["Hello!", "How are you?", form_of(legs)])
         return {"utterance": words, "end": roll.random() < 0.5}
 
-    return _policy(_THINKING | dict.fromkeys("DEUN", dice))
+    return _policy(**dict.fromkeys("DEU", dice))

@@ -39,15 +39,7 @@ ANSWERS: dict[type[reply.PerformerReply], str] = {
     reply.Review: f'{{"notes": ["...", "..."]}} with at most {reply.MAX_NOTES} short lines.',
 }
 """What protocol `text` says about the reply to each kind of request."""
-NAMES: dict[type[reply.PerformerReply], str] = {
-    reply.FirstPlan: "plan",
-    reply.Reminder: "remind",
-    reply.Day: "day",
-    reply.Encounter: "encounter",
-    reply.Utterance: "say",
-    reply.Note: "note",
-    reply.Review: "review",
-}
+NAMES = dict(zip(ANSWERS, ("plan", "remind", "day", "encounter", "say", "note", "review"), strict=True))
 """Protocol `tools` has a function for each kind of request."""
 DESCRIPTIONS: dict[type[reply.PerformerReply], str] = {
     reply.FirstPlan: "Makes your plan: 3 to 5 short lines.",

@@ -24,8 +24,6 @@ UTTERANCE_CHARS = 800
 HOUR, ERRAND = 60, 20
 """Minutes of a commitment without an end, and of a leg of an errand."""
 SILENCE = "..."
-MAX_LAYERS = 5
-"""Limit of keys that are put around a form."""
 NIGHT = 6 * 60
 """Minutes after midnight until which a day's bedtime may be."""
 EVENING, MORNING = 18 * 60, 12 * 60
@@ -61,14 +59,13 @@ def _filled(text: str) -> str:
     return text
 
 
-def _said(value: JsonValue) -> JsonValue:
-    """A text; a list of texts as one."""
-    return (
-        spellings.in_words(value) if isinstance(value, list) and all(isinstance(each, str) for each in value) else value
-    )
+def _joined(value: JsonValue) -> JsonValue:
+    """A list of texts as one text."""
+    texts = [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+    return ", ".join(texts) if texts == value else value
 
 
-Speech = Annotated[str, BeforeValidator(_said), AfterValidator(_plain)]
+Speech = Annotated[str, BeforeValidator(_joined), AfterValidator(_plain)]
 """An utterance of any length; `limited` cuts it."""
 Text = Annotated[Speech, AfterValidator(lambda text: text[:TEXT_CHARS].rstrip())]
 Line = Annotated[Text, AfterValidator(_filled)]
@@ -82,16 +79,14 @@ class PerformerReply(Value):
     """
 
     model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
-    has_times: ClassVar[bool] = False
-    """Whether it has a start and an end, which may be put in other fields."""
     bare: ClassVar[str] = ""
     """The field that a list, or a commitment, without a name stands for."""
 
     @classmethod
     def fields(cls, given: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """Fields under their own names, with times where they belong."""
+        """Fields under their own names; a start and an end may be put in others."""
         named = spellings.renamed(given, frozenset(cls.model_fields))
-        return spellings.timed(named) if cls.has_times else named
+        return spellings.timed(named) if "start" in cls.model_fields else named
 
     @model_validator(mode="before")
     @classmethod
@@ -119,8 +114,6 @@ class Reminder(PerformerReply):
 
 class PlannedRow(PerformerReply):
     """A row of a day's plan, not yet checked."""
-
-    has_times = True
 
     start: Text
     end: Text
@@ -167,8 +160,6 @@ class Utterance(PerformerReply):
 
 class Promise(PerformerReply):
     """A commitment, not yet checked; its times may include a date. No place is home, no end an hour."""
-
-    has_times = True
 
     activity: Line
     place: Line | None
@@ -245,15 +236,18 @@ def read(reply: str, kind: type[Kind], *, last: bool = False) -> Kind:
         if value == {}:
             continue
         try:
-            (lists if isinstance(value, list) else fits).append(fitted(value, kind))
+            fit = fitted(value, kind)
         except FormatError as error:
             problem = problem or error
             continue
-        if kind.bare and _is_promise(value) and not _names(value, kind) and value not in alone:
-            alone.append(value)
-    if len(alone) > 1:
-        return fitted(alone, kind)
-    fits = [fit for fit in fits if last and kind.bare in fit.model_fields_set] or fits or lists
+        if isinstance(value, list):
+            lists.append(fit)
+        elif kind.bare and _is_promise(value) and not _names(value, kind):
+            alone += [value] if value not in alone else []
+        else:
+            fits.append(fit)
+    fits = [fit for fit in fits if last and kind.bare in fit.model_fields_set] or fits
+    fits = fits or ([fitted(alone, kind)] if alone else lists)
     if not fits:
         raise problem or FormatError("there is no JSON object with a field in it")
     return fits[-1 if last else 0]
@@ -270,28 +264,19 @@ def _is_promise(value: JsonValue) -> bool:
     return "activity" in named and len(named) > 1
 
 
-def _unwrapped(value: JsonValue, kind: type[PerformerReply]) -> JsonValue:
-    """What keys that are no fields of the form are put around; the object that a list consists of."""
-    for _ in range(MAX_LAYERS):
-        inner = _inner(value, kind)
-        if inner is None:
-            break
-        value = inner
-    return value
-
-
-def _inner(value: JsonValue, kind: type[PerformerReply]) -> JsonValue:
-    """The form, or what may be around it, in another value: a list only under a single key. Else None."""
+def _unwrapped(value: JsonValue, kind: type[PerformerReply], layers: int = 5) -> JsonValue:
+    """What keys that are no fields of the form, or a list, are put around; a list itself only under a single key."""
+    inner: JsonValue = None
     if isinstance(value, list):
-        return value[0] if len(value) == 1 and (not kind.bare or _names(value[0], kind)) else None
-    own = {spellings.bare(name) for name in (*kind.model_fields, "error")}
-    if not isinstance(value, dict) or own & set(map(spellings.bare, value)) or (kind.bare and _is_promise(value)):
-        return None
-    texts = (next(spellings.values(part), part) if isinstance(part, str) else part for part in value.values())
-    parts = [part for part in texts if part and isinstance(part, dict | list)]
-    if len(parts) != 1 or (isinstance(parts[0], list) and len(value) > 1):
-        return None
-    return parts[0] if _names(parts[0], kind) or not _names(value, kind) else None
+        inner = value[0] if len(value) == 1 and (not kind.bare or _names(value[0], kind)) else None
+    elif isinstance(value, dict) and not (kind.bare and _is_promise(value)):
+        texts = (next(spellings.values(part), part) if isinstance(part, str) else part for part in value.values())
+        parts = [part for part in texts if part and isinstance(part, dict | list)]
+        if len(parts) == 1 and (isinstance(parts[0], dict) or len(value) == 1):
+            inner = parts[0] if _names(parts[0], kind) or not _names(value, kind) else None
+        if {spellings.bare(name) for name in (*kind.model_fields, "error")} & set(map(spellings.bare, value)):
+            inner = None
+    return _unwrapped(inner, kind, layers - 1) if inner is not None and layers else value
 
 
 def fields_of(text: str) -> dict[str, JsonValue]:
@@ -312,21 +297,21 @@ def fitted(value: JsonValue, kind: type[Kind]) -> Kind:
 
     A list, or one commitment, stands for a form's list.
     """
-    value = _unwrapped(value, kind)
-    if isinstance(value, list) and kind.bare:
-        value = {kind.bare: value}
-    if not isinstance(value, dict):
-        raise FormatError("no JSON object")
-    named = kind.fields(value)
-    if kind.bare and kind.bare not in named:
-        if _is_promise(value):
-            value = value | {kind.bare: [value]}
-        elif lost := [name for name, part in named.items() if any(map(_is_promise, spellings.listed(part)))]:
-            raise FormatError(f"{lost[0]!r} is none of its fields: {', '.join(kind.model_fields)}")
-    if value and not _names(value, kind):
-        raise FormatError(f"it sets none of its fields: {', '.join(kind.model_fields)}")
     try:
+        value = _unwrapped(value, kind)
+        if isinstance(value, list) and kind.bare:
+            value = {kind.bare: value}
+        if not isinstance(value, dict):
+            raise FormatError("no JSON object")
+        named = kind.fields(value)
+        lost = [name for name, part in named.items() if any(map(_is_promise, spellings.listed(part)))]
+        if kind.bare and kind.bare not in named and _is_promise(value):
+            value = value | {kind.bare: [value]}
+        elif value and (not _names(value, kind) or (kind.bare and kind.bare not in named and lost)):
+            raise FormatError(f"{', '.join(lost or value)}: its fields are {', '.join(kind.model_fields)}"[:TEXT_CHARS])
         return kind.model_validate(value)
+    except RecursionError as error:
+        raise FormatError("it is nested too deeply") from error
     except ValidationError as error:
         where, what = first_problem(error)
         raise FormatError(f"{where}: {what}" if error.errors()[0]["loc"] else what) from error
@@ -366,22 +351,17 @@ def day_plan_of(reply: Day, day: int, places: Places, home: str) -> DayPlan:
 
 def readable_day(reply: RoughDay, day: int, places: Places, home: str) -> DayPlan:
     """What can be read of a day's plan, without rows that overlap an earlier one. Raises ActionError if nothing."""
-    rows, kept = list[Row](), list[Row]()
+    rows = list[Row]()
     for each in reply.schedule:
         with suppress(ValueError):
-            rows += rows_of((fitted(each, PlannedRow),), day, places, home)
-    for row in sorted(rows):
-        kept += [row] if not kept or row.start >= kept[-1].end else []
-    plan = day_at_home(day)
-    times = Day.model_construct(wake=reply.wake or "07:00", bed=reply.bed or "23:00", schedule=())
-    try:
-        plan = day_plan_of(times, day, places, home)
-    except ActionError:
-        if not kept:
-            raise
-    if not (kept or reply.wake or reply.bed):
-        raise ActionError("no row of the schedule can be read")
-    return plan._replace(rows=tuple(kept))
+            (row,) = rows_of((fitted(each, PlannedRow),), day, places, home)
+            rows += [row] if not any(overlaps(row.start, row.end, one.start, one.end) for one in rows) else []
+    for wake, bed in ((reply.wake, reply.bed), (None, None)):
+        with suppress(ActionError):
+            if rows or wake or bed:
+                times = Day.model_construct(wake=wake or "07:00", bed=bed or "23:00", schedule=())
+                return day_plan_of(times, day, places, home)._replace(rows=tuple(sorted(rows)))
+    raise ActionError("no row of the schedule can be read")
 
 
 def day_at_home(day: int) -> DayPlan:

@@ -147,12 +147,8 @@ def _near(event: Stretch, goal: SubGoal) -> bool:
     return _names_goal(event, goal) and (_is_there(event, goal) or goal.location.lower() in event.activity.lower())
 
 
-_FITS: Mapping[Category, Callable[[Stretch, SubGoal], bool]] = {
-    "public": _starts_within,
-    "online": _starts_within,
-    "appointment": _untold,
-    "companions": _near,
-}
+_TIMED: Mapping[Category, Callable[[Stretch, SubGoal], bool]] = {"public": _starts_within, "online": _starts_within}
+_FITS = {**_TIMED, "appointment": _untold, "companions": _near}
 """By which the published code takes an event for the goal of a task that is no errand."""
 
 

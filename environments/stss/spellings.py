@@ -7,6 +7,7 @@ and guesses nothing: what it does not know stays as it is, and is asked about by
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 import yaml
 from pydantic import JsonValue
@@ -24,9 +25,7 @@ _YES = re.compile(rf"true|yes|{_SETTLED}")
 _NO = re.compile(
     rf"false|no|none|never|declined|refused|rejected|cancell?ed|not(?: yet)?(?: {_SETTLED})?(?: yet)?|un{_SETTLED}"
 )
-_PROMISED = (
-    "commitment commitments agreements agreement errand errands agreedto promises promise appointments appointment"
-)
+_PROMISED = "commitment commitments agreements agreement errand errands agreedto promises promise appointments"
 OTHER_NAMES: Mapping[str, str] = {
     "activity": "what event task action title name description errand activityname",
     "place": "where location venue sector address",
@@ -57,7 +56,7 @@ _FENCE = re.compile(r"\s*```\w*\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
 _RANGE = re.compile(r" (?:to|until|till|and) | ?[–—] ?|(?<!\d{4})(?<!-\d\d) ?-+ ?(?!\d\d-)")
 _ISO = re.compile(r"(\d{4})[-/](\d\d)[-/](\d\d)(?:t|(?!\d))|(\d\d)/(\d\d)/(\d{4})")
 _LENGTH = re.compile(
-    r"(?:(\d+(?:\.\d+)?|an?) ?h(?:(?:ou)?rs?)?)?(?:,? and)? ?(?:(\d+) ?m(?:in(?:ute)?s?)?)?\.?", re.IGNORECASE
+    r"(?:(\d{1,2}(?:\.\d+)?|an?) ?h(?:(?:ou)?rs?)?)?(?:,? and)? ?(?:(\d{1,3}) ?m(?:in(?:ute)?s?)?)?\.?", re.IGNORECASE
 )
 _LASTS = re.compile("duration|length|lasts|hours|minutes")
 _HOME = re.compile(
@@ -126,12 +125,15 @@ def agreed(fields: Mapping[str, JsonValue]) -> bool | None:
 
 
 def in_words(value: JsonValue) -> str:
-    """Any value as a text: nothing as an empty one, an object by its activity."""
-    if isinstance(value, dict):
-        return in_words(renamed(value, frozenset({"activity"})).get("activity") or list(value.values()))
-    if isinstance(value, list):
-        return ", ".join(filter(None, map(in_words, value)))
-    return "" if nothing(value) or value is False else str(value)
+    """A value as a text: nothing as an empty one, an object by its activity, and of a list its parts."""
+    parts = [
+        renamed(part, frozenset({"activity"})).get("activity") or list(part.values())
+        if isinstance(part, dict)
+        else part
+        for part in (value if isinstance(value, list) else [value])
+    ]
+    texts = [text for part in parts for text in (part if isinstance(part, list) else [part])]
+    return ", ".join(str(text) for text in texts if isinstance(text, str | float | int) and text and not nothing(text))
 
 
 def length(text: str) -> int:
@@ -186,8 +188,9 @@ def timed(fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
             unit = re.search("hour|hr|min", name) if re.fullmatch(r"[\d.]+", str(value)) else None
             end = f"+{value}{unit[0] if unit else ''}"
     date = next((str(other[name]) for name in ("date", "day") if other.get(name)), "")
-    if date and start is not None and split_day(str(start), 0)[0] is None:
-        start = f"{date} {start}"
+    with suppress(ValueError):
+        if date and start is not None and split_day(str(start), 0)[0] is None:
+            start = f"{date} {start}"
     place = fields.get("place")
     named = {"place": ", ".join(map(str, place.values()))} if isinstance(place, dict) else {}
     return {**fields, **named} | {name: value for name, value in (("start", start), ("end", end)) if value is not None}

@@ -12,16 +12,8 @@ RULES = "rules of one form"
 OLD_RULES = "rules"
 """Its name up to version 0.2, when it read free English, with mistakes."""
 ACTION = (
-    "strict",
-    "compat",
-    "floor",
-    "talked_to",
-    "partners_met",
-    "invitations",
-    "commitments_made",
-    "commitments_kept",
-    "commitments_dropped",
-    "no_shows",
+    *("strict", "compat", "floor", "talked_to", "partners_met", "invitations"),
+    *("commitments_made", "commitments_kept", "commitments_dropped", "no_shows"),
 )
 LANGUAGE = ("sr_conversation", "gcsr_conversation", "sr_summary", "gcsr_summary")
 COUNTS = ("calls", "format_errors", "action_errors")

@@ -8,12 +8,7 @@ from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow, row
 
 ARCHITECTURES = {"ga": "GA", "tdp": "GA + TDP"}
 """The paper's word for each value of the field `planning`."""
-RATES = {
-    ("Conversation", "SR"): "sr_conversation",
-    ("Conversation", "GCSR"): "gcsr_conversation",
-    ("Summary", "SR"): "sr_summary",
-    ("Summary", "GCSR"): "gcsr_summary",
-}
+RATES = {(of, rate): f"{rate}_{of}".lower() for of in ("Conversation", "Summary") for rate in ("SR", "GCSR")}
 CATEGORIES = {
     "Public activity": "public",
     "Appointment": "appointment",

@@ -160,4 +160,4 @@ class People:
         day = DATES.index(when[0][:10])
         start = int(when[0][11:13]) * 60 + int(when[0][14:])
         what = text.partition(" wants to ")[2].partition(" at ")[0]
-        return (Leg(what, ONLINE if online else places[-1].address, day, start),)
+        return (Leg(what, ONLINE if online else places[-1], day, start),)

@@ -45,7 +45,7 @@ def habits(persona: Persona, places: Places) -> Habits:
     spots = places.mentions(persona.daily_plan_req)
     hours = [_hour(match[0]) for match in _HOURS.finditer(persona.daily_plan_req)]
     works = spots and len(hours) > 1 and hours[0] < hours[1]
-    duty = (hours[0], hours[1], spots[0].address) if works else None
+    duty = (hours[0], hours[1], spots[0]) if works else None
     return Habits(wake, bed + DAY if bed < wake else bed, meal, duty)
 
 

@@ -7,12 +7,10 @@ from environments.stss.characters.driver import SIDE_LIMIT, Context, Driver, Tal
 from environments.stss.characters.routine import Habits, chance, day_plan, habits
 from environments.stss.dataset import Town, home_of
 from environments.stss.invitation import FORM, ONLINE, FormContent, Leg, changed, form_of, in_words, missing, read, same
+from environments.stss.reply import ERRAND, HOUR
 from environments.stss.summary import RULES
 from environments.stss.town.schedule import DAY, END, Commitment, DayPlan, overlaps, time_text
 
-HOUR = 60
-ERRAND = 20
-"""Minutes of a leg of an errand without an end."""
 STEP = 30
 """Minutes between alternative times to propose."""
 NOT_A_DAY = "I can plan for today and tomorrow only"
@@ -112,16 +110,9 @@ def wanted_commitments(legs: Sequence[Leg], home: str, partner: str) -> tuple[Co
         follows = leg.start is None
         start = made[-1].end if follows else (leg.day or 0) * DAY + (leg.start or 0)
         end = start + length if leg.end is None or leg.start is None else start + leg.end - leg.start
-        made.append(
-            Commitment(
-                activity=leg.activity or "",
-                address=home if leg.place == ONLINE else leg.place or home,
-                start=start,
-                end=end,
-                with_whom=partner,
-                after_previous=follows,
-            )
-        )
+        place = home if leg.place == ONLINE else leg.place or home
+        promise = Commitment(activity=leg.activity or "", address=place, start=start, end=end, with_whom=partner)
+        made.append(promise.model_copy(update={"after_previous": follows}))
     return tuple(made)
 
 

@@ -73,7 +73,7 @@ def _misleads(task: SocialTask) -> bool:
 
 def _goal_text(task: SocialTask, shown: str, places: Places) -> str:
     """FPG; if it names another place than the goal, the goal's text in the form of FPG."""
-    location, named = task.task.goal[0].location, [mention.address for mention in places.mentions(shown)]
+    location, named = task.task.goal[0].location, places.mentions(shown)
     if task.category != "public" or location == ANY or not named or location in named:
         return shown
     time = re.escape(task.task.goal[0].start_time)
@@ -148,6 +148,7 @@ def _stripped(phrase: str) -> str:
     return _TAIL.sub("", _HEAD.sub("", phrase)).strip()
 
 
+TEXTS = ("goal", "FPG", "Description")
 OTHERS = (10, 12)
 """Minimum and maximum number of background characters."""
 
@@ -164,15 +165,9 @@ def instantiate(template: Template, name: str, people: Sequence[str], seed: int)
     share = {"public": 2, "companions": 3}.get(template.category)
     heads = math.ceil((len(cast) - 1) / share) + 1 if share else template.task.target_num
     target = template.task.model_copy(update={"target_num": heads})
-    return SocialTask(
-        **template.model_dump(exclude={"task", "goal", "FPG", "Description"}),
-        goal=_filled(template.goal, template.performer, target),
-        FPG=_filled(template.FPG, template.performer, target),
-        Description=_filled(template.Description, template.performer, target),
-        task=target,
-        env_name=f"{name}-{seed}",
-        all_chars=tuple(cast),
-    )
+    texts = {field: _filled(getattr(template, field), template.performer, target) for field in TEXTS}
+    kept = template.model_dump(exclude={"task", *TEXTS})
+    return SocialTask(**kept, **texts, task=target, env_name=f"{name}-{seed}", all_chars=tuple(cast))
 
 
 def _filled(text: str, performer: str, target: Target) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from environments.stss import prompt
+from environments.stss import reply as forms
 from environments.stss.agent.performer import Performer
 from environments.stss.characters.driver import SIDE_LIMIT, Context, Driver, TalkResult
 from environments.stss.characters.rule_driver import RuleDriver, legs_of
@@ -13,21 +14,7 @@ from environments.stss.dataset import SocialTask, Town
 from environments.stss.days.person import Contacts, Person
 from environments.stss.days.transcript import ActivityRecord, Agreed, EventLog, Talk
 from environments.stss.invitation import SpokenLine, form_of
-from environments.stss.reply import (
-    SILENCE,
-    ActionError,
-    Day,
-    Encounter,
-    Note,
-    Review,
-    Utterance,
-    commitment_of,
-    day_at_home,
-    day_plan_of,
-    limited,
-    rows_of,
-)
-from environments.stss.town.schedule import DAY, END, REVIEW, START, Commitment, DayPlan, day_of, overlaps
+from environments.stss.town.schedule import DAY, END, REVIEW, START, Commitment, DayPlan, day_of
 from proctor.types import Value
 
 QUIET_HOUR = 23
@@ -57,10 +44,10 @@ async def converse(
         else:
             speaker, opens = context.partner, len(lines) == 1
             request = begins if begins and opens else prompt.answered(context.persona.name, lines[-1].text)
-            reply = await performer.ask(request, Utterance, lambda reply: reply, begins=opens)
+            reply = await performer.ask(request, forms.Utterance, lambda reply: reply, begins=opens)
             turn = 0 if reply is None else performer.calls
-            text, end = (SILENCE, True) if reply is None else (reply.utterance, reply.end)
-        lines.append(SpokenLine(speaker, limited(text)))
+            text, end = (forms.SILENCE, True) if reply is None else (reply.utterance, reply.end)
+        lines.append(SpokenLine(speaker, forms.limited(text)))
         turns.append(turn)
     return lines, tuple(turns)
 
@@ -77,18 +64,11 @@ class Simulation:
     """One session's town."""
 
     def __init__(
-        self,
-        town: Town,
-        task: SocialTask,
-        performer: Performer,
-        driver: Driver,
-        rules: RuleDriver,
-        *,
-        limits: DayLimits,
+        self, town: Town, task: SocialTask, performer: Performer, drivers: tuple[Driver, RuleDriver], limits: DayLimits
     ) -> None:
-        """`rules` drive the background characters' talks with one another, `driver` all else that they do."""
+        """`drivers`: of all that the background characters do, and of their talks with one another."""
         self._world, self._places = town.world, town.places
-        self._driver, self._rules = driver, rules
+        self._driver, self._rules = drivers
         self._performer, self._limits = performer, limits
         self._people = {
             name: Person(town.personas[name], town.positions[name], town.world, limits.walk_s, START)
@@ -130,11 +110,13 @@ class Simulation:
         performer, day, home = self._performer, day_of(now), self._self.home
         today = [each for each in performer.commitments if day_of(each.start) == day]
         text = prompt.day(now, performer.reminder, today)
-        plan = await performer.ask(text, Day, lambda reply: day_plan_of(reply, day, self._places, home), begins=True)
-        self._self.live(plan or day_at_home(day), now)
+        plan = await performer.ask(
+            text, forms.Day, lambda reply: forms.day_plan_of(reply, day, self._places, home), begins=True
+        )
+        self._self.live(plan or forms.day_at_home(day), now)
 
     async def _review(self, now: int) -> None:
-        notes = await self._performer.ask(prompt.REVIEW, Review, lambda reply: reply.notes, begins=True)
+        notes = await self._performer.ask(prompt.REVIEW, forms.Review, lambda reply: reply.notes, begins=True)
         self._performer.notes += notes or ()
 
     async def _midnight(self, now: int) -> None:
@@ -149,7 +131,7 @@ class Simulation:
         """Plans the day of every person; the performer sleeps until its request at 06:00."""
         for person in self._people.values():
             if person is self._self:
-                person.live(day_at_home(day_of(now)), now)
+                person.live(forms.day_at_home(day_of(now)), now)
             else:
                 person.live(await self._driver.day_plan(self._context(person, now), day_of(now)), now)
 
@@ -177,14 +159,14 @@ class Simulation:
         place, checklist = self._self.place[0], self._performer.checklist
         first = await self._driver.wants_to_talk(self._context(partner, now))
         if first is not None:
-            opening = SpokenLine(partner.name, limited(first))
+            opening = SpokenLine(partner.name, forms.limited(first))
             text = prompt.approached(now, place, partner.name, opening.text, checklist)
             await self._talk(partner, opening, now, text)
             return
         text = prompt.encounter(now, place, partner.name, partner.doing, checklist)
-        reply = await self._performer.ask(text, Encounter, lambda reply: reply, begins=True)
+        reply = await self._performer.ask(text, forms.Encounter, lambda reply: reply, begins=True)
         if reply is not None and reply.talk:
-            await self._talk(partner, SpokenLine(self._self.name, limited(reply.utterance)), now, None)
+            await self._talk(partner, SpokenLine(self._self.name, forms.limited(reply.utterance)), now, None)
 
     async def _talk(self, partner: Person, opening: SpokenLine, now: int, begins: str | None) -> None:
         """A talk with the performer. `begins`: its first request if the partner spoke first, else None."""
@@ -193,62 +175,42 @@ class Simulation:
         lines, turns = await converse(self._performer, self._driver, context, opening, begins)
         context = context._replace(lines=tuple(lines))
         result = await self._driver.after_conversation(context)
-        self._conclude(self._self, partner, lines, now, result, turns=turns)
+        self._conclude((self._self, partner), lines, now, result, *turns)
         partner.memory.append(await self._driver.summary(context))
         await self._note(partner, lines[-1], now)
 
     def _conclude(
-        self,
-        one: Person,
-        other: Person,
-        lines: Sequence[SpokenLine],
-        now: int,
-        result: TalkResult,
-        *,
-        turns: tuple[int, ...] = (),
+        self, people: tuple[Person, Person], lines: Sequence[SpokenLine], now: int, result: TalkResult, *turns: int
     ) -> None:
-        """Records a talk, its duration, and the commitments of `other`."""
+        """Records a talk, its duration, and the commitments of the second of its people."""
         minutes = math.ceil(sum(len(line.text) for line in lines) / CHARS_A_MINUTE)
         until = min(now + max(1, minutes), END)
         topic = result.topic or NO_TOPIC
-        kept, dropped = self._possible(other, result, now)
-        people = lines[0].speaker, lines[1].speaker
-        self._talks.append(Talk(now, until - now, people, tuple(lines), turns, result.invited_to, dropped))
-        for person, partner in ((one, other), (other, one)):
+        names = lines[0].speaker, lines[1].speaker
+        self._talks.append(Talk(now, until - now, names, tuple(lines), turns, result.invited_to, result.dropped))
+        for person, partner in (people, people[::-1]):
             person.met.add(partner.name)
             self._keep(person.talk(partner.name, topic, now, until))
-        for promise in kept:
-            self._agreed.append(Agreed(now, other.name, other.commit(promise, now)))
-
-    def _possible(self, person: Person, result: TalkResult, now: int) -> tuple[Sequence[Commitment], tuple[str, ...]]:
-        """The commitments that can be kept (known places, future times, no overlap), and why others can't."""
-        kept, dropped = list[Commitment](), list(result.dropped)
         for promise in result.commitments:
-            known = (*person.commitments, *kept)
-            clash = any(overlaps(promise.start, promise.end, old.start, old.end) for old in known)
-            if promise.address not in self._world or not now < promise.start < min(promise.end, END) or clash:
-                dropped.append(f"{promise.line()}: {'overlaps an earlier one' if clash else 'no such place or time'}")
-            else:
-                kept.append(promise)
-        return kept, tuple(dropped)
+            self._agreed.append(Agreed(now, people[1].name, people[1].commit(promise, now)))
 
     async def _note(self, partner: Person, last: SpokenLine, now: int) -> None:
         me, performer = self._self, self._performer
         left = [row for row in me.plan.rows if row.end > now and day_of(row.start) == day_of(now)]
 
-        def check(reply: Note) -> tuple[Note, Commitment | None, DayPlan | None]:
+        def check(reply: forms.Note) -> tuple[forms.Note, Commitment | None, DayPlan | None]:
             promise = None
             if reply.commitment is not None:
-                promise = commitment_of(reply.commitment, now, performer.commitments, self._places, me.home)
+                promise = forms.commitment_of(reply.commitment, now, performer.commitments, self._places, me.home)
             if reply.reschedule is None:
                 return reply, promise, None
-            rows = rows_of(reply.reschedule, day_of(now), self._places, me.home)
+            rows = forms.rows_of(reply.reschedule, day_of(now), self._places, me.home)
             if rows and rows[0].start < now:
-                raise ActionError("reschedule: the first row lies in the past; give the rest of today")
+                raise forms.ActionError("reschedule: the first row lies in the past; give the rest of today")
             return reply, promise, me.plan._replace(rows=rows)
 
         text = prompt.note(partner.name, last.text if last.speaker == partner.name else None, left)
-        checked = await performer.ask(text, Note, check)
+        checked = await performer.ask(text, forms.Note, check)
         if checked is None:
             return
         reply, promise, plan = checked
@@ -274,7 +236,7 @@ class Simulation:
             reply, _ = await self._rules.reply(context)
             lines = [opening, SpokenLine(other.name, reply)]
             result = await self._rules.after_conversation(context)
-        self._conclude(one, other, lines, now, result)
+        self._conclude((one, other), lines, now, result)
 
     def _invited(self, person: Person) -> list[Commitment]:
         """A character's first commitment to the performer, with the second leg if it is an errand."""
@@ -284,13 +246,6 @@ class Simulation:
     def _context(
         self, person: Person, now: int, lines: Sequence[SpokenLine] = (), partner: Person | None = None
     ) -> Context:
-        return Context(
-            persona=person.persona,
-            now=now,
-            partner=(partner or self._self).name,
-            lines=tuple(lines),
-            doing=person.doing,
-            place=person.place[0],
-            commitments=tuple(person.commitments),
-            memory=tuple(person.memory),
-        )
+        name, promised = (partner or self._self).name, tuple(person.commitments)
+        where, heard = person.place[0], tuple(lines)
+        return Context(person.persona, now, name, heard, person.doing, where, promised, tuple(person.memory))

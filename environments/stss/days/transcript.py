@@ -155,22 +155,16 @@ def picture(world: TownMap) -> Picture:
     return Picture(width=world.width, height=world.height, walls=walls, sectors=boxes)
 
 
-def pack(day_transcript: DayTranscript) -> str:
+def pack(days: DayTranscript) -> str:
     """The transcript as text: JSON, compressed with zlib, in base 64."""
     texts: dict[str, int] = {}
-    event_log = day_transcript.event_log
+    log = days.event_log
     rows = tuple(
         (t, tile, *(texts.setdefault(text, len(texts)) for text in (who, *others)))
-        for t, who, tile, *others in event_log.records
+        for t, who, tile, *others in log.records
     )
-    value = _Packed(
-        texts=tuple(texts),
-        rows=rows,
-        talks=event_log.talks,
-        agreed=event_log.agreed,
-        town=day_transcript.town,
-        hits=tuple(day_transcript.hits),
-    )
+    kept = {"rows": rows, "talks": log.talks, "agreed": log.agreed, "town": days.town, "hits": tuple(days.hits)}
+    value = _Packed.model_validate({"texts": tuple(texts)} | kept)
     return base64.b64encode(zlib.compress(value.model_dump_json().encode(), 9)).decode()
 
 

@@ -175,14 +175,8 @@ def _text(name: str) -> str:
 
 @lru_cache
 def _template(name: str) -> Template:
-    made = Environment(
-        loader=FileSystemLoader(HERE),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_plain,
-    )
+    made = Environment(loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, finalize=_plain)
+    made.trim_blocks = made.lstrip_blocks = True
     days = [f"{weekday} {date}" for weekday, date in zip(NAMES, DATES, strict=True)]
     made.globals.update(DAYS=days, DAY=DAY, START=START, END=END, time_text=time_text)
     return made.get_template(name)

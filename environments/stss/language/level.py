@@ -1,7 +1,6 @@
 """The language level: plays single conversations in saved meetings and judges them by conditions."""
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from environments.stss import prompt
@@ -34,17 +33,6 @@ SYSTEM = (
 )
 
 
-class Judge(ABC):
-    """Decides for each condition whether it is met."""
-
-    name: str
-    """Name of the judge in every finish's detail."""
-
-    @abstractmethod
-    async def verdicts(self, task: SocialTask, lines: Sequence[SpokenLine]) -> tuple[bool, ...] | None:
-        """Verdicts in the order of `conditions`; None if they are unreadable. Raises EnvironmentFault."""
-
-
 def conditions(task: SocialTask) -> tuple[str, ...]:
     """The conditions for a task, by its category, in words."""
     goal, who = task.task.goal[0], task.performer
@@ -66,7 +54,7 @@ def conditions(task: SocialTask) -> tuple[str, ...]:
             return tuple(condition for pair in pairs for condition in pair)
 
 
-class FormJudge(Judge):
+class FormJudge:
     """Judges by the one form: deterministic, without a model, and silent on talks in free words."""
 
     name = "form"
@@ -134,8 +122,8 @@ def _there(leg: Leg, goal: SubGoal) -> bool:
     return goal.location == ANY or (leg.place is not None and f"{leg.place}:".startswith(f"{goal.location}:"))
 
 
-class ModelJudge(Judge):
-    """Judges with a model, which replies with one line per condition."""
+class ModelJudge:
+    """Judges with a model, which replies with one line per condition; None if its replies are unreadable."""
 
     def __init__(self, helper: CharacterModel) -> None:
         self.name, self._helper = helper.name, helper
@@ -204,36 +192,25 @@ async def play_scenarios(
     *,
     personas: Mapping[str, Persona],
     driver: Driver,
-    judge: Judge,
+    judge: FormJudge | ModelJudge,
 ) -> list[Judged]:
     """Plays the scenarios of a task one after the other. Raises AgentUnavailable and EnvironmentFault."""
     results = []
     for scenario in scenarios:
         performer.notes = [f"Talked to {name}" for name in scenario.met]
-        context = Context(
-            persona=personas[scenario.partner],
-            now=scenario.minute,
-            partner=scenario.performer,
-            doing=scenario.doing,
-            place=scenario.place,
-            commitments=scenario.commitments,
-        )
+        context = Context(personas[scenario.partner], scenario.minute, scenario.performer, doing=scenario.doing)
+        context = context._replace(place=scenario.place, commitments=scenario.commitments)
         text = prompt.encounter(context.now, context.place, scenario.partner, context.doing, performer.checklist)
         reply = await performer.ask(text, Encounter, lambda reply: reply, begins=True)
-        if reply is None or not reply.talk:
-            unmet = (False,) * len(conditions(task))
-            judged = Judged(scenario=scenario.id, lines=(), summary="", conversation_met=unmet, summary_met=unmet)
-        else:
+        unmet = (False,) * len(conditions(task))
+        judged = Judged(scenario=scenario.id, lines=(), summary="", conversation_met=unmet, summary_met=unmet)
+        if reply is not None and reply.talk:
             opening = SpokenLine(scenario.performer, limited(reply.utterance))
             lines, _ = await converse(performer, driver, context, opening)
             summary = await driver.summary(context._replace(lines=tuple(lines)))
-            judged = Judged(
-                scenario=scenario.id,
-                lines=tuple(lines),
-                summary=summary,
-                conversation_met=await judge.verdicts(task, lines),
-                summary_met=await judge.verdicts(task, [SpokenLine(scenario.partner, summary)]),
-            )
+            met = {"conversation_met": await judge.verdicts(task, lines)}
+            met["summary_met"] = await judge.verdicts(task, [SpokenLine(scenario.partner, summary)])
+            judged = judged.model_copy(update={"lines": tuple(lines), "summary": summary} | met)
         results.append(judged)
     return results
 

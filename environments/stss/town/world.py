@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 import networkx as nx
 
@@ -181,14 +180,6 @@ CLOSE = 0.87
 """Minimum similarity, from 0 to 1, for a misspelt name to match."""
 
 
-class Mention(NamedTuple):
-    """A place named in a text."""
-
-    start: int
-    end: int
-    address: str
-
-
 class Places:
     """The names of a map's places."""
 
@@ -242,10 +233,9 @@ class Places:
         name = " ".join(text.replace("’", "'").strip().strip(".").lower().split())
         return name.removeprefix(f"{self._world.name.lower()}:")
 
-    def mentions(self, text: str) -> list[Mention]:
-        """The places named in a text, in order."""
-        plain = text.replace("’", "'")
-        return [Mention(*match.span(), self._names[match[0].lower()]) for match in self._pattern.finditer(plain)]
+    def mentions(self, text: str) -> list[str]:
+        """The addresses of the places named in a text, in order."""
+        return [self._names[name.lower()] for name in self._pattern.findall(text.replace("’", "'"))]
 
 
 _VAGUE = frozenset({"house", "apartment", "space", "bathroom", "store", "room", "college:", "garden"})

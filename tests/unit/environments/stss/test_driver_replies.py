@@ -28,17 +28,9 @@ ASKED_AGAIN = {
 TOWN = shipped().town
 BEN = TOWN.personas["Ben Osei"]
 NOW = 9 * 60
+AT_HOME = [{"start": f"{at}:00", "end": f"{at}:30", "activity": "x", "place": "home"} for at in (10, 11, 12, 13)]
 USABLE = {
-    "day_plan": json.dumps(
-        {
-            "wake": "06:00",
-            "bed": "21:00",
-            "schedule": [
-                {"start": f"{hour}:00", "end": f"{hour}:30", "activity": "x", "place": "home"}
-                for hour in (10, 11, 12, 13)
-            ],
-        }
-    ),
+    "day_plan": json.dumps({"wake": "06:00", "bed": "21:00", "schedule": AT_HOME}),
     "wants_to_talk": '{"talk": true, "utterance": "second"}',
     "reply": '{"utterance": "second", "end": false}',
     "after_conversation": '{"topic": "second", "commitments": []}',

@@ -185,7 +185,8 @@ async def test_of_two_commitments_at_the_same_time_the_first_stays() -> None:
     agreed = unpack(str(finish.detail["evidence"])).event_log.agreed
     mine = [each.commitment.activity for each in agreed if each.who == finish.detail["performer"]]
     assert mine == ["tea"]
-    assert any("you are committed then: tea" in text for text in agent.told)
+    assert any("you are committed then: tea, Anchor Inn, 2023-02-14 16:00-17:00" in text for text in agent.told)
+    assert any("- Committed: tea, Anchor Inn, 2023-02-14 16:00-17:00" in text for text in agent.told)
 
 
 async def test_a_context_that_is_full_is_scored_with_what_was_reached() -> None:

@@ -15,7 +15,7 @@ from environments.stss.language.scenarios import load
 from proctor.llm.config import ChatConfig
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason
-from tests.unit.environments.stss.town_model import Model, agreeable, model
+from tests.unit.environments.stss.town_model import Model, model
 
 __all__ = ["model"]
 
@@ -74,20 +74,6 @@ async def test_an_answer_that_cannot_be_used_is_asked_for_again_and_then_a_fault
     assert [text.startswith("Your answer can't be used") for text in turns] == [False, True, True]
 
 
-async def test_a_promise_that_cannot_be_kept_is_taken_back(model: Model, tmp_path: Path) -> None:
-    def rash(asked: str) -> str:
-        if asked.startswith("Your answer can't be used"):
-            return '{"commitments": []}'
-        if "agreed to do" in asked:
-            return '{"commitments": [{"activity": "x", "place": "Moon", "start": "19:00", "end": "20:00"}]}'
-        return agreeable(asked)
-
-    model.says = rash
-    finish = await lived(town(model, tmp_path))
-    assert finish.metrics["commitments_made"] == 0
-    assert finish.reason is FinishReason.COMPLETED
-
-
 # The language level.
 
 
@@ -131,10 +117,7 @@ async def test_a_verdict_that_cannot_be_read_is_unscored_and_counted(model: Mode
     assert finish.metrics["unscored_conversation"] == unread
     assert finish.metrics["judged_conversation"] == len(partners) - unread > 0
     summary = environment.summarize([finish])
-    assert (summary.metrics["unscored_conversation"], summary.metrics["micro_sr_conversation"]) == (
-        unread,
-        1,
-    )
+    assert (summary.metrics["unscored_conversation"], summary.metrics["micro_sr_conversation"]) == (unread, 1)
 
 
 async def test_rates_of_summaries_none_of_which_is_judged_are_absent(model: Model, tmp_path: Path) -> None:
