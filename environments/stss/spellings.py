@@ -89,18 +89,12 @@ def values(reply: str) -> Iterator[JsonValue]:
             at = begins + len(body or text)
 
 
-class _Words(yaml.BaseLoader):
-    """Reads all scalars as texts, and halves of a character as a wire brings them."""
-
-    def construct_scalar(self, node: yaml.ScalarNode) -> str:
-        return well_formed(super().construct_scalar(node))
-
-
 def _loose(text: str) -> JsonValue:
     """A value with single quotes, bare names, comments or a comma too many; None where it is not even that."""
     text = _COMMENT.sub(r"\1", text if '"' in text else text.translate(str.maketrans("“”", '""')))
     try:
-        value: JsonValue = None if re.search(r"[&*]\w", text) else yaml.load(text, _Words)
+        read = None if re.search(r"[&*]\w", text) else yaml.load(text, yaml.BaseLoader)
+        value: JsonValue = json.loads(well_formed(json.dumps(read, ensure_ascii=False)))
     except (yaml.YAMLError, ValueError, RecursionError):
         return None
     return value if isinstance(value, dict | list) else None

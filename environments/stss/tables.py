@@ -16,10 +16,6 @@ CATEGORIES = {
     "Online activity": "online",
     "Asking for help": "help",
 }
-WHO = ("Model", "Architecture", "Task", "Run")
-"""What names a row."""
-LANGUAGE = "SR: success rate, GCSR: goal condition success rate; means over tasks, with the number of tasks."
-ACTION = "Mean task scores from 0 to 1, with the number of tasks; Average: over all tasks."
 
 Metrics = dict[str, float]
 Shown = tuple[TableColumn, str, str]
@@ -34,8 +30,8 @@ def language_table(trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair
         (TableColumn(title, name=name, group=group, parts=("samples", "coverage")), name, "tasks")
         for (group, title), name in RATES.items()
     ]
-    title = "STSS: language level, in percent (table 3)"
-    return _table(title, shown, _rows("language", trials, pairs), LANGUAGE, percent=True)
+    how = "SR: success rate, GCSR: goal condition success rate; means over tasks, with the number of tasks."
+    return _table("STSS: language level, in percent (table 3)", shown, _rows("language", trials, pairs), how)
 
 
 def action_table(trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair]) -> ResultTable:
@@ -45,7 +41,8 @@ def action_table(trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair])
         for title, name in CATEGORIES.items()
     ]
     shown.append((TableColumn("Average", parts=("samples", "coverage")), PRIMARY, "tasks"))
-    return _table("STSS: action level (table 4)", shown, _rows("action", trials, pairs), ACTION, percent=False)
+    how = "Mean task scores from 0 to 1, with the number of tasks; Average: over all tasks."
+    return _table("STSS: action level (table 4)", shown, _rows("action", trials, pairs), how)
 
 
 def _rows(level: str, trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair]) -> list[Row]:
@@ -65,19 +62,19 @@ def _rows(level: str, trials: Sequence[FinishedTrial], pairs: Sequence[RecordedP
     return rows
 
 
-def _table(title: str, shown: Sequence[Shown], found: Sequence[Row], how: str, *, percent: bool) -> ResultTable:
+def _table(title: str, shown: Sequence[Shown], found: Sequence[Row], how: str) -> ResultTable:
     names = [(pair.agent, architecture, pair.task, pair.run) for pair, architecture, _, _ in found]
-    name_columns, cells = row_names(names, WHO, always=2)
+    name_columns, cells = row_names(names, ("Model", "Architecture", "Task", "Run"), always=2)
     rows = tuple(
-        TableRow((*name, *(_figure(each, pair, metrics, percent=percent) for each in shown)), notes=notes)
+        TableRow((*name, *(_figure(each, pair, metrics) for each in shown)), notes=notes)
         for name, (pair, _, metrics, notes) in zip(cells, found, strict=True)
     )
     return ResultTable(title, (*name_columns, *(column for column, _, _ in shown)), rows, (how,))
 
 
-def _figure(shown: Shown, pair: RecordedPair, metrics: Metrics, *, percent: bool) -> Figure:
+def _figure(shown: Shown, pair: RecordedPair, metrics: Metrics) -> Figure:
     column, name, counted = shown
-    value, count = metrics.get(name), metrics.get(counted)
+    value, count, percent = metrics.get(name), metrics.get(counted), name in RATES.values()
     return Figure(
         100 * value if value is not None and percent else value,
         ".1f" if percent else ".3f",

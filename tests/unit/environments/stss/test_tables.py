@@ -15,9 +15,9 @@ TALKS = {"sr_conversation": 0.5, "gcsr_conversation": 0.75, "sr_summary": 0.25, 
 
 def trial(level: str, planning: str) -> FinishedTrial:
     detail = {"level": level, "planning": planning, "category": "help"}
-    finish = {"reason": "completed", "score": 0.5, "metrics": TALKS if level == "language" else {}, "detail": detail}
-    task = f"{level}-{planning}"
-    return FinishedTrial(run="r", agent="a", task=task, sample="s", epoch=0, finish=Finish.model_validate(finish))
+    told = {"reason": "completed", "score": 0.5, "metrics": TALKS if level == "language" else {}, "detail": detail}
+    finish = Finish.model_validate(told)
+    return FinishedTrial(run="r", agent="a", task=f"{level}-{planning}", sample="s", epoch=0, finish=finish)
 
 
 TRIALS = [trial(level, planning) for level in ("language", "action") for planning in ("ga", "tdp")]
