@@ -16,7 +16,7 @@ from eval_client.core.spend import NO_TOKENS, Tokens
 from eval_client.store.migration import existing_columns
 from eval_client.store.records import RETRIED, HelperCost, JournalledTools, PairTotals
 from eval_client.store.tables import attempt_table, reply_table, summary_table, trial_table, turn_table
-from proctor.types import Finish, FinishReason, Summary
+from proctor.types import Finish, Summary
 from task_server.wire.messages import cluster_numbers
 
 
@@ -115,7 +115,11 @@ class Results:
         samples = [sample for sample, _, _ in rows]
         scored = Counter(sample for sample, _, finish in rows if finish.score is not None)
         uneven = cluster_numbers(samples) if len(set(scored.values())) > 1 else []
-        return [finish for _, _, finish in rows], cluster_numbers(map(cluster_of.__getitem__, samples)), uneven
+        return (
+            [finish.for_world() for _, _, finish in rows],
+            cluster_numbers(map(cluster_of.__getitem__, samples)),
+            uneven,
+        )
 
     def sample_means(self, players: Mapping[str, str]) -> dict[tuple[str, str], SampleMeans]:
         """(agent, task) -> the means of its samples, where it has a scored trial; `players` has an agent by task."""
@@ -326,7 +330,7 @@ def _pair_totals(pair: tuple[str, str], rows: Sequence[sa.RowMapping], mean: flo
         task=pair[1],
         planned=int(total("planned")),
         scored=scored,
-        unscored=sum(count for reason, count in reasons.items() if FinishReason(reason).is_fault),
+        unscored=sum(int(row["planned"]) - int(row["scored"]) for row in rows if row["reason"] is not None),
         mean=trial_mean if mean is None else mean,
         trial_mean=trial_mean,
         reasons=reasons,
