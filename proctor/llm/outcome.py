@@ -1,7 +1,8 @@
 """Pure: what a call to an endpoint comes to, by the status, headers and body of its reply.
 
 Servers differ from the protocol that they claim: failures come with status 200, wrong keys with 400, full contexts
-with 500. `SIGNS` has the words of each provider; `tests/unit/proctor/llm/published_replies.jsonl` has the replies.
+with 500. `SIGNS` has the words of each provider; `published_replies.jsonl` and `context_wordings.jsonl` beside it
+have replies of real servers and what they are, in our words, with their sources; tests go through all of them.
 """
 
 import contextlib
@@ -175,12 +176,15 @@ SIGNS: Mapping[str, tuple[Sign, ...]] = {
     ),
     "LiteLLM": (
         _context(r"\bcontextwindowexceedederror\b"),
-        _refused(r"\bcontentpolicyviolationerror\b"),
+        _refused(r"\bcontentpolicyviolationerror\b|\bviolated guardrail policy\b"),
         _unpaid(r"\bbudget has been exceeded\b|\bexceededbudget\b|\bbudget_exceeded\b"),
         _denied(r"\bauthenticationerror\b|\bauthentication error\b|\bauth_error\b|\bno api key passed in\b"),
         _denied(r"\binvalid model name passed in\b|\bllm provider not provided\b|\btoken_not_found_in_db\b"),
         _denied(r"\bno_db_connection\b|\bno connected db\b"),
     ),
+    "Cohere": (_context(r"\btokens in the prompt cannot exceed # - received #"),),
+    "Perplexity": (_context(r"\btotal length of all messages is too long"),),
+    "DS4": (_context(r"\bprompt has # tokens, but the configured context size is # tokens"),),
     "GitHub Models": (_context(r"\btokens_limit_reached\b"),),
     "all": (
         _denied(
