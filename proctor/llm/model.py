@@ -37,6 +37,7 @@ DENIALS = 8
 """So many refusals of the key, the model or the URL in a row, after an answer, are no accident."""
 ONE_TOKEN = Message(role="user", content="1")
 UNPAID_FIX = "the account has no credits left: top it up, then `proctor resume` goes on"
+UNAUTHORIZED_FIX = "check the key, the model's name and `base_url`"
 
 
 class RequestRejected(AgentUnavailable):
@@ -335,7 +336,7 @@ _RAISED: Mapping[Outcome, tuple[type[AgentUnavailable], str]] = {
     Outcome.TRANSIENT: (AgentUnavailable, ""),
     Outcome.REJECTED: (RequestRejected, ""),
     Outcome.UNPAID: (AgentRefused, f": {UNPAID_FIX}"),
-    Outcome.UNAUTHORIZED: (AgentRefused, ""),
+    Outcome.UNAUTHORIZED: (AgentRefused, f": {UNAUTHORIZED_FIX}"),
     Outcome.NO_TOOLS: (ToolsRefused, f": it takes no tools; {TOOLS_FIX}"),
     Outcome.MAX_TOKENS_FIELD: (AgentRefused, f": {MAX_TOKENS_FIX}"),
 }
