@@ -10,7 +10,14 @@ from typing import Any, Literal
 from pydantic import JsonValue, ValidationError
 
 from proctor.config.secrets import secret
-from proctor.environment import AgentRefused, AgentUnavailable, ContextLimitExceeded, InputRefused, ToolsRefused
+from proctor.environment import (
+    AgentRefused,
+    AgentUnavailable,
+    ContextLimitExceeded,
+    InputRefused,
+    RequestRejected,
+    ToolsRefused,
+)
 from proctor.http.client import (
     AnyClient,
     DeadlineExceeded,
@@ -38,10 +45,6 @@ DENIALS = 8
 ONE_TOKEN = Message(role="user", content="1")
 UNPAID_FIX = "the account has no credits left: top it up, then `proctor resume` goes on"
 UNAUTHORIZED_FIX = "check the key, the model's name and `base_url`"
-
-
-class RequestRejected(AgentUnavailable):
-    """The endpoint refused a request by a status that no retry changes, such as 400; it may answer others."""
 
 
 class Completion(Value):
