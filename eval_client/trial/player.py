@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from eval_client.core.events import AttemptEnded, Job, Outcome
+from eval_client.core.events import AttemptEnded, AttemptOutcome, Job
 from eval_client.core.progress import Progress
 from eval_client.core.spend import SpendLimit
 from eval_client.endpoints.endpoints import Endpoints
@@ -96,7 +96,7 @@ class TrialPlayer:
             self._end_session("", left)
         async with self._isolation.entered(suspect=suspect, last_try=last_try):
             await self._log.begin(pending)
-            session, end = str(pending.session), AttemptEnd(outcome=Outcome.PUT_BACK)
+            session, end = str(pending.session), AttemptEnd(outcome=AttemptOutcome.PUT_BACK)
             self._traces.enter(pending.trial, session)
             try:
                 end = await self._made(pending, session)
@@ -169,6 +169,7 @@ class TrialPlayer:
             write_turn=partial(self._journal.turn, trial, pending.trial_history.journal),
             reply_log=self._log.replies(pending),
             begun=pending.recalled,
+            scores_refusals=self._plan.refusals == "scored",
             on_started=started,
             on_turn_over=partial(endpoints.allowance.over, turn) if endpoints.spend.bounded else None,
         )
