@@ -32,6 +32,8 @@ class Usage(Value):
     completion_tokens: int = 0
     cached_tokens: int = 0
     """The prompt tokens among them that the endpoint had in its cache."""
+    cache_write_tokens: int = 0
+    """The prompt tokens among them that the endpoint put into its cache, and charges more for."""
     reasoning_tokens: int = 0
     """The tokens that the model thought in, which most endpoints count among the completion tokens too."""
 
