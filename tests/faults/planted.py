@@ -206,8 +206,7 @@ BUGS = (
         "garbage is an empty answer",
         "proctor/llm/model.py",
         "            problem = error.errors(include_input=False)[0]\n",
-        "            return ChatReply.model_validate("
-        "{'choices': [{'message': {'role': 'assistant', 'content': ''}}]})\n",
+        "            return Reply(Action(content=''), None, None, None)\n",
         "faults/test_endpoint.py::1",
     ),
     Bug(

@@ -1,0 +1,147 @@
+"""OpenAI's Responses, without state on the server: builds requests, reads replies.
+
+The output items of a reply go back in their order, reasoning among them, in the place of its message.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated
+
+from pydantic import JsonValue
+from pydantic_core import to_json
+
+from proctor.llm import wire
+from proctor.llm.tool_calls import NO_ANSWER, sendable_arguments
+from proctor.types import Message, Tool, ToolCall
+
+PATH = "/responses"
+KEY_HEADER, KEY_ENV = "Authorization", "OPENAI_API_KEY"
+BASE_URL_ENV, BASE_URL = "OPENAI_BASE_URL", "https://api.openai.com/v1"
+LEAST_TOKENS = 16
+_OURS = ("background", "conversation", "include", "input", "instructions", "previous_response_id", "store")
+LACKS: Mapping[str, str] = {
+    **dict.fromkeys(("frequency_penalty", "logit_bias", "logprobs", "presence_penalty", "seed", "stop"), ""),
+    **dict.fromkeys(_OURS, "Proctor sets it itself: leave it out"),
+    **dict.fromkeys(("max_completion_tokens", "max_output_tokens"), "write `max_tokens`"),
+    "response_format": "write `text: {format: ...}`",
+    "verbosity": "write `text: {verbosity: ...}`",
+}
+ECHO = "output_items"
+_STOPS = {"max_output_tokens": "length"}
+
+
+def request(
+    conversation: Sequence[Message],
+    tools: Sequence[Tool],
+    fields: Mapping[str, JsonValue],
+    form: wire.Form = wire.PLAIN,
+) -> wire.Request:
+    """The request for the next message of a conversation; `fields` are its other ones: the model, the sampling."""
+    body: dict[str, object] = {**fields, "store": False, "include": ["reasoning.encrypted_content"]}
+    if not tools:
+        body = {name: value for name, value in body.items() if name not in wire.ONLY_WITH_TOOLS}
+    if "max_tokens" in body:
+        body["max_output_tokens"] = body.pop("max_tokens")
+    if "reasoning_effort" in body:
+        given = fields.get("reasoning")
+        body["reasoning"] = {"effort": body.pop("reasoning_effort"), **(given if isinstance(given, dict) else {})}
+    told = [message.content for message in conversation if message.role == "system"]
+    if form.system_role == "user" or all(message.role in ("system", "assistant") for message in conversation):
+        conversation, told = wire.opened(conversation), []
+    if told and form.system_role == "system":
+        body["instructions"] = "\n\n".join(told)
+        conversation = [message for message in conversation if message.role != "system"]
+    body["input"] = [item for message in conversation for item in _items(message, form)]
+    if tools:
+        body["tools"] = [_tool(tool) for tool in tools]
+    return wire.Request(PATH, {}, to_json(body))
+
+
+def _tool(tool: Tool) -> dict[str, object]:
+    about = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return {"type": "function", **about, "strict": False}
+
+
+def _items(message: Message, form: wire.Form) -> Iterator[wire.JsonObject]:
+    """The items of a message."""
+    if message.role == "tool":
+        yield {"type": "function_call_output", "call_id": message.tool_call_id, "output": message.content}
+    elif message.role == "assistant":
+        yield from _echoed(message, form) or _said(message)
+    else:
+        yield {"role": "developer" if message.role == "system" else "user", "content": message.content}
+
+
+def _said(message: Message) -> list[wire.JsonObject]:
+    """The items of an answer without the items that it came as."""
+    calls: list[wire.JsonObject] = [{"type": "function_call", **_called(call)} for call in message.tool_calls]
+    text = message.content or ("" if calls else NO_ANSWER)
+    return [{"role": "assistant", "content": text}, *calls] if text else calls
+
+
+def _echoed(message: Message, form: wire.Form) -> list[wire.JsonObject]:
+    """The items of an answer as they came, its calls as the conversation has them; none where they answer nothing.
+
+    Reasoning without what it led to is refused.
+    """
+    calls, came = iter(message.tool_calls), list[wire.JsonObject]()
+    for item in wire.objects(message.echo.get(ECHO)):
+        kind = item.get("type")
+        if kind == "function_call" and (call := next(calls, None)) is not None:
+            came.append({**item, **_called(call)})
+        elif kind != "function_call" and not (kind == "reasoning" and form.reasoning == "never"):
+            came.append(item)
+    return came if any(item.get("type") != "reasoning" for item in came) else []
+
+
+def _called(call: ToolCall) -> wire.JsonObject:
+    return {"call_id": call.id, "name": call.name, "arguments": sendable_arguments(call.arguments)}
+
+
+def read(body: bytes) -> wire.Reply:
+    """The completion in a reply, parsed as tolerantly as possible without guessing.
+
+    Raises ValidationError where there is none.
+    """
+    reply = wire.parsed(_Reply, body)
+    items = reply.output
+    said, thought = (_parts(items, kind) for kind in ("message", "reasoning"))
+    content = "".join(wire.joined_texts(parts) or wire.joined_texts(parts, "refusal") for parts in said)
+    calls = [_call(item) for item in items if item.get("type") == "function_call"]
+    reason = reply.incomplete_details.reason if reply.incomplete_details is not None else None
+    stop = _STOPS.get(reason, reason) if reason else "tool_calls" if calls else "stop"
+    usage = None if reply.usage is None else reply.usage.value()
+    reasoning = "\n\n".join(text for parts in thought if (text := wire.joined_texts(parts)))
+    action = wire.called(content, calls, wire.echo(ECHO, items), reasoning, cut=stop == "length")
+    return wire.Reply(action, usage, reply.model, stop)
+
+
+def _parts(items: Sequence[wire.JsonObject], kind: str) -> list[JsonValue]:
+    """The contents of the items of a kind; of reasoning its summary where there is one."""
+    return [item.get("summary") or item.get("content") for item in items if item.get("type") == kind]
+
+
+def _call(item: wire.JsonObject) -> ToolCall:
+    name, id_ = wire.plain_text(item.get("name")), wire.plain_text(item.get("call_id") or item.get("id"))
+    return ToolCall(id=id_, name=name, arguments=wire.arguments_text(item.get("arguments")))
+
+
+class _Incomplete(wire.Wire):
+    reason: str | None = None
+
+
+class _Usage(wire.Wire):
+    input_tokens: wire.Count = None
+    output_tokens: wire.Count = None
+    input_tokens_details: wire.Details = None
+    output_tokens_details: wire.Details = None
+
+    def value(self) -> wire.Usage:
+        """The tokens that the reply cost; 0 where the server reports none."""
+        return wire.usage(self.input_tokens, self.output_tokens, self.input_tokens_details, self.output_tokens_details)
+
+
+class _Reply(wire.Wire):
+    output: wire.Objects
+    incomplete_details: Annotated[_Incomplete | None, wire.OrNone()] = None
+    usage: Annotated[_Usage | None, wire.OrNone()] = None
+    model: str | None = None
