@@ -63,19 +63,6 @@ class Completion(Value):
     tries: int
     """HTTP requests made."""
 
-    def then(self, more: "Completion") -> "Completion":
-        """This answer, which was paused, with what followed it."""
-        sums = {name: count + getattr(more.usage, name) for name, count in self.usage}
-        return more.model_copy(
-            update={
-                "action": joined(self.action, more.action),
-                "usage": Usage(**sums),
-                "metered": self.metered and more.metered,
-                "seconds": self.seconds + more.seconds,
-                "tries": self.tries + more.tries,
-            }
-        )
-
 
 class EndpointEvent(Value):
     """The outcome of one request, for limits on an endpoint that several agents share."""
@@ -153,31 +140,8 @@ class ChatModel:
         if metadata and self._config.metadata:
             fields = {**fields, "metadata": {**metadata}}
         if not tracing.recorders:
-            return self._answer(messages, tools, fields)
+            return self._retry_until_available(messages, tools, fields)
         return self._traced(messages, tools, fields)
-
-    def _answer(
-        self, messages: Sequence[Message], tools: Sequence[Tool], fields: Mapping[str, JsonValue]
-    ) -> Coroutine[Any, Any, Completion]:
-        asked = self._dialect.request(messages, tools, fields, self._form)
-        answer = self._retry_until_available(asked, offers_tools=bool(tools))
-        return answer if self._config.dialect != "messages" else self._continued(answer, messages, tools, fields)
-
-    async def _continued(
-        self,
-        first: Coroutine[Any, Any, Completion],
-        messages: Sequence[Message],
-        tools: Sequence[Tool],
-        fields: Mapping[str, JsonValue],
-    ) -> Completion:
-        """The answer with what follows its pauses, after each of which the conversation is sent with what there is."""
-        answer = await first
-        for _ in range(MOST_PAUSES):
-            if answer.stop != PAUSED:
-                break
-            asked = self._dialect.request([*messages, answer.action.message()], tools, fields, self._form)
-            answer = answer.then(await self._retry_until_available(asked, offers_tools=bool(tools)))
-        return answer
 
     async def _traced(
         self, messages: Sequence[Message], tools: Sequence[Tool], fields: Mapping[str, JsonValue]
@@ -187,23 +151,33 @@ class ChatModel:
         with tracing.begin(f"{gen_ai.CHAT} {self.name}", "client", **attributes) as span:
             if self._traces_content:
                 span.note(**{gen_ai.INPUT_MESSAGES: traces.input_messages(messages)})
-            completion = await self._answer(messages, tools, fields)
+            completion = await self._retry_until_available(messages, tools, fields)
             used = completion.usage
             span.note(tries=completion.tries, **traces.reply_attributes(completion.model, completion.stop, used))
             if self._traces_content:
                 span.note(**{gen_ai.OUTPUT_MESSAGES: traces.output_messages(completion.action, completion.stop)})
         return completion
 
-    async def _retry_until_available(self, asked: Request, *, offers_tools: bool) -> Completion:
+    async def _retry_until_available(
+        self, messages: Sequence[Message], tools: Sequence[Tool], fields: Mapping[str, JsonValue]
+    ) -> Completion:
         """The answer; failed requests are tried again. The waits for an endpoint that is down use no try."""
+        asked, offers_tools = self._dialect.request(messages, tools, fields, self._form), bool(tools)
         started, tries, throttles, waits = self._clock(), 0, 0, Waited()
+        paused: Reply | None = None
+        pauses = 0
         while True:
             reply = await self._ask(asked, waits, offers_tools=offers_tools)
             if isinstance(reply, Reply):
                 self._answered, self._denied = True, 0
                 self._took_tools |= offers_tools
                 self._on_event(ANSWERED)
-                return self._completion(reply, self._clock() - started, waits.requests)
+                reply = reply if paused is None else joined(paused, reply)
+                if reply.stop != PAUSED or pauses == MOST_PAUSES:
+                    return self._completion(reply, self._clock() - started, waits.requests)
+                paused, pauses = reply, pauses + 1
+                asked = self._dialect.request([*messages, reply.action.message()], tools, fields, self._form)
+                continue
             if reply.throttled and self._outage is not None:
                 throttles += 1
                 await self._hold_back(reply, throttles, waits)

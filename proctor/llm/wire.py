@@ -5,18 +5,21 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, JsonValue, ValidationError
 from pydantic_core import CoreSchema, core_schema, to_json
 
 from proctor.observability.redaction import found_in
-from proctor.types import Action, Echo, Message, ToolCall, Value
+from proctor.types import Action, Echo, Message, Tool, ToolCall, Value
 
 log = logging.getLogger(__name__)
 
 Reasoning = Literal["auto", "always", "never"]
 """Which messages carry their reasoning back: those with tool calls (all, in other dialects than chat), all, none."""
 SystemRole = Literal["system", "developer", "user"]
-ONLY_WITH_TOOLS = frozenset({"tool_choice", "parallel_tool_calls"})
+Messages = Sequence[Message]
+Tools = Sequence[Tool]
+Fields = Mapping[str, JsonValue]
+_ONLY_WITH_TOOLS = frozenset({"tool_choice", "parallel_tool_calls"})
 """Request fields that endpoints refuse in requests that offer no tools."""
 MOST_TOKENS = 2**53
 """A larger count is invalid: JSON parsers that use doubles would round it."""
@@ -37,6 +40,10 @@ class Usage(Value):
     """The prompt tokens among them that the endpoint put into its cache, and charges more for."""
     reasoning_tokens: int = 0
     """The tokens that the model thought in, which most endpoints count among the completion tokens too."""
+
+    def plus(self, more: "Usage") -> "Usage":
+        """The sum, count by count."""
+        return Usage(**{name: count + getattr(more, name) for name, count in self})
 
 
 class Form(NamedTuple):
@@ -76,6 +83,13 @@ class Reply(NamedTuple):
         return found_in(key, to_json((self.action.model_dump(mode="json"), self.model, self.stop)).decode())
 
 
+def fitting(fields: Fields, tools: Tools) -> Fields:
+    """The fields of a request with these tools."""
+    if tools or _ONLY_WITH_TOOLS.isdisjoint(fields):
+        return fields
+    return {name: value for name, value in fields.items() if name not in _ONLY_WITH_TOOLS}
+
+
 class OrNone:
     """An annotation: what is invalid counts as not given."""
 
@@ -94,12 +108,6 @@ def objects(value: object) -> list[JsonObject]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-Objects = Annotated[
-    list[JsonObject], BeforeValidator(lambda value: objects(value) if isinstance(value, list) else value)
-]
-"""A list of objects; what else is in it is left out."""
-
-
 class Wire(BaseModel):
     """A part of a request or a reply; its validator is built when it is first used."""
 
@@ -110,11 +118,59 @@ class _Details(Wire):
     cached_tokens: Detail = None
     cache_write_tokens: Detail = None
     reasoning_tokens: Detail = None
+    thinking_tokens: Detail = None
 
 
 _NO_DETAILS = _Details.model_construct()
-Details = Annotated[_Details | None, OrNone()]
-"""What OpenAI's dialects tell about the tokens of a prompt or an answer."""
+_Told = Annotated[_Details | None, OrNone()]
+
+
+class WireUsage(Wire):
+    """The usage of a reply, in the words of any dialect."""
+
+    prompt_tokens: Count = None
+    completion_tokens: Count = None
+    input_tokens: Count = None
+    output_tokens: Count = None
+    prompt_tokens_details: _Told = None
+    completion_tokens_details: _Told = None
+    input_tokens_details: _Told = None
+    output_tokens_details: _Told = None
+    prompt_cache_hit_tokens: Detail = None
+    """DeepSeek's name for `prompt_tokens_details.cached_tokens`."""
+    cache_read_input_tokens: Detail = None
+    """Anthropic's; it does not count them among the `input_tokens`, nor those below."""
+    cache_creation_input_tokens: Detail = None
+
+    def value(self) -> Usage:
+        """The tokens that the reply cost; 0 where the server reports none, or more of a kind than there are."""
+        told = self.prompt_tokens_details or self.input_tokens_details or _NO_DETAILS
+        thought = self.completion_tokens_details or self.output_tokens_details or _NO_DETAILS
+        cached = told.cached_tokens or self.prompt_cache_hit_tokens or self.cache_read_input_tokens or 0
+        written = told.cache_write_tokens or self.cache_creation_input_tokens or 0
+        prompt = self.prompt_tokens or self.input_tokens or 0
+        if self.prompt_tokens is None and told is _NO_DETAILS:
+            prompt += cached + written
+        return Usage(
+            prompt_tokens=prompt,
+            completion_tokens=self.completion_tokens or self.output_tokens or 0,
+            cached_tokens=cached if cached <= prompt else 0,
+            cache_write_tokens=written if written <= prompt else 0,
+            reasoning_tokens=thought.reasoning_tokens or thought.thinking_tokens or 0,
+        )
+
+
+class WireReply(Wire):
+    """What the replies of all dialects hold."""
+
+    usage: Annotated[WireUsage | None, OrNone()] = None
+    model: str | None = None
+
+    def reply(self, action: Action, stop: str | None) -> Reply:
+        """The reply with the action in it, and why it ends."""
+        return Reply(action, None if self.usage is None else self.usage.value(), self.model, stop)
+
+
 Part = TypeVar("Part", bound=Wire)
 
 
@@ -148,24 +204,9 @@ def joined_texts(parts: object, name: str = "text") -> str:
     return "".join(plain_text(part.get(name)) for part in objects(parts))
 
 
-def usage(
-    prompt: int | None, completion: int | None, told: _Details | None, thought: _Details | None, cached: int | None = 0
-) -> Usage:
-    """The tokens that a reply cost; 0 where the server reports none, or more cached ones than the prompt has."""
-    whole, details = prompt or 0, told or _NO_DETAILS
-    hit, written = details.cached_tokens or cached or 0, details.cache_write_tokens or 0
-    return Usage(
-        prompt_tokens=whole,
-        completion_tokens=completion or 0,
-        cached_tokens=hit if hit <= whole else 0,
-        cache_write_tokens=written if written <= whole else 0,
-        reasoning_tokens=(thought or _NO_DETAILS).reasoning_tokens or 0,
-    )
-
-
-def echo(name: str, parts: Sequence[JsonObject]) -> Echo:
-    """What goes back to the endpoint of a reply; nothing where it has no such parts."""
-    return {name: [*parts]} if parts else {}
+def read_call(id_: object, name: object, arguments: object) -> ToolCall:
+    """A call of a reply; what is missing in it is empty."""
+    return ToolCall(id=plain_text(id_), name=plain_text(name), arguments=arguments_text(arguments))
 
 
 def called(content: str, calls: Sequence[ToolCall], echo: Echo, reasoning: str, *, cut: bool, **more: Any) -> Action:
@@ -188,14 +229,15 @@ def _cut(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
     return tuple(cut)
 
 
-def opened(messages: Sequence[Message]) -> list[Message]:
-    """The messages with their system text at the beginning of the first user message."""
+def instructed(messages: Messages, role: SystemRole) -> tuple[str, list[Message]]:
+    """The system text, and the messages without it. With the role `user`, and where the user says nothing, it is in
+    the first message of the user."""
     told = "\n\n".join(message.content for message in messages if message.role == "system")
     rest = [message for message in messages if message.role != "system"]
     first = next((number for number, message in enumerate(rest) if message.role == "user"), None)
-    if not told:
-        return rest
-    if first is None:
-        return [Message(role="user", content=told), *rest]
+    if told and first is None:
+        return "", [Message(role="user", content=told), *rest]
+    if not told or first is None or role != "user":
+        return told, rest
     opening = rest[first].model_copy(update={"content": f"{told}\n\n{rest[first].content}"})
-    return [*rest[:first], opening, *rest[first + 1 :]]
+    return "", [*rest[:first], opening, *rest[first + 1 :]]

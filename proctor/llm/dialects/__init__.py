@@ -1,24 +1,20 @@
 """The dialects of endpoints: how a request is written and its reply read. All else is the same for all of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal, Protocol
 
-from pydantic import JsonValue
-
 from proctor.llm.dialects import chat, messages, responses
-from proctor.llm.wire import Form, Reply, Request
-from proctor.types import Message, Tool
+from proctor.llm.wire import Fields, Form, Messages, Reply, Request, Tools
 
 DialectName = Literal["chat", "responses", "messages"]
 
 
 class Dialect(Protocol):
-    """A module of this package."""
+    """A module of this package: where requests go and with which key, unless a plan says otherwise."""
 
     PATH: str
     KEY_HEADER: str
     KEY_ENV: str
-    """The variable with the key, unless another is named."""
     BASE_URL_ENV: str
     BASE_URL: str
     LEAST_TOKENS: int
@@ -26,13 +22,11 @@ class Dialect(Protocol):
     LACKS: Mapping[str, str]
     """Fields of sampling that the dialect lacks, and what to write in their place."""
 
-    def request(
-        self, conversation: Sequence[Message], tools: Sequence[Tool], fields: Mapping[str, JsonValue], form: Form = ...
-    ) -> Request:
+    def request(self, conversation: Messages, tools: Tools, fields: Fields, form: Form = ...) -> Request:
         """The request for the next message of a conversation; `fields` are its other ones: the model, the sampling."""
 
     def read(self, body: bytes) -> Reply:
-        """The completion in a reply. Raises ValidationError where there is none."""
+        """The completion in a reply, read as tolerantly as possible. Raises ValidationError where there is none."""
 
 
 DIALECTS: Mapping[DialectName, Dialect] = {"chat": chat, "responses": responses, "messages": messages}

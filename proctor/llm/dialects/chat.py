@@ -9,6 +9,7 @@ from pydantic_core import to_json
 
 from proctor.llm import wire
 from proctor.llm.tool_calls import sendable_arguments
+from proctor.llm.wire import PLAIN, Fields, Form, Messages, Reply, Request, Tools
 from proctor.types import Action, History, Message, Tool, ToolCall
 
 PATH = "/chat/completions"
@@ -29,22 +30,16 @@ MOST_REPLY_TOKENS = 1 << 18
 """Token ids and log probabilities of a longer reply are not kept."""
 
 
-def request(
-    conversation: Sequence[Message],
-    tools: Sequence[Tool],
-    fields: Mapping[str, JsonValue],
-    form: wire.Form = wire.Form(),
-) -> wire.Request:
+def request(conversation: Messages, tools: Tools, fields: Fields, form: Form = PLAIN) -> Request:
     """The request for the next message of a conversation; `fields` are its other ones: the model, the sampling."""
-    if not tools and fields.keys() & wire.ONLY_WITH_TOOLS:
-        fields = {name: value for name, value in fields.items() if name not in wire.ONLY_WITH_TOOLS}
+    fields = wire.fitting(fields, tools)
     messages = b",".join(_pieces(conversation, form))
     offered = b"" if not tools else b',"tools":%s' % _encoded(tuple(tools))
     beginning = b"%s," % to_json(fields)[:-1] if fields else b"{"
-    return wire.Request(PATH, {}, b'%s"messages":[%s]%s}' % (beginning, messages, offered))
+    return Request(PATH, {}, b'%s"messages":[%s]%s}' % (beginning, messages, offered))
 
 
-def _pieces(messages: Sequence[Message], form: wire.Form) -> Sequence[bytes]:
+def _pieces(messages: Sequence[Message], form: Form) -> Sequence[bytes]:
     """The messages in wire format. Those that a history has had before are not encoded again."""
     if not isinstance(messages, History):
         return _encode(messages, form)
@@ -56,9 +51,9 @@ def _pieces(messages: Sequence[Message], form: wire.Form) -> Sequence[bytes]:
     return messages.kept[form][1]
 
 
-def _encode(messages: Sequence[Message], form: wire.Form) -> list[bytes]:
+def _encode(messages: Sequence[Message], form: Form) -> list[bytes]:
     if form.system_role == "user":
-        messages = wire.opened(messages)
+        _, messages = wire.instructed(messages, "user")
     return [to_json(message) for message in messages_json(messages, form.reasoning, form.system_role)]
 
 
@@ -108,15 +103,10 @@ def tool_json(tool: Tool) -> dict[str, object]:
     return {"type": "function", "function": function}
 
 
-def read(body: bytes) -> wire.Reply:
-    """The completion in a reply, parsed as tolerantly as possible without guessing.
-
-    Raises ValidationError where there is none.
-    """
+def read(body: bytes) -> Reply:
+    """The completion in a reply, read as tolerantly as possible. Raises ValidationError where there is none."""
     reply = wire.parsed(_Reply, body)
-    choice = reply.choices[0]
-    usage = None if reply.usage is None else reply.usage.value()
-    return wire.Reply(choice.action(), usage, reply.model, choice.finish_reason)
+    return reply.reply(reply.choices[0].action(), reply.choices[0].finish_reason)
 
 
 def _plain(content: object) -> object:
@@ -231,21 +221,5 @@ class _Choice(wire.Wire):
         )
 
 
-class _Usage(wire.Wire):
-    prompt_tokens: wire.Count = None
-    completion_tokens: wire.Count = None
-    prompt_tokens_details: wire.Details = None
-    completion_tokens_details: wire.Details = None
-    prompt_cache_hit_tokens: wire.Detail = None
-    """DeepSeek's name for `prompt_tokens_details.cached_tokens`."""
-
-    def value(self) -> wire.Usage:
-        """The tokens that the reply cost."""
-        told, thought = self.prompt_tokens_details, self.completion_tokens_details
-        return wire.usage(self.prompt_tokens, self.completion_tokens, told, thought, self.prompt_cache_hit_tokens)
-
-
-class _Reply(wire.Wire):
+class _Reply(wire.WireReply):
     choices: list[_Choice] = Field(min_length=1)
-    usage: Annotated[_Usage | None, wire.OrNone()] = None
-    model: str | None = None

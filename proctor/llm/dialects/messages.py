@@ -5,14 +5,15 @@ A reply's blocks go back as they came where some are other than text and calls, 
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Annotated, TypedDict
+from typing import TypedDict
 
 from pydantic import JsonValue
 from pydantic_core import from_json, to_json
 
 from proctor.llm import wire
 from proctor.llm.tool_calls import NO_ANSWER, sendable_arguments
-from proctor.types import Action, Message, Tool, ToolCall
+from proctor.llm.wire import PLAIN, Fields, Form, Messages, Reply, Request, Tools
+from proctor.types import Echo, Message, Tool, ToolCall
 
 PATH = "/messages"
 KEY_HEADER, KEY_ENV = "x-api-key", "ANTHROPIC_API_KEY"
@@ -40,29 +41,17 @@ CACHED_FROM_CHARS = 3_584
 _CACHED: wire.JsonObject = {"cache_control": {"type": "ephemeral"}}
 _PLAIN = frozenset({"text", "tool_use"})
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
-_STOPS = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "tool_use": "tool_calls",
-    "max_tokens": "length",
-    "refusal": "content_filter",
-}
+_STOPS = {"end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls", "max_tokens": "length"}
+_STOPS["refusal"] = "content_filter"
 
 
-def request(
-    conversation: Sequence[Message],
-    tools: Sequence[Tool],
-    fields: Mapping[str, JsonValue],
-    form: wire.Form = wire.PLAIN,
-) -> wire.Request:
+def request(conversation: Messages, tools: Tools, fields: Fields, form: Form = PLAIN) -> Request:
     """The request for the next message of a conversation; `fields` are its other ones: the model, the sampling."""
-    if form.system_role == "user" or all(message.role in ("system", "assistant") for message in conversation):
-        conversation = wire.opened(conversation)
-    told = "\n\n".join(message.content for message in conversation if message.role == "system")
-    turns = _turns([message for message in conversation if message.role != "system"], form)
-    body: dict[str, object] = {"max_tokens": MAX_TOKENS, **_sampled(fields, with_tools=bool(tools)), "messages": turns}
+    told, conversation = wire.instructed(conversation, form.system_role)
+    turns = _turns(conversation, form)
+    body: dict[str, object] = {"max_tokens": MAX_TOKENS, **_sampled(wire.fitting(fields, tools)), "messages": turns}
     offered = [_tool(tool) for tool in tools]
-    if form.caches and _is_long(conversation, offered):
+    if form.caches and len(told) + len(to_json((turns, offered))) >= CACHED_FROM_CHARS:
         offered[-1:] = [{**tool, **_CACHED} for tool in offered[-1:]]
         if told:
             body["system"] = [{"type": "text", "text": told, **_CACHED}]
@@ -72,12 +61,12 @@ def request(
         body["system"] = told
     if offered:
         body["tools"] = offered
-    return wire.Request(PATH, HEADERS, to_json(body))
+    return Request(PATH, HEADERS, to_json(body))
 
 
-def _sampled(fields: Mapping[str, JsonValue], *, with_tools: bool) -> dict[str, JsonValue]:
+def _sampled(fields: Fields) -> Fields:
     """The fields under their names here."""
-    sent = {name: value for name, value in fields.items() if with_tools or name not in wire.ONLY_WITH_TOOLS}
+    sent: dict[str, JsonValue] = {**fields}
     if "stop" in sent:
         stop = sent.pop("stop")
         sent["stop_sequences"] = [stop] if isinstance(stop, str) else stop
@@ -91,19 +80,12 @@ def _tool(tool: Tool) -> dict[str, object]:
     return {"name": tool.name, "description": tool.description, "input_schema": schema}
 
 
-def _is_long(conversation: Sequence[Message], offered: Sequence[Mapping[str, object]]) -> bool:
-    chars = sum(
-        len(message.content) + sum(len(call.arguments) for call in message.tool_calls) for message in conversation
-    )
-    return chars + len(to_json(offered)) >= CACHED_FROM_CHARS
-
-
 class _Turn(TypedDict):
     role: str
     content: list[wire.JsonObject]
 
 
-def _turns(conversation: Sequence[Message], form: wire.Form) -> list[_Turn]:
+def _turns(conversation: Sequence[Message], form: Form) -> list[_Turn]:
     """The messages as turns that alternate, from the user's; the results of calls come first in theirs."""
     turns: list[_Turn] = []
     for message in conversation:
@@ -130,7 +112,7 @@ def _told(message: Message) -> list[wire.JsonObject]:
     return [_text(message.content)] if message.content.strip() else []
 
 
-def _said(message: Message, form: wire.Form) -> list[wire.JsonObject]:
+def _said(message: Message, form: Form) -> list[wire.JsonObject]:
     """The blocks of an answer: as they came, its calls as the conversation has them, without blank texts."""
     uses = [_use(call) for call in message.tool_calls]
     came = wire.objects(message.echo.get(ECHO)) if form.reasoning != "never" else []
@@ -153,68 +135,29 @@ def _use(call: ToolCall) -> wire.JsonObject:
     return {"type": "tool_use", "id": call.id, "name": call.name, "input": given}
 
 
-def read(body: bytes) -> wire.Reply:
-    """The completion in a reply, parsed as tolerantly as possible without guessing.
-
-    Raises ValidationError where there is none.
-    """
+def read(body: bytes) -> Reply:
+    """The completion in a reply, read as tolerantly as possible. Raises ValidationError where there is none."""
     reply = wire.parsed(_Reply, body)
-    blocks, stop = reply.content, _STOPS.get(reply.stop_reason or "", reply.stop_reason)
-    thought = [block for block in blocks if block.get("type") == "thinking"]
-    calls = [
-        ToolCall(
-            id=wire.plain_text(block.get("id")),
-            name=wire.plain_text(block.get("name")),
-            arguments=wire.arguments_text(block.get("input")),
-        )
-        for block in blocks
-        if block.get("type") == "tool_use"
-    ]
+    blocks, stop = wire.objects(reply.content), _STOPS.get(reply.stop_reason or "", reply.stop_reason)
+    texts, thoughts = ([block for block in blocks if block.get("type") == kind] for kind in ("text", "thinking"))
+    called = [block for block in blocks if block.get("type") == "tool_use"]
+    calls = [wire.read_call(block.get("id"), block.get("name"), block.get("input")) for block in called]
     keeps = stop == PAUSED or any(block.get("type") not in _PLAIN for block in blocks)
-    action = wire.called(
-        wire.joined_texts([block for block in blocks if block.get("type") == "text"]),
-        calls,
-        wire.echo(ECHO, blocks if keeps else []),
-        "\n\n".join(filter(None, (wire.plain_text(block.get("thinking")) for block in thought))),
-        cut=stop == "length",
-    )
-    return wire.Reply(action, None if reply.usage is None else reply.usage.value(), reply.model, stop)
+    echo: Echo = {ECHO: [*blocks]} if keeps else {}
+    reasoning = "\n\n".join(text for block in thoughts if (text := wire.plain_text(block.get("thinking"))))
+    return reply.reply(wire.called(wire.joined_texts(texts), calls, echo, reasoning, cut=stop == "length"), stop)
 
 
-def joined(paused: Action, more: Action) -> Action:
-    """The answer that a paused one and what follows it make."""
-    blocks = [block for action in (paused, more) for block in _said(action.message(), wire.PLAIN)]
-    reasoning = "\n\n".join(filter(None, (paused.reasoning, more.reasoning)))
-    calls = (*paused.tool_calls, *more.tool_calls)
-    return wire.called(paused.content + more.content, calls, wire.echo(ECHO, blocks), reasoning, cut=more.cut)
+def joined(paused: Reply, more: Reply) -> Reply:
+    """The reply that a paused one and what follows it make."""
+    first, last = paused.action, more.action
+    blocks = [block for action in (first, last) for block in _said(action.message(), wire.PLAIN)]
+    reasoning, calls = "\n\n".join(filter(None, (first.reasoning, last.reasoning))), first.tool_calls + last.tool_calls
+    action = wire.called(first.content + last.content, calls, {ECHO: [*blocks]}, reasoning, cut=last.cut)
+    usage = None if paused.usage is None or more.usage is None else paused.usage.plus(more.usage)
+    return more._replace(action=action, usage=usage)
 
 
-class _Thought(wire.Wire):
-    thinking_tokens: wire.Detail = None
-
-
-class _Usage(wire.Wire):
-    input_tokens: wire.Count = None
-    output_tokens: wire.Count = None
-    cache_read_input_tokens: wire.Detail = None
-    cache_creation_input_tokens: wire.Detail = None
-    output_tokens_details: Annotated[_Thought | None, wire.OrNone()] = None
-
-    def value(self) -> wire.Usage:
-        """The tokens that the reply cost: a prompt's are those that were read anew, from the cache and into it."""
-        cached, written = self.cache_read_input_tokens or 0, self.cache_creation_input_tokens or 0
-        details = self.output_tokens_details
-        return wire.Usage(
-            prompt_tokens=(self.input_tokens or 0) + cached + written,
-            completion_tokens=self.output_tokens or 0,
-            cached_tokens=cached,
-            cache_write_tokens=written,
-            reasoning_tokens=(details is not None and details.thinking_tokens) or 0,
-        )
-
-
-class _Reply(wire.Wire):
-    content: wire.Objects
+class _Reply(wire.WireReply):
+    content: list[JsonValue]
     stop_reason: str | None = None
-    usage: Annotated[_Usage | None, wire.OrNone()] = None
-    model: str | None = None

@@ -11,7 +11,8 @@ from pydantic_core import to_json
 
 from proctor.llm import wire
 from proctor.llm.tool_calls import NO_ANSWER, sendable_arguments
-from proctor.types import Message, Tool, ToolCall
+from proctor.llm.wire import PLAIN, Fields, Form, Messages, Reply, Request, Tools
+from proctor.types import Echo, Message, Tool, ToolCall
 
 PATH = "/responses"
 KEY_HEADER, KEY_ENV = "Authorization", "OPENAI_API_KEY"
@@ -26,34 +27,27 @@ LACKS: Mapping[str, str] = {
     "verbosity": "write `text: {verbosity: ...}`",
 }
 ECHO = "output_items"
-_STOPS = {"max_output_tokens": "length"}
 
 
-def request(
-    conversation: Sequence[Message],
-    tools: Sequence[Tool],
-    fields: Mapping[str, JsonValue],
-    form: wire.Form = wire.PLAIN,
-) -> wire.Request:
+def request(conversation: Messages, tools: Tools, fields: Fields, form: Form = PLAIN) -> Request:
     """The request for the next message of a conversation; `fields` are its other ones: the model, the sampling."""
-    body: dict[str, object] = {**fields, "store": False, "include": ["reasoning.encrypted_content"]}
-    if not tools:
-        body = {name: value for name, value in body.items() if name not in wire.ONLY_WITH_TOOLS}
+    body: dict[str, object] = {
+        **wire.fitting(fields, tools),
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+    }
     if "max_tokens" in body:
         body["max_output_tokens"] = body.pop("max_tokens")
     if "reasoning_effort" in body:
         given = fields.get("reasoning")
         body["reasoning"] = {"effort": body.pop("reasoning_effort"), **(given if isinstance(given, dict) else {})}
-    told = [message.content for message in conversation if message.role == "system"]
-    if form.system_role == "user" or all(message.role in ("system", "assistant") for message in conversation):
-        conversation, told = wire.opened(conversation), []
-    if told and form.system_role == "system":
-        body["instructions"] = "\n\n".join(told)
-        conversation = [message for message in conversation if message.role != "system"]
+    if form.system_role != "developer":
+        told, conversation = wire.instructed(conversation, form.system_role)
+        body |= {"instructions": told} if told else {}
     body["input"] = [item for message in conversation for item in _items(message, form)]
     if tools:
         body["tools"] = [_tool(tool) for tool in tools]
-    return wire.Request(PATH, {}, to_json(body))
+    return Request(PATH, {}, to_json(body))
 
 
 def _tool(tool: Tool) -> dict[str, object]:
@@ -61,7 +55,7 @@ def _tool(tool: Tool) -> dict[str, object]:
     return {"type": "function", **about, "strict": False}
 
 
-def _items(message: Message, form: wire.Form) -> Iterator[wire.JsonObject]:
+def _items(message: Message, form: Form) -> Iterator[wire.JsonObject]:
     """The items of a message."""
     if message.role == "tool":
         yield {"type": "function_call_output", "call_id": message.tool_call_id, "output": message.content}
@@ -78,7 +72,7 @@ def _said(message: Message) -> list[wire.JsonObject]:
     return [{"role": "assistant", "content": text}, *calls] if text else calls
 
 
-def _echoed(message: Message, form: wire.Form) -> list[wire.JsonObject]:
+def _echoed(message: Message, form: Form) -> list[wire.JsonObject]:
     """The items of an answer as they came, its calls as the conversation has them; none where they answer nothing.
 
     Reasoning without what it led to is refused.
@@ -97,22 +91,22 @@ def _called(call: ToolCall) -> wire.JsonObject:
     return {"call_id": call.id, "name": call.name, "arguments": sendable_arguments(call.arguments)}
 
 
-def read(body: bytes) -> wire.Reply:
-    """The completion in a reply, parsed as tolerantly as possible without guessing.
-
-    Raises ValidationError where there is none.
-    """
+def read(body: bytes) -> Reply:
+    """The completion in a reply, read as tolerantly as possible. Raises ValidationError where there is none."""
     reply = wire.parsed(_Reply, body)
-    items = reply.output
+    items = wire.objects(reply.output)
     said, thought = (_parts(items, kind) for kind in ("message", "reasoning"))
     content = "".join(wire.joined_texts(parts) or wire.joined_texts(parts, "refusal") for parts in said)
-    calls = [_call(item) for item in items if item.get("type") == "function_call"]
-    reason = reply.incomplete_details.reason if reply.incomplete_details is not None else None
-    stop = _STOPS.get(reason, reason) if reason else "tool_calls" if calls else "stop"
-    usage = None if reply.usage is None else reply.usage.value()
+    called = [item for item in items if item.get("type") == "function_call"]
+    calls = [
+        wire.read_call(item.get("call_id") or item.get("id"), item.get("name"), item.get("arguments"))
+        for item in called
+    ]
+    reason = (reply.incomplete_details or _Incomplete()).reason or ("tool_calls" if calls else "stop")
+    stop = "length" if reason == "max_output_tokens" else reason
     reasoning = "\n\n".join(text for parts in thought if (text := wire.joined_texts(parts)))
-    action = wire.called(content, calls, wire.echo(ECHO, items), reasoning, cut=stop == "length")
-    return wire.Reply(action, usage, reply.model, stop)
+    echo: Echo = {ECHO: [*items]} if items else {}
+    return reply.reply(wire.called(content, calls, echo, reasoning, cut=stop == "length"), stop)
 
 
 def _parts(items: Sequence[wire.JsonObject], kind: str) -> list[JsonValue]:
@@ -120,28 +114,10 @@ def _parts(items: Sequence[wire.JsonObject], kind: str) -> list[JsonValue]:
     return [item.get("summary") or item.get("content") for item in items if item.get("type") == kind]
 
 
-def _call(item: wire.JsonObject) -> ToolCall:
-    name, id_ = wire.plain_text(item.get("name")), wire.plain_text(item.get("call_id") or item.get("id"))
-    return ToolCall(id=id_, name=name, arguments=wire.arguments_text(item.get("arguments")))
-
-
 class _Incomplete(wire.Wire):
     reason: str | None = None
 
 
-class _Usage(wire.Wire):
-    input_tokens: wire.Count = None
-    output_tokens: wire.Count = None
-    input_tokens_details: wire.Details = None
-    output_tokens_details: wire.Details = None
-
-    def value(self) -> wire.Usage:
-        """The tokens that the reply cost; 0 where the server reports none."""
-        return wire.usage(self.input_tokens, self.output_tokens, self.input_tokens_details, self.output_tokens_details)
-
-
-class _Reply(wire.Wire):
-    output: wire.Objects
+class _Reply(wire.WireReply):
+    output: list[JsonValue]
     incomplete_details: Annotated[_Incomplete | None, wire.OrNone()] = None
-    usage: Annotated[_Usage | None, wire.OrNone()] = None
-    model: str | None = None

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from pydantic import JsonValue
 
 from agent_server.agents.base import AgentReply
 from agent_server.chat_completions import chunks, completion, parse_request
