@@ -90,7 +90,7 @@ class EndpointForm(Value):
 
     dialect: Annotated[DialectName, Field(exclude_if=lambda value: value == "chat")] = "chat"
     """OpenAI's Chat Completions, which most servers speak; OpenAI's `responses`; Anthropic's `messages`."""
-    cache_prompt: Annotated[Literal["auto", "off"], Field(exclude_if=lambda value: value == "auto")] = "auto"
+    cache_prompt: Annotated[Literal["auto", "never"], Field(exclude_if=lambda value: value == "auto")] = "auto"
     """`auto`: `messages` asks the endpoint to cache conversations from some 1,024 tokens on; others cache by
     themselves."""
 

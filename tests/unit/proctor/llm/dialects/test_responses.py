@@ -83,13 +83,8 @@ def test_the_instruction_comes_in_the_role_that_the_endpoint_takes(
 
 
 def test_sampling_has_its_names_here() -> None:
-    fields: dict[str, Any] = {
-        "max_tokens": 50,
-        "reasoning_effort": "low",
-        "reasoning": {"summary": "auto"},
-        "temperature": 0,
-    }
-    body = sent([USER], tool_choice="required", parallel_tool_calls=False, **fields)
+    thinks: dict[str, Any] = {"reasoning_effort": "low", "reasoning": {"summary": "auto"}}
+    body = sent([USER], tool_choice="required", parallel_tool_calls=False, max_tokens=50, temperature=0, **thinks)
     assert body == {
         "input": [{"role": "user", "content": "u"}],
         "max_output_tokens": 50,
