@@ -255,7 +255,7 @@ class _Limited:
         usage = completion.usage
         self._metrics.answer_s(self._agent).observe(completion.seconds)
         cost = Tokens(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.reasoning_tokens)
-        self._spend.add(self._agent, cost)
+        self._spend.add(self._agent, cost._replace(cache_write=usage.cache_write_tokens))
         if self._size is not None and self._bounded:
             self._size.learn(messages, usage.prompt_tokens, usage.completion_tokens)
         if not completion.metered:
