@@ -62,6 +62,10 @@ class AgentUnavailable(Exception):
     """The agent's endpoint failed after all retries: a fault, not a score."""
 
 
+class RequestRejected(AgentUnavailable):
+    """The endpoint refused a request by a status that no retry changes, such as 400; it may answer others."""
+
+
 class AgentRefused(AgentUnavailable):
     """The endpoint rejects every request of this configuration (wrong key, unknown model): a retry can't succeed."""
 

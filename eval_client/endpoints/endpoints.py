@@ -18,10 +18,10 @@ from eval_client.metrics import EndpointMetrics
 from eval_client.plan.entries import AgentEntry, Endpoint
 from eval_client.plan.plan import Plan
 from proctor.config.secrets import secret
-from proctor.environment import AgentRefused, AgentStopped
+from proctor.environment import AgentRefused, AgentStopped, RequestRejected
 from proctor.http.client import AnyClient
 from proctor.llm.config import ChatConfig, EndpointForm, RequestForm, RequestLimits
-from proctor.llm.model import ChatModel, Completion, EndpointEvent, ModelRefused, RequestRejected
+from proctor.llm.model import ChatModel, Completion, EndpointEvent, ModelRefused
 from proctor.llm.outage import Outage
 from proctor.types import Message, Tool
 from task_server.client.client import Call

@@ -10,7 +10,14 @@ from typing import Any, Literal
 from pydantic import JsonValue, ValidationError
 
 from proctor.config.secrets import secret
-from proctor.environment import AgentRefused, AgentUnavailable, ContextLimitExceeded, InputRefused, ToolsRefused
+from proctor.environment import (
+    AgentRefused,
+    AgentUnavailable,
+    ContextLimitExceeded,
+    InputRefused,
+    RequestRejected,
+    ToolsRefused,
+)
 from proctor.http.client import (
     AnyClient,
     DeadlineExceeded,
@@ -41,10 +48,7 @@ DENIALS = 8
 """So many refusals of the key, the model or the URL in a row, after an answer, are no accident."""
 ONE_TOKEN = Message(role="user", content="1")
 UNPAID_FIX = "the account has no credits left: top it up, then `proctor resume` goes on"
-
-
-class RequestRejected(AgentUnavailable):
-    """The endpoint refused a request by a status that no retry changes, such as 400; it may answer others."""
+UNAUTHORIZED_FIX = "check the key, the model's name and `base_url`"
 
 
 class Completion(Value):
@@ -344,7 +348,7 @@ _RAISED: Mapping[Outcome, tuple[type[AgentUnavailable], str]] = {
     Outcome.TRANSIENT: (AgentUnavailable, ""),
     Outcome.REJECTED: (RequestRejected, ""),
     Outcome.UNPAID: (AgentRefused, f": {UNPAID_FIX}"),
-    Outcome.UNAUTHORIZED: (AgentRefused, ""),
+    Outcome.UNAUTHORIZED: (AgentRefused, f": {UNAUTHORIZED_FIX}"),
     Outcome.NO_TOOLS: (ToolsRefused, f": it takes no tools; {TOOLS_FIX}"),
     Outcome.MAX_TOKENS_FIELD: (AgentRefused, f": {MAX_TOKENS_FIX}"),
 }

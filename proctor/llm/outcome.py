@@ -239,9 +239,9 @@ _RESERVES = (
 _BROAD = frozenset({400, 422, 501})
 _NARROW = frozenset({404, 405, 500})
 """Statuses with other causes too: a missing function in a cloud, a traceback. llama.cpp answers 500, OpenRouter 404."""
-_TOOLS = re.compile(r"\btools?\b|\btool_choice\b|\bfunctions?\b")
+_TOOLS = re.compile(r"\btools?(?:\b|_not_)|\btool_choice\b|\bfunctions?\b")
 _UNSUPPORTED = re.compile(
-    r"\bnot support|n't support|\bunsupported\b|\bnot (been |currently )?(enabled|available|permitted|allowed)\b|"
+    r"(?:\b|_)not[ _]support|n't support|\bunsupported\b|\bnot (been |currently )?(enabled|available|permitted|allowed)\b|"
     r"\bunrecognized\b|\brequires? --|\bendpoints found that support\b"
 )
 _HISTORY = re.compile(

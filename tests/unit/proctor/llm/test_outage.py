@@ -107,7 +107,7 @@ async def test_a_failure_among_answers_is_a_failed_try() -> None:
 async def test_an_endpoint_that_stays_silent_refuses_its_agent_after_the_patience() -> None:
     (failed,) = await asked(Outage(0.05), Server(REFUSED, back=None), 1)
     assert isinstance(failed, AgentRefused)
-    assert "connection refused: no answer for 0 s; if it is still loading its model, set `patience_s`" in str(failed)
+    assert "connection refused: no answer for 0 s; check `base_url`, or set `patience_s`" in str(failed)
 
 
 async def test_a_run_that_drains_lets_no_call_wait() -> None:

@@ -5,10 +5,10 @@ from typing import Any
 import httpx
 import pytest
 
-from proctor.environment import AgentUnavailable, ContextLimitExceeded
+from proctor.environment import AgentUnavailable, ContextLimitExceeded, RequestRejected
 from proctor.llm.config import ChatConfig
 from proctor.llm.dialects import DIALECTS, DialectName
-from proctor.llm.model import MOST_PAUSES, ModelRefused, RequestRejected
+from proctor.llm.model import MOST_PAUSES, ModelRefused
 from proctor.llm.outcome import Outcome, outcome
 from proctor.llm.wire import Usage
 from proctor.types import Action, ToolCall
