@@ -86,7 +86,7 @@ async def rescore(request: RescoreRequest, say: Callable[[str], None], report: C
                 await journal.close()
             _write_summaries(target, worlds)
             totals = target.pair_totals()
-            whole = all(pair.scored == pair.planned for pair in totals)
+            whole = all(pair.complete for pair in totals)
             target.set_state("finished" if whole else "incomplete", member.shard)
 
 

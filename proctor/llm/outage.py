@@ -161,7 +161,7 @@ class Outage:
         if self._released.is_set():
             raise EndpointDown(cause)
         if self._clock() - since >= self.patience_s:
-            fix = "" if self._worked else "; if it is still loading its model, set `patience_s` of the endpoint"
+            fix = "" if self._worked else "; check `base_url`, or set `patience_s` of an endpoint that still loads"
             raise AgentRefused(f"{cause}: no answer for {self.patience_s:.0f} s{fix}")
 
     async def ask(

@@ -2,10 +2,14 @@
 """What a call comes to by its reply: the table of real bodies, full contexts, and any body at all."""
 
 import json
+from collections import Counter
+from importlib.resources import files
+from typing import Any
 
 import pytest
 
-from proctor.llm.outcome import ErrorReply, Outcome, outcome, read_error
+from proctor.llm.dialects import DIALECTS
+from proctor.llm.outcome import ErrorReply, Outcome, Seen, outcome, read_error
 
 
 def openai(message: str, code: object = None, type: str | None = "invalid_request_error") -> object:
@@ -114,3 +118,59 @@ def test_a_near_miss_is_not_taken_for_one(status: int, body: object) -> None:
 )
 def test_any_error_body_can_be_read(body: bytes, read: ErrorReply) -> None:
     assert read_error(body) == read
+
+
+def published(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in files("proctor.llm").joinpath(name).read_text(encoding="utf-8").splitlines()]
+
+
+def told(reply: dict[str, Any]) -> Outcome:
+    """What a published reply comes to; headers reach the function in lower case."""
+    body, seen = reply["body"], reply.get("seen", {"answered": True})
+    raw = body if isinstance(body, str) else json.dumps(body)
+    headers = {name.lower(): value for name, value in reply.get("headers", {}).items()}
+    return outcome(reply["status"], headers, raw.encode(), Seen(**seen))
+
+
+def streamed(reply: dict[str, Any]) -> bool:
+    """Whether a reply is a stream of events, which is put together before anything is made of it."""
+    return isinstance(reply["body"], str) and reply["body"].startswith(("data:", ":"))
+
+
+def test_every_published_reply_comes_to_what_it_is() -> None:
+    replies = [each for each in published("published_replies.jsonl") if not streamed(each)]
+    wrong = [
+        (reply["provider"], reply["body"], told(reply).value) for reply in replies if told(reply) != reply["outcome"]
+    ]
+    assert wrong == []
+
+
+def test_every_published_answer_is_read_in_its_dialect() -> None:
+    answers = [
+        each for each in published("published_replies.jsonl") if not streamed(each) and each["outcome"] == "answer"
+    ]
+    assert {each.get("dialect", "chat") for each in answers} == set(DIALECTS)
+    for each in answers:
+        reply = DIALECTS[each.get("dialect", "chat")].read(json.dumps(each["body"]).encode())
+        assert reply.stop != "content_filter", each["source"]
+        assert reply.usage is None or reply.usage.prompt_tokens >= 0
+
+
+def test_the_published_replies_cover_outcomes_providers_and_misleading_statuses() -> None:
+    replies = published("published_replies.jsonl")
+    seven = [each for each in Outcome if each not in (Outcome.NO_TOOLS, Outcome.MAX_TOKENS_FIELD)]
+    assert min(Counter(reply["outcome"] for reply in replies)[each] for each in seven) >= 8
+    assert sum(count >= 4 for count in Counter(reply["provider"] for reply in replies).values()) >= 20
+    by_status = {
+        reply["status"]: Counter(each["outcome"] for each in replies if each["status"] == reply["status"])
+        for reply in replies
+    }
+    misleading = sum(count.total() - max(count.values()) for count in by_status.values())
+    assert misleading >= 40, "replies that are not what most of their status are"
+
+
+def test_every_wording_of_a_full_context_is_known_and_no_control_is() -> None:
+    wordings = published("context_wordings.jsonl")
+    assert [each for each in wordings if (told(each) is Outcome.CONTEXT_LIMIT) != each["context_limit"]] == []
+    kinds = Counter(each["context_limit"] for each in wordings)
+    assert (kinds[True] >= 40, kinds[False] >= 25) == (True, True)
