@@ -79,7 +79,7 @@ def _said(message: Message, form: Form) -> list[wire.JsonObject]:
         items.pop()
     if not items:
         text = message.content or ("" if message.tool_calls else NO_ANSWER)
-        items = [{"role": "assistant", "content": text}] if text else []
+        items = [{"type": "message", "role": "assistant", "content": text}] if text else []
     return [*items, *left]
 
 

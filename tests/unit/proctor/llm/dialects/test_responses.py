@@ -55,10 +55,10 @@ def test_a_conversation_is_instructions_and_items() -> None:
         "instructions": "s\n\nmore",
         "input": [
             {"role": "user", "content": "u"},
-            {"role": "assistant", "content": "hm"},
+            {"type": "message", "role": "assistant", "content": "hm"},
             {"type": "function_call", "call_id": "c1", "name": "run", "arguments": '{"a": 1}'},
             {"type": "function_call_output", "call_id": "c1", "output": ""},
-            {"role": "assistant", "content": "(no answer)"},
+            {"type": "message", "role": "assistant", "content": "(no answer)"},
         ],
         "tools": [
             {"type": "function", "name": "run", "description": "runs", "parameters": TOOL.parameters, "strict": False}
@@ -128,7 +128,9 @@ def test_calls_that_did_not_come_with_an_answer_stand_behind_it() -> None:
 def test_a_thought_without_an_answer_does_not_go_back() -> None:
     reply = responses.read(replied(THOUGHT, status="incomplete", incomplete_details={"reason": "max_output_tokens"}))
     assert (reply.action.content, reply.stop) == ("", "length")
-    assert sent([USER, reply.action.message()])["input"][1:] == [{"role": "assistant", "content": "(no answer)"}]
+    assert sent([USER, reply.action.message()])["input"][1:] == [
+        {"type": "message", "role": "assistant", "content": "(no answer)"}
+    ]
 
 
 @pytest.mark.parametrize(
