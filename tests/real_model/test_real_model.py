@@ -141,11 +141,17 @@ def trials(folder: Path, run: str) -> list[Row]:
     return [json.loads(line) for line in (folder / f"{run}.jsonl").read_text().splitlines()]
 
 
-def assert_all_scored(folder: Path, run: str, planned: int) -> None:
-    """Every trial has a score, and an end that the model can bring about."""
+def assert_all_scored(client: "subprocess.Popen[str]", folder: Path, run: str, planned: int) -> None:
+    """A client ends well, and every trial has a score and an end that the model can bring about."""
+    output, errors = client.communicate(timeout=slowly(900))
+    assert client.returncode == 0, output + errors
     found = trials(folder, run)
     assert len(found) == planned
     assert [each for each in found if each["score"] is None or each["reason"] not in FATES] == []
+
+
+def play(folder: Path, run: str, planned: int) -> None:
+    assert_all_scored(begin("run", "plan.yaml", "--name", run, "-q", cwd=folder), folder, run, planned)
 
 
 def write_plan(folder: Path, llama: Llama, lines: str, dialect: str = "chat") -> None:
@@ -155,9 +161,7 @@ def write_plan(folder: Path, llama: Llama, lines: str, dialect: str = "chat") ->
 def test_every_world_in_text(llama: Llama, tmp_path: Path) -> None:
     write_plan(tmp_path, llama, tasks(TEXT))
     read, written = llama.tokens()
-    done = proctor("run", "plan.yaml", "--name", "smollm2", "-q", cwd=tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert_all_scored(tmp_path, "smollm2", len(TEXT))
+    play(tmp_path, "smollm2", len(TEXT))
     now_read, now_written = llama.tokens()
     assert tokens(turns(tmp_path, "smollm2")) == (now_read - read, now_written - written)
     if REPORT is not None:
@@ -170,9 +174,7 @@ def test_every_world_in_text(llama: Llama, tmp_path: Path) -> None:
 @pytest.mark.docker
 def test_os_in_text(llama: Llama, tmp_path: Path) -> None:
     write_plan(tmp_path, llama, tasks({"os": ""}))
-    done = proctor("run", "plan.yaml", "--name", "os", "-q", cwd=tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert_all_scored(tmp_path, "os", 1)
+    play(tmp_path, "os", 1)
 
 
 def test_tools_though_client_and_server_are_killed(llama: Llama, tmp_path: Path) -> None:
@@ -195,9 +197,7 @@ def test_tools_though_client_and_server_are_killed(llama: Llama, tmp_path: Path)
     paid = llama.tokens()[1] - before
     llama.kill()
     llama.start()
-    output, errors = client.communicate(timeout=slowly(300))
-    assert client.returncode == 0, output + errors
-    assert_all_scored(tmp_path, "killed", len(TOOLS))
+    assert_all_scored(client, tmp_path, "killed", len(TOOLS))
     played = turns(tmp_path, "killed")
     assert [each for each in kept if each not in played] == []
     again = paid + llama.tokens()[1] - tokens(played)[1]
@@ -216,9 +216,7 @@ def test_the_dialects_give_one_text(llama: Llama, tmp_path: Path) -> None:
     for dialect in ("chat", "responses", "messages"):
         write_plan(tmp_path, llama, tasks({"db": TEXT["db"]}) + "\n" + tasks({"db": TEXT["db"]}, "tools"), dialect)
         read, written = llama.tokens()
-        done = proctor("run", "plan.yaml", "--name", dialect, "-q", cwd=tmp_path)
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert_all_scored(tmp_path, dialect, 2)
+        play(tmp_path, dialect, 2)
         played = turns(tmp_path, dialect)
         now_read, now_written = llama.tokens()
         assert tokens(played) == (now_read - read, now_written - written)
