@@ -125,13 +125,14 @@ class Shell:
         for attempt in range(_STARTS):
             if attempt == _STARTS - 1:
                 await self._end_all()
-            with suppress(EnvironmentFault):
+            try:
                 await self._start(_RESTART_S)
                 return
-            self._argv = _PLAIN
+            except EnvironmentFault as fault:
+                self._argv, last = _PLAIN, fault
         self._gone = await self._sandbox.is_spoiled(lambda box: Shell(box, _PLAIN)._start(_RESTART_S))
         if not self._gone:
-            raise ServiceAway("sandbox: no shell started for a while, or its sandbox has ended")
+            raise ServiceAway(str(last))
 
     async def _end_all(self) -> None:
         """Kill all processes in the sandbox, which may have used up the process limit; then several tries are needed
