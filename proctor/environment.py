@@ -66,6 +66,14 @@ class EnvironmentFault(Exception):
     """A part that the environment depends on failed (container, database, judge): a fault, not a score."""
 
 
+class ServiceAway(EnvironmentFault):
+    """A service of the environment can't be reached, refuses, breaks off or answers 5xx: it may be back soon.
+
+    `play_to_finish` then plays the session again up to where it was, with the answers that it has: so `play` must be
+    one that may be begun again, and must not ask helper models.
+    """
+
+
 class Agent(ABC):
     """Answers observations: a scripted policy, a model behind HTTP, a person."""
 

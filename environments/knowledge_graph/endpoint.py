@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from pydantic import BaseModel, Field, ValidationError
 
 from environments.knowledge_graph.graphs import Graph
-from proctor.environment import EnvironmentFault
+from proctor.environment import EnvironmentFault, ServiceAway
 from proctor.http.client import ConnectionFailed, HttpClient, HttpFailure, HttpReply, bounded_request, http_client
 
 MAX_BYTES = 64 << 20
@@ -55,11 +55,14 @@ class EndpointGraph(Graph):
                 reply = await self._ask(content)
             except ConnectionFailed:  # the server may have closed an idle connection; a query is safe to repeat
                 reply = await self._ask(content)
+        except ConnectionFailed as error:
+            raise ServiceAway(f"the SPARQL endpoint: {error}") from error
         except HttpFailure as error:
             raise EnvironmentFault(f"the SPARQL endpoint: {error}") from error
         if reply.status != 200:
             text = reply.body[:_SHOWN].decode(errors="replace")
-            raise EnvironmentFault(f"the SPARQL endpoint {self._url} returned status {reply.status}: {text}")
+            kind = ServiceAway if reply.status >= 500 else EnvironmentFault
+            raise kind(f"the SPARQL endpoint {self._url} returned status {reply.status}: {text}")
         return self._read(reply, max_rows)
 
     async def _ask(self, content: bytes) -> HttpReply:

@@ -9,7 +9,7 @@ from enum import Enum
 
 from pydantic import Field
 
-from proctor.environment import EnvironmentFault
+from proctor.environment import EnvironmentFault, ServiceAway
 from proctor.sandbox.capture import Capture
 from proctor.sandbox.pump import StreamEnd, pump
 from proctor.types import Value
@@ -203,9 +203,9 @@ class Engine(ABC):
 
 @asynccontextmanager
 async def within(seconds: float, what: str) -> AsyncIterator[None]:
-    """A deadline; when it passes, EnvironmentFault names what took too long."""
+    """A deadline; when it passes, ServiceAway names what took too long."""
     try:
         async with asyncio.timeout(seconds):
             yield
     except TimeoutError as error:
-        raise EnvironmentFault(f"sandbox: {what} took longer than {seconds:g} s") from error
+        raise ServiceAway(f"sandbox: {what} took longer than {seconds:g} s") from error

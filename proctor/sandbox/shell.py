@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Sequence
 from contextlib import closing, suppress
 
-from proctor.environment import EnvironmentFault
+from proctor.environment import EnvironmentFault, ServiceAway
 from proctor.sandbox.base import OUTPUT_CAP_BYTES, Process, Sandbox, within
 from proctor.sandbox.capture import Capture
 from proctor.sandbox.pump import StreamEnd, pump
@@ -64,17 +64,20 @@ class Shell:
         process = self._process or await self._start(_START_S)
         capture, line = self._capture(command, cap)
         timed_out = False
+        failed: EnvironmentFault | None = None
         try:
             await process.write(line)
             ended = await pump(process, capture, limit_s)
             timed_out = ended is StreamEnd.TIME_LIMIT
             if timed_out:
                 ended = await self._interrupt(process, capture)
-        except EnvironmentFault:  # whether the sandbox still is, a new shell will show
-            ended = StreamEnd.TIME_LIMIT
+        except EnvironmentFault as fault:  # whether the sandbox still is, a new shell will show
+            ended, failed = StreamEnd.TIME_LIMIT, fault
         self._behind = capture.rest
         if ended is not StreamEnd.MARK:
             await self._restart(process, kill=ended is StreamEnd.TIME_LIMIT)
+        if failed is not None and not self._gone:
+            raise failed
         return CommandResult(
             output=capture.output(),
             truncated=capture.truncated,
@@ -92,7 +95,7 @@ class Shell:
             await pump(process, capture, limit_s)
         words = capture.output().split()
         if capture.status is None or not words or not words[-1].isdigit():
-            raise EnvironmentFault(f"sandbox: no shell starts: {capture.output()[:200]!r}")
+            raise ServiceAway(f"sandbox: no shell starts: {capture.output()[:200]!r}")
         self._pid = int(words[-1])
         return process
 
@@ -122,13 +125,14 @@ class Shell:
         for attempt in range(_STARTS):
             if attempt == _STARTS - 1:
                 await self._end_all()
-            with suppress(EnvironmentFault):
+            try:
                 await self._start(_RESTART_S)
                 return
-            self._argv = _PLAIN
+            except EnvironmentFault as fault:
+                self._argv, last = _PLAIN, fault
         self._gone = await self._sandbox.is_spoiled(lambda box: Shell(box, _PLAIN)._start(_RESTART_S))
         if not self._gone:
-            await self._start(_START_S)
+            raise ServiceAway(str(last))
 
     async def _end_all(self) -> None:
         """Kill all processes in the sandbox, which may have used up the process limit; then several tries are needed

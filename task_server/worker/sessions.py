@@ -62,7 +62,8 @@ class Session(Agent):
         self._span.adopt()
         finish = Finish.fault(FinishReason.TASK_ERROR, "CancelledError: the environment cancelled itself")
         try:
-            finish = await play_to_finish(environment, self.request.sample, self, self.request.seed)
+            asked = self.request
+            finish = await play_to_finish(environment, asked.sample, self, asked.seed, asked.patience_s)
         finally:
             if not self._ended:
                 self._metrics.finished(self.request.task, finish)

@@ -20,10 +20,10 @@ from environments.database.engines.base import (
     DatabaseSession,
 )
 from environments.database.engines.mysql_client import OWN_NAME, Account, drop_leftovers
-from environments.database.engines.mysql_connection import Admin, Connection, is_alive
+from environments.database.engines.mysql_connection import Admin, Connection, fault_of, is_alive
 from environments.database.engines.server import Server
 from environments.database.table_hash import TableHash
-from proctor.environment import EnvironmentFault
+from proctor.environment import EnvironmentFault, ServiceAway
 
 _log = logging.getLogger(__name__)
 _P = ParamSpec("_P")
@@ -109,7 +109,7 @@ class MySqlSession(DatabaseSession):
             if done:
                 work.exception()
                 raise _Late
-        raise EnvironmentFault("the database server does not end a statement that was killed")
+        raise ServiceAway("the database server does not end a statement that was killed")
 
     async def _admin(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         loop = asyncio.get_running_loop()
@@ -187,7 +187,7 @@ class MySqlEngine(DatabaseEngine):
                 cursor.execute(f"SELECT GET_LOCK('{_lock_of(self._worker)}', 5)")
                 held = cursor.fetchone()
         except (pymysql.MySQLError, OSError) as error:
-            raise EnvironmentFault(f"database server: {error}") from error
+            raise fault_of(error) from error
         if held != (1,):
             raise EnvironmentFault("the database server refuses the lock that marks this worker as alive")
         return lease

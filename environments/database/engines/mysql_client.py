@@ -10,7 +10,7 @@ from pymysql.cursors import SSCursor
 from environments.database import observation
 from environments.database.dataset import Table
 from environments.database.engines.base import create_statement
-from environments.database.engines.mysql_connection import Admin, Connection, close, connect, is_alive
+from environments.database.engines.mysql_connection import Admin, Connection, close, connect, fault_of, is_alive
 from environments.database.table_hash import TableHash, of_rows, query, quoted
 from proctor.environment import EnvironmentFault
 
@@ -121,7 +121,7 @@ class Account:
             self._connection.select_db(self.name)
         except (pymysql.MySQLError, OSError) as error:
             if self._connection is None or error.args[0] not in _NO_DATABASE:
-                raise EnvironmentFault(f"database server: {error}") from error
+                raise fault_of(error) from error
         if self._ended:
             self.disconnect()
             raise EnvironmentFault("the session is over")
@@ -181,7 +181,7 @@ class Account:
     def _fault_if_lost(self, error: pymysql.MySQLError) -> None:
         number = error.args[0] if error.args else None
         if not isinstance(number, int) or number in _GONE:
-            raise EnvironmentFault(f"database server: {error}") from error
+            raise fault_of(error) from error
 
     def _error_text(self, error: pymysql.MySQLError) -> str:
         state = getattr(error, "sqlstate", None) or "HY000"

@@ -9,7 +9,7 @@ import pymysql
 from pymysql.cursors import SSCursor
 
 from environments.database.engines.server import ServerAddress
-from proctor.environment import EnvironmentFault
+from proctor.environment import EnvironmentFault, ServiceAway
 
 Connection: TypeAlias = "pymysql.Connection[SSCursor]"
 _ON_CONNECT = (
@@ -17,6 +17,8 @@ _ON_CONNECT = (
     "lock_wait_timeout={lock_wait_s}, innodb_lock_wait_timeout={lock_wait_s}"
 )
 _CONNECT_S = 10
+_AWAY = (1040, 1053, 1152, 1158, 1159, 1160, 1161, 1927, 2002, 2003, 2006, 2013, 2014, 2055)
+"""The errors of a server that is full, shuts down, or is gone."""
 
 
 def connect(address: ServerAddress, user: str, password: str, lock_wait_s: int) -> Connection:
@@ -38,6 +40,13 @@ def connect(address: ServerAddress, user: str, password: str, lock_wait_s: int) 
     )
     connection.connect(None if address.socket is None else _open(address.socket))
     return connection
+
+
+def fault_of(error: pymysql.MySQLError | OSError) -> EnvironmentFault:
+    """The fault that an error of the server is: ServiceAway where the server can't be reached, or breaks off."""
+    number = error.args[0] if error.args else None
+    refused = isinstance(error, pymysql.MySQLError) and isinstance(number, int) and number not in _AWAY
+    return (EnvironmentFault if refused else ServiceAway)(f"database server: {error}")
 
 
 def is_alive(connection: Connection) -> bool:
@@ -70,7 +79,7 @@ class Admin:
                 close(connection)
                 raise
         except (pymysql.MySQLError, OSError) as error:
-            raise EnvironmentFault(f"database server: {error}") from error
+            raise fault_of(error) from error
         with self._lock:
             self._idle.append(connection)
         if self._closed:
