@@ -69,8 +69,7 @@ class EnvironmentFault(Exception):
 class ServiceAway(EnvironmentFault):
     """A service of the environment can't be reached, refuses, breaks off or answers 5xx: it may be back soon.
 
-    `play_to_finish` then plays the session again up to where it was, with the answers that it has: so `play` must be
-    one that may be begun again, and must not ask helper models.
+    The client waits, and then replays the trial in a new session, without an attempt. Not for what the agent did.
     """
 
 

@@ -147,15 +147,7 @@ class TaskClient:
         (`begun`) or because an answer was lost, may live at a worker that a new controller does not know yet. It is not
         started a second time: if no known worker holds it, this raises UnknownSession.
         """
-        asked = StartSession(
-            session=session,
-            task=task,
-            sample=sample,
-            seed=seed,
-            lease_s=lease_s,
-            digest=digest,
-            patience_s=self._policy.max_retry_s,
-        )
+        asked = StartSession(session=session, task=task, sample=sample, seed=seed, lease_s=lease_s, digest=digest)
         doubtful_since = -math.inf if begun else math.inf
 
         async def ask(base: str) -> Started:

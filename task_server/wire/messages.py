@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from functools import cached_property, partial
 from importlib.metadata import version
-from operator import eq, is_
+from operator import is_
 from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, model_validator
@@ -56,8 +56,6 @@ class StartSession(Value):
     """With it, only a worker whose task has this digest takes the session."""
     replies: Annotated[tuple[KeptReply, ...] | None, Field(exclude_if=lambda replies: replies is None)] = None
     """The replies of environment models in the trial's earlier sessions; None from a client that keeps none."""
-    patience_s: Annotated[float, Field(ge=0, exclude_if=partial(eq, 0.0))] = 0.0
-    """How long a service of the environment that is away is waited for, at one turn; 0: the session ends at once."""
 
 
 class Act(Value):

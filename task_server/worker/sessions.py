@@ -62,8 +62,7 @@ class Session(Agent):
         self._span.adopt()
         finish = Finish.fault(FinishReason.TASK_ERROR, "CancelledError: the environment cancelled itself")
         try:
-            asked = self.request
-            finish = await play_to_finish(environment, asked.sample, self, asked.seed, asked.patience_s)
+            finish = await play_to_finish(environment, self.request.sample, self, self.request.seed)
         finally:
             if not self._ended:
                 self._metrics.finished(self.request.task, finish)
