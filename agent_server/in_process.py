@@ -13,7 +13,7 @@ from proctor.config.task import TaskDefinition
 from proctor.http.auth import Access
 from proctor.http.server import listen, url_of, uvicorn_config
 from proctor.http.serving import embedded
-from proctor.llm.errors import FUNCTION_RAISED
+from proctor.llm.outcome import FUNCTION_RAISED
 from proctor.observability.process import ProcessMetrics
 
 HOST = "127.0.0.1"

@@ -292,5 +292,5 @@ def _close(store: Store, ended: RunResult, shard: int) -> None:
         state = "interrupted" if ended.limit is None else OUT_OF[ended.limit]
     else:
         check_at_rest(store)
-        state = "finished" if all(pair.scored == pair.planned for pair in store.pair_totals()) else "incomplete"
+        state = "finished" if all(pair.complete for pair in store.pair_totals()) else "incomplete"
     store.set_state(state, shard)

@@ -50,6 +50,14 @@ class ContextLimitExceeded(AgentStopped):
         super().__init__(FinishReason.CONTEXT_LIMIT)
 
 
+class InputRefused(AgentStopped):
+    """The provider or the model declined this input; `why` is what it said, `text` the model's last text."""
+
+    def __init__(self, why: str = "", text: str = "") -> None:
+        super().__init__(FinishReason.REFUSED)
+        self.why, self.text = why, text
+
+
 class AgentUnavailable(Exception):
     """The agent's endpoint failed after all retries: a fault, not a score."""
 

@@ -1,12 +1,11 @@
 """Decides whether and when what failed is tried again. Pure: time and random numbers are arguments."""
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-
-RETRYABLE = frozenset({408, 409, 425, 429})
 
 
 @dataclass(frozen=True)
@@ -36,22 +35,51 @@ class RetryPolicy:
         return min(self.cap_s, self.base_s * 2.0 ** min(tries - 1, 32))
 
 
-def retryable(status: int, code: str = "") -> bool:
-    """True where the same request may succeed later. An exhausted quota (429) is final: no wait of ours refills it."""
-    return (status in RETRYABLE and code != "insufficient_quota") or status >= 500
+_ASKED = re.compile(
+    r"(?:try again|retry|wait|reset)s?\b[^.0-9]{0,24}?"
+    r"(?P<wait>(?:\d+(?:\.\d+)?\s?(?:ms|s(?:ec\w*)?|m(?:in\w*)?|h(?:ours?)?)\s?)+)",
+    re.I,
+)
+_PART = re.compile(r"(\d+(?:\.\d+)?)\s?(ms|[smh])", re.I)
+_UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds that a reply asks us to wait, from `retry-after-ms` or `retry-after` (RFC 9110: seconds or a date).
+def retry_after_s(headers: Mapping[str, str], now: float, message: str = "") -> float | None:
+    """Seconds that a reply asks us to wait, by its headers, else by words like `try again in 20s`; None if it does not.
 
-    `now` is the Unix time. None where both headers are missing or invalid.
+    `retry-after-ms`, `retry-after` (RFC 9110: seconds or a date), both behind LiteLLM's prefix too, and the longest of
+    the `x-ratelimit-reset-*` whose limit is used up. `now` is the Unix time.
     """
-    milliseconds = _number(headers.get("retry-after-ms"))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    text = headers.get("retry-after")
-    seconds = _number(text)
-    return seconds if seconds is not None or text is None else _until(text, now)
+    for prefix in ("", "llm_provider-"):
+        milliseconds = _number(headers.get(f"{prefix}retry-after-ms"))
+        if milliseconds is not None:
+            return milliseconds / 1000
+        asked = headers.get(f"{prefix}retry-after")
+        if asked is not None and (seconds := _wait(asked, now)) is not None:
+            return seconds
+        resets = [
+            seconds
+            for kind in ("requests", "tokens", "project-tokens", "input-tokens", "output-tokens")
+            if (_number(headers.get(f"{prefix}x-ratelimit-remaining-{kind}")) or 0.0) <= 0.0
+            and (reset := headers.get(f"{prefix}x-ratelimit-reset-{kind}")) is not None
+            and (seconds := _wait(reset, now)) is not None
+        ]
+        if resets:
+            return max(resets)
+    told = _ASKED.search(message)
+    return _wait(told["wait"], now) if told is not None else None
+
+
+def _wait(text: str, now: float) -> float | None:
+    """Seconds of `20`, `1s`, `6m0s`, a date, or a Unix time in seconds or milliseconds."""
+    number = _number(text)
+    if number is not None:
+        moment = number / 1000 if number > 1e11 else number
+        return max(0.0, moment - now) if moment > 5e8 else number
+    parts = _PART.findall(text)
+    if parts and not re.search(r"\d{4}-\d\d|,|gmt", text, re.I):
+        return sum(float(count) * _UNIT_S[unit.lower()] for count, unit in parts)
+    return _until(text, now)
 
 
 def _number(text: str | None) -> float | None:
@@ -64,7 +92,7 @@ def _number(text: str | None) -> float | None:
 
 def _until(date: str, now: float) -> float | None:
     try:
-        moment = parsedate_to_datetime(date)
+        moment = datetime.fromisoformat(date) if date[:4].isdigit() else parsedate_to_datetime(date)
     except ValueError:
         return None
     if moment.tzinfo is None:

@@ -167,6 +167,8 @@ class FinishReason(StrEnum):
     INVALID_FORMAT = "invalid_format"
     INVALID_ACTION = "invalid_action"
     CONTEXT_LIMIT = "context_limit"
+    REFUSED = "refused"
+    """The provider or the model declined the input."""
     AGENT_ERROR = "agent_error"
     TASK_ERROR = "task_error"
 
@@ -177,6 +179,7 @@ class FinishReason(StrEnum):
 
 
 AGENTBENCH_STATUS: dict[FinishReason, str] = {
+    FinishReason.REFUSED: "agent validation failed",
     FinishReason.COMPLETED: "completed",
     FinishReason.TURN_LIMIT: "task limit reached",
     FinishReason.INVALID_FORMAT: "agent validation failed",
@@ -194,7 +197,7 @@ _AWAY = "service_away"
 
 
 class Finish(Value):
-    """The end of a session. A fault has no score; everything else has one."""
+    """The end of a session. A fault has no score; everything else has one, a refusal unless the plan says otherwise."""
 
     reason: FinishReason
     score: float | None = Field(default=None, ge=0.0, le=1.0)
@@ -202,13 +205,20 @@ class Finish(Value):
     metrics: dict[str, float] = Field(default_factory=dict)
     """Further measures of this sample, by name."""
     detail: dict[str, JsonValue] = Field(default_factory=dict)
-    """Further data for readers and for `Environment.summarize`; a fault has its cause under "cause"."""
+    """Further data for readers and for `Environment.summarize`; a fault or refusal has its cause under "cause"."""
 
     @model_validator(mode="after")
     def _score_unless_fault(self) -> "Finish":
-        if self.reason.is_fault != (self.score is None):
+        if self.reason.is_fault != (self.score is None) and self.reason is not FinishReason.REFUSED:
             raise ValueError("a fault (agent_error, task_error) has no score, every other finish has one")
         return self
+
+    def for_world(self) -> "Finish":
+        """The finish as worlds count it: a refusal as a full context, or where it has no score as a fault."""
+        if self.reason is not FinishReason.REFUSED:
+            return self
+        reason = FinishReason.AGENT_ERROR if self.score is None else FinishReason.CONTEXT_LIMIT
+        return self.model_copy(update={"reason": reason})
 
     @classmethod
     def fault(cls, reason: FinishReason, cause: str) -> "Finish":

@@ -45,7 +45,7 @@ class ContextLimited(ServedAgent):
 
 
 class Delayed(ServedAgent):
-    """Waits `latency_s` before each answer, as a model would, for load tests."""
+    """Waited `latency_s` before each answer, as a model would, for load tests."""
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ import click
 from eval_client.cli.common import report_usage_errors
 from eval_client.cli.ending import RunEnd
 from eval_client.cli.usage import UsageProblem
-from eval_client.core.progress import RunResult
+from eval_client.core.progress import RunResult, grouped_causes
 from eval_client.interrupts import STOPPED_BY_USER, Interrupts
 from eval_client.monitor.screen import screen
 from eval_client.preflight import PreflightError
@@ -32,6 +32,8 @@ from task_server.wire.errors import TaskServerError
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from eval_client.report.report import RunReport
 
 INTERRUPTED = 130
 
@@ -126,11 +128,12 @@ def show_result(request: RunRequest, ended: RunResult, errors: "Console", second
     if seconds is not None:
         click.echo(f"\n{took(result, seconds)}")
         errors.print(f"all tables, with validity and costs: proctor report {request.folder}", soft_wrap=True)
-    all_scored = all(pair.scored == pair.planned for pair in result.pairs)
+    all_scored = all(pair.scored + pair.declined == pair.planned for pair in result.pairs)
+    why = None if any(pair.scored for pair in result.pairs) else _only_cause(ended, result)
     for loss in ended.losses:
         errors.print(loss, markup=False, soft_wrap=True)
-    for refusal in ended.refusals():
-        errors.print(refusal, style="red", markup=False)
+    for refusal in ended.refusals() if why is None else ():
+        errors.print(refusal, style="red", markup=False, soft_wrap=True)
     if ended.stopped is not None:
         errors.print(f"stopped: {ended.stopped}", markup=False, soft_wrap=True)
     if all_scored:
@@ -141,11 +144,25 @@ def show_result(request: RunRequest, ended: RunResult, errors: "Console", second
     if lowest is not None:
         errors.print(f"read the lowest-scored trial: proctor show {request.folder} {lowest}", soft_wrap=True)
         errors.print(f"look at all of them in a browser: proctor view {request.folder}", soft_wrap=True)
-    if ended.refused:
-        return 2
+    if why is not None:
+        errors.print(f"nothing was scored: {why}", style="red", markup=False, soft_wrap=True)
     if ended.stopped == STOPPED_BY_USER:
         return INTERRUPTED
+    if ended.refused or why is not None:
+        return 2
     return 0 if all_scored else 1
+
+
+def _only_cause(ended: RunResult, result: "RunReport") -> str | None:
+    """Why a run scored nothing, with what to do: why its agents stopped, or its most frequent fault."""
+    if ended.refused:
+        return "; ".join(ended.refusals())
+    causes = grouped_causes(fault for pair in result.pairs for fault in pair.faults.items())
+    if not causes:
+        return None
+    cause = max(causes, key=lambda each: causes[each])
+    others = f" (and {len(causes) - 1} other causes, in the report's notes)" if len(causes) > 1 else ""
+    return f"{cause}{others}; `proctor doctor` looks for what is wrong, `proctor resume` plays on"
 
 
 def _print_how_to_resume(request: RunRequest, errors: "Console") -> None:

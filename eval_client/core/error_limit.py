@@ -4,7 +4,7 @@ import math
 import re
 from typing import NamedTuple, Self
 
-from eval_client.core.progress import Progress
+from eval_client.core.progress import Progress, grouped_causes
 
 _WRITTEN = re.compile(r"(\d+)|(\d+(?:\.\d+)?) ?%")
 
@@ -37,6 +37,6 @@ class ErrorLimit(NamedTuple):
         if waiting:
             parts.append(f"{waiting} wait for an endpoint that is down")
         if progress.causes:
-            cause = max(progress.causes, key=lambda cause: progress.causes[cause])
-            parts.append(f"most often: {cause}")
+            causes = grouped_causes(progress.causes.items())
+            parts.append(f"most often: {max(causes, key=lambda cause: causes[cause])}")
         return f"--fail-on-error {self.written}: {'; '.join(parts)}"

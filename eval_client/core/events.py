@@ -10,7 +10,7 @@ from eval_client.core.spend import SpendLimit
 from proctor.types import FinishReason
 
 
-class Outcome(Enum):
+class AttemptOutcome(Enum):
     """How an attempt ended, which decides what happens to its trial."""
 
     FINISHED = "finished"
@@ -29,8 +29,8 @@ class Outcome(Enum):
     """The run has reached a spending limit."""
     ENDPOINT_DOWN = "endpoint_down"
     """The run drained while the trial waited for an endpoint that is down."""
-    REFUSED = "refused"
-    """The agent's endpoint refuses every request of this configuration."""
+    UNAUTHORIZED = "unauthorized"
+    """The agent's endpoint answers no request of this configuration: wrong key, model or URL, no credits, or down."""
     TOOLS_REFUSED = "tools_refused"
     """The agent's endpoint refuses every request that offers tools, and so all trials of the task."""
 
@@ -62,7 +62,7 @@ class AttemptEnded:
     """An attempt ended. Its slots stay in use until `SlotFreed`: until what it leaves is durable."""
 
     job: Job
-    outcome: Outcome
+    outcome: AttemptOutcome
     reason: FinishReason | None = None
     """The reason of the attempt's finish; None without one."""
     cause: str = ""
@@ -75,7 +75,7 @@ class AttemptEnded:
     chance: float = 0.0
     """Uniform in [0, 1), for the wait before another attempt."""
     spend_limit: SpendLimit | None = None
-    """For `Outcome.BUDGET`: the limit."""
+    """For `AttemptOutcome.BUDGET`: the limit."""
 
 
 @dataclass(frozen=True, slots=True)

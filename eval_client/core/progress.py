@@ -1,12 +1,26 @@
 """The progress of a run, and its result."""
 
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from eval_client.core.flow import Pair
 from eval_client.core.spend import SpendLimit
 from proctor.types import Finish
+
+_CHANGING = re.compile(r"(?<!status )\b(?=[\w-]*\d)[\w-]+\b")
+"""Words with a digit, as counts and the ids of requests are, but for the status of a reply."""
+
+
+def grouped_causes(causes: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Causes with their counts; those that differ in numbers and ids alone are one, in the words of the first."""
+    first: dict[str, str] = {}
+    grouped: dict[str, int] = {}
+    for cause, count in causes:
+        name = first.setdefault(_CHANGING.sub("#", cause), cause)
+        grouped[name] = grouped.get(name, 0) + count
+    return grouped
 
 
 @dataclass
@@ -48,7 +62,7 @@ class RunResult:
 
     stopped: str | None
     refused: Mapping[Pair, str]
-    """pair -> why the agent's endpoint refuses it"""
+    """pair -> why its agent stopped, with what to do"""
     abandoned: bool = False
     """Whether trials under way were cut off."""
     limit: SpendLimit | None = None
@@ -62,6 +76,6 @@ class RunResult:
         for (agent, task), why in self.refused.items():
             tasks.setdefault((agent, why), []).append(task)
         return [
-            f"agent {agent}: its endpoint refuses every request of {', '.join(of)}: {why}"
+            f"agent {agent} stopped, its trials of {', '.join(of)} stay pending: {why}"
             for (agent, why), of in tasks.items()
         ]

@@ -12,6 +12,7 @@ from eval_client.core.error_limit import ErrorLimit
 from eval_client.core.events import (
     Abandon,
     AttemptEnded,
+    AttemptOutcome,
     Drain,
     EndAttempt,
     EndpointsChanged,
@@ -23,7 +24,6 @@ from eval_client.core.events import (
     LowMarks,
     NeedMore,
     NoMoreTrials,
-    Outcome,
     QuotasGranted,
     Retry,
     RetryDue,
@@ -271,26 +271,26 @@ class Schedule:
         if end.fault is not None:
             self.progress.faults[*job.pair, end.fault] += 1
         match end.outcome:
-            case Outcome.REFUSED:
+            case AttemptOutcome.UNAUTHORIZED:
                 self._return([job])
                 self._refuse([pair for pair in self.limits.pairs if pair[0] == job.pair[0]], end.cause)
-            case Outcome.TOOLS_REFUSED:
+            case AttemptOutcome.TOOLS_REFUSED:
                 self._return([job])
                 self._refuse([job.pair], end.cause)
-            case Outcome.BUDGET:
+            case AttemptOutcome.BUDGET:
                 self._return([job])
                 self._spend_limit = self._spend_limit if self.stopped else end.spend_limit
                 self._drain(end.cause)
-            case Outcome.ENDPOINT_DOWN:
+            case AttemptOutcome.ENDPOINT_DOWN:
                 self._return([job])
-            case Outcome.SERVICE_AWAY:
+            case AttemptOutcome.SERVICE_AWAY:
                 self._await_service(end)
-            case Outcome.DIVERGED if job.trial in self._attempts and self._attempts[job.trial].away:
+            case AttemptOutcome.DIVERGED if job.trial in self._attempts and self._attempts[job.trial].away:
                 self._attempts[job.trial].away = 0  # else the outage would have cost it an attempt
                 self._go_on(job, 0.0)
-            case Outcome.PUT_BACK:
+            case AttemptOutcome.PUT_BACK:
                 self._pause(job, PUT_BACK_S)
-            case Outcome.LOST if end.recalled:
+            case AttemptOutcome.LOST if end.recalled:
                 self._go_on(job, 0.0)
             case _:
                 self._conclude(end)
@@ -306,7 +306,7 @@ class Schedule:
         """Settle a trial after an attempt with a finish, or plan another attempt."""
         attempts = self._attempts.setdefault(end.job.trial, _Attempts())
         attempts.made = 1 if end.turns > attempts.turns > 0 else attempts.made + 1
-        attempts.turns, attempts.lost_worker, attempts.away = end.turns, end.outcome is Outcome.LOST, 0
+        attempts.turns, attempts.lost_worker, attempts.away = end.turns, end.outcome is AttemptOutcome.LOST, 0
         goes_on = end.reason is FinishReason.TASK_ERROR and (self.stopped is None or not self.alone)
         wait_s = self._policy.wait_s(attempts.made, end.chance) if self.stopped is None else None
         if not goes_on or (self.stopped is None and wait_s is None):

@@ -6,6 +6,8 @@ from typing import Protocol
 
 STILL_S = 5.0
 """A run without progress for this long shows the reasons."""
+CALM_S = 60.0
+"""A model may take this long to answer before it is a reason."""
 MAX_REASONS = 6
 
 
@@ -65,9 +67,13 @@ class StallReasons:
     """Whether this client plays no trial, and none waits."""
     others: int = 0
     """Other live clients of the run."""
+    down: bool = False
+    """Whether an endpoint does not answer, which is told apart from this."""
 
     def reasons(self) -> tuple[str, ...]:
-        """The reasons, at least one, each as a short text; the most telling ones first."""
+        """The reasons, each as a short text, the most telling ones first; none while models alone take their time."""
+        models = list(self.models)
+        slow = [call for call in models if self.now - call.since >= CALM_S and not self.down]
         found = [
             *(f"task {task} waits: {why}" for task, why in sorted(self.tasks.items())),
             *self._store(),
@@ -77,11 +83,11 @@ class StallReasons:
                 if left > 0
             ),
             *(f"endpoint {name}: {waits}" for name, waits in sorted(self.paced.items())),
-            *(self._unanswered(f"model of agent {calls[0].what}", calls) for calls in _by_name(self.models)),
+            *(self._unanswered(f"model of agent {calls[0].what}", calls) for calls in _by_name(slow)),
             *(self._unanswered(f"task server, {calls[0].what}", calls) for calls in _by_name(self.server)),
         ]
         if not found:
-            return self._otherwise()
+            return () if models or self.down else self._otherwise()
         more = len(found) - MAX_REASONS
         return (*found[:MAX_REASONS], f"and {more} more") if more > 0 else tuple(found)
 

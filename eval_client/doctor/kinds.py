@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from proctor.llm.refusals import TOOLS_FIX
+from proctor.llm.outcome import TOOLS_FIX
 
 
 class ProblemKind(NamedTuple):

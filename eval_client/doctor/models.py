@@ -22,8 +22,7 @@ from proctor.http.client import (
     json_headers,
 )
 from proctor.llm.config import ChatConfig
-from proctor.llm.errors import read_error
-from proctor.llm.refusals import MAX_TOKENS_FIX, refuses_max_tokens
+from proctor.llm.outcome import MAX_TOKENS_FIX, read_error, refuses_max_tokens
 from proctor.llm.request import request_body
 from proctor.llm.wire import ChatReply
 from proctor.types import Message, Tool
@@ -147,7 +146,7 @@ def judge_models(asked: ProbeReply, status: int, body: bytes) -> Finding:
 def _refused(asked: ProbeReply, status: int, body: bytes) -> Finding:
     error = read_error(body)
     what = f"{asked}: status {status}: {excerpt(error.message.encode() or body)}"
-    text = f"{error.code} {error.type} {error.message}"
+    text = f"{error.code} {error.message}"
     if status in (401, 403):
         state = f"variable {asked.key_env} {'holds the key that was sent' if asked.has_key else 'is unset'}"
         return fail("agent-key", f"{what} ({state})", f"set {asked.key_env} to a key of this endpoint for this model")
@@ -159,7 +158,7 @@ def _refused(asked: ProbeReply, status: int, body: bytes) -> Finding:
         return fail("agent-failing", what)
     if refuses_max_tokens(status, error):
         return fail("agent-refuses", what, MAX_TOKENS_FIX)
-    if status in (400, 404, 422) and (error.code == "model_not_found" or _UNKNOWN_MODEL.search(text)):
+    if status in (400, 404, 422) and ("model_not_found" in error.code or _UNKNOWN_MODEL.search(text)):
         return fail("agent-model", what)
     return fail("agent-refuses" if status in (400, 413, 422) else "agent-url", what)
 

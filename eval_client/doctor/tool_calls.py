@@ -11,8 +11,7 @@ from proctor import registry
 from proctor.config.task import TaskDefinition
 from proctor.http.client import AnyClient
 from proctor.llm.config import ChatConfig
-from proctor.llm.errors import read_error
-from proctor.llm.refusals import refuses_tools
+from proctor.llm.outcome import read_error, refuses_tools
 from proctor.llm.tool_calls import normalised
 from proctor.llm.wire import ChatReply
 from proctor.types import Action, Message, Tool, ToolCall

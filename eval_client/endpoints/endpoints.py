@@ -5,7 +5,6 @@ import os
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
 
 from eval_client.core.limits.pool import Share
 from eval_client.core.limits.rates import Estimate
@@ -13,18 +12,17 @@ from eval_client.core.limits.shares import EndpointFeedback
 from eval_client.core.limits.throttle import EndpointLimit
 from eval_client.core.spend import Spend, Tokens
 from eval_client.endpoints.allowance import Allowance, CallSize, Turn
-from eval_client.endpoints.first_calls import FIRST_CALLS, FirstCalls
 from eval_client.endpoints.gate import Gate
-from eval_client.endpoints.outage import Outage, replies
+from eval_client.endpoints.rejections import SAME_REJECTIONS, Rejections
 from eval_client.metrics import EndpointMetrics
 from eval_client.plan.entries import AgentEntry, Endpoint
 from eval_client.plan.plan import Plan
 from proctor.config.secrets import secret
-from proctor.environment import AgentRefused, AgentUnavailable, ContextLimitExceeded
+from proctor.environment import AgentRefused, AgentStopped
 from proctor.http.client import AnyClient
 from proctor.llm.config import ChatConfig, RequestForm, RequestLimits
-from proctor.llm.errors import RequestRejected
-from proctor.llm.model import ChatModel, Completion, EndpointEvent
+from proctor.llm.model import ChatModel, Completion, EndpointEvent, ModelRefused, RequestRejected
+from proctor.llm.outage import Outage
 from proctor.types import Message, Tool
 from task_server.client.client import Call
 
@@ -74,9 +72,8 @@ class Endpoints:
         """endpoint -> whether it is down"""
         models = [agent for agent in plan.agents if not agent.is_command]
         for agent in models:
-            url = chat_config(plan, agent, builtin).endpoint()
-            probe = partial(replies, client, url)
-            self.outages[plan.endpoint_of(agent).name] = Outage(plan.limits.patience_s, probe, changed)
+            endpoint = plan.endpoint_of(agent)
+            self.outages.setdefault(endpoint.name, Outage(endpoint.patience_s, changed))
         self._models = {
             agent.name: _Limited(
                 self._chat(plan, agent, client, builtin),
@@ -87,7 +84,6 @@ class Endpoints:
                 size=None if agent.builtin else CallSize(chat_config(plan, agent, builtin)),
                 gate=self.gates[plan.endpoint_of(agent).name],
                 metrics=self.metrics,
-                outage=self.outages[plan.endpoint_of(agent).name],
                 ensure_lease=ensure_lease,
             )
             for agent in models
@@ -110,7 +106,7 @@ class Endpoints:
 
     def _chat(self, plan: Plan, agent: AgentEntry, client: AnyClient, builtin: str | None) -> ChatModel:
         limit, name = self._limit(plan, agent), plan.endpoint_of(agent).name
-        gate, outage = self.gates[name], self.outages[name]
+        gate = self.gates[name]
 
         def on_event(event: EndpointEvent) -> None:
             self.metrics.requests(name, event.kind).inc()
@@ -118,8 +114,6 @@ class Endpoints:
             if event.kind == "ok":
                 self.troubles.pop(agent.name, None)
                 self.feedback[name].answered += 1
-                if not outage.well:
-                    outage.answered()
                 if limit.limit == limit.ceiling:
                     return
                 limit.succeeded()
@@ -130,7 +124,6 @@ class Endpoints:
                     call()
             else:
                 limit.retried()
-                outage.failed(event.cause)
             if event.kind != "ok":
                 self.troubles[agent.name] = event.cause
             if limit.capacity != capacity:
@@ -143,7 +136,8 @@ class Endpoints:
             await self._ensure_lease()
 
         config, content = chat_config(plan, agent, builtin), plan.traces.content
-        return ChatModel(config, client, on_event=on_event, traces_content=content, sleep=sleep)
+        outage = self.outages[name]
+        return ChatModel(config, client, outage=outage, on_event=on_event, traces_content=content, sleep=sleep)
 
 
 def chat_config(plan: Plan, agent: AgentEntry, builtin: str | None) -> ChatConfig:
@@ -177,9 +171,9 @@ def _address(config: ChatConfig) -> tuple[str, str]:
 
 
 class _Limited:
-    """A model that waits while its endpoint pauses or is down, or its rates are used up.
+    """A model that waits while its endpoint pauses, or its rates are used up.
 
-    Raises BudgetExhausted and EndpointDown.
+    Raises BudgetExhausted.
     """
 
     def __init__(
@@ -193,7 +187,6 @@ class _Limited:
         size: CallSize | None,
         gate: Gate,
         metrics: EndpointMetrics,
-        outage: Outage,
         ensure_lease: Callable[[], Awaitable[None]],
     ) -> None:
         self._model, self._agent, self._limit, self._calls = model, agent, limit, calls
@@ -201,50 +194,40 @@ class _Limited:
         self._bounded = self._spend.bounded
         self._gate, self._metrics, self._ensure_lease = gate, metrics, ensure_lease
         self._estimate = Estimate()
-        self._first_calls = FirstCalls()
-        self._outage = outage
+        self._rejections = Rejections()
 
     async def __call__(
         self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
     ) -> Completion:
-        """The model's answer. Raises AgentRefused also where the agent's first calls were all refused alike."""
-        first = self._first_calls
-        while True:
-            if self._outage.down:
-                await self._outage.over()
-            reserved = 0.0
-            if self._gate.limited or self._limit.cool_until > time.monotonic():
-                reserved = await self._slot(messages)
-            await self._ensure_lease()
-            turn = self._agent, metadata.get("task", ""), metadata.get("sample", ""), metadata.get("epoch", "")
-            await self._reserve(turn, messages, tools)
-            call = Call(self._agent, time.monotonic())
-            self._calls[id(call)] = call
-            number = 0 if first.answered else first.begin()
-            try:
-                completion = await self._model.complete(messages, tools, metadata)
-                first.answered = True
-                self._paid(completion, messages, reserved)
-                self._spend.turns[turn[1]] += 1
-                return completion
-            except ContextLimitExceeded:
-                first.answered = True
+        """The model's answer. Raises AgentRefused also where calls in a row were all rejected alike."""
+        reserved = 0.0
+        if self._gate.limited or self._limit.cool_until > time.monotonic():
+            reserved = await self._slot(messages)
+        await self._ensure_lease()
+        turn = self._agent, metadata.get("task", ""), metadata.get("sample", ""), metadata.get("epoch", "")
+        await self._reserve(turn, messages, tools)
+        call = Call(self._agent, time.monotonic())
+        self._calls[id(call)] = call
+        number = self._rejections.begin()
+        try:
+            completion = await self._model.complete(messages, tools, metadata)
+            self._paid(completion, messages, reserved)
+            self._spend.turns[turn[1]] += 1
+            self._rejections.answered()
+            return completion
+        except AgentStopped as stopped:
+            self._rejections.answered()
+            if isinstance(stopped, ModelRefused) and stopped.completion is not None:
+                self._paid(stopped.completion, messages, reserved)
+            raise
+        except RequestRejected as rejected:
+            if not self._rejections.rejected(number, str(rejected)):
                 raise
-            except RequestRejected as refused:
-                if not first.refused(number, str(refused)):
-                    raise
-                raise AgentRefused(f"{refused}, like each of its first {FIRST_CALLS} calls") from refused
-            except AgentRefused:
-                raise
-            except AgentUnavailable as unavailable:
-                failure = unavailable
-            finally:
-                del self._calls[id(call)]
-                self._returned(turn)
-                if number:
-                    first.end(number)
-            if not await self._outage.holds(str(failure)):
-                raise failure
+            raise AgentRefused(f"{rejected}, like {SAME_REJECTIONS} calls in a row") from rejected
+        finally:
+            del self._calls[id(call)]
+            self._returned(turn)
+            self._rejections.end(number)
 
     async def _reserve(self, turn: Turn, messages: Sequence[Message], tools: Sequence[Tool]) -> None:
         """Wait until the run's limits allow a call of this estimated size. Raises BudgetExhausted."""

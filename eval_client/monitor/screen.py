@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
+import re
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,9 @@ LIVE_EVERY_S = 0.25
 PLAIN_EVERY_S = 5.0
 LOOK_S = 0.5
 """How often lines look for new trouble, which is printed at once."""
+REMIND_S = 300.0
+"""How often plain lines repeat what has not changed."""
+_NUMBER = re.compile(r"\d+")
 PUBLISH_S, COSTS, SELDOM_S = 1.0, 100.0, 5.0
 """Published views follow each other after a second, or after so many times as long as one took to make, but within
 SELDOM_S."""
@@ -99,25 +103,40 @@ def _published(journal: Journal, now: Callable[[], RunView]) -> Iterator[None]:
 
 @dataclass
 class _Lines:
-    """Prints a line every PLAIN_EVERY_S, and at once when trouble begins."""
+    """Prints a line every PLAIN_EVERY_S while something happens, and a trouble once, then every REMIND_S."""
 
     _console: "Console"
     _troubles: StallReporter
     _now: Callable[[], RunView]
     _printed_at: float
-    _in_trouble: bool = False
+    _told: dict[str, float] = field(default_factory=dict)
+    """trouble, without its numbers -> when it was printed"""
+    _printed: str = ""
+    """The last line, without what changes while nothing happens."""
 
     def look(self) -> None:
         """Print a line if one is due."""
-        now, before = time.monotonic(), self._in_trouble
-        self._in_trouble = bool(self._troubles.look(now))
-        if now - self._printed_at >= PLAIN_EVERY_S or (self._in_trouble and not before):
-            self._printed_at = now
-            self.print()
+        now = time.monotonic()
+        present = {_NUMBER.sub("#", trouble) for trouble in self._troubles.look(now)}
+        self._told = {trouble: at for trouble, at in self._told.items() if trouble in present}
+        new = any(now - self._told.get(trouble, -REMIND_S) >= REMIND_S for trouble in present)
+        if new or now - self._printed_at >= PLAIN_EVERY_S:
+            self._print(now, at_once=new)
 
     def print(self) -> None:
         """Print a line of the present view."""
-        self._console.print(line(self._now()), soft_wrap=True, markup=False, highlight=False)
+        self._print(time.monotonic(), at_once=True)
+
+    def _print(self, now: float, *, at_once: bool) -> None:
+        run = self._now()
+        happens = line(run.model_copy(update={"troubles": (), "left_s": None}))
+        if not at_once and happens == self._printed and now - self._printed_at < REMIND_S:
+            return
+        self._printed_at, self._printed = now, happens
+        fresh = [each for each in run.troubles if now - self._told.get(_NUMBER.sub("#", each), -REMIND_S) >= REMIND_S]
+        self._told |= {_NUMBER.sub("#", trouble): now for trouble in fresh}
+        text = line(run.model_copy(update={"troubles": tuple(fresh)}))
+        self._console.print(text, soft_wrap=True, markup=False, highlight=False)
 
 
 async def _repeat(every_s: float, show: Callable[[], object]) -> None:

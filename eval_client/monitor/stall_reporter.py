@@ -25,9 +25,10 @@ class StallReporter:
     def look(self, now: float) -> tuple[str, ...]:
         """The run's trouble and stall, one line each; empty while it makes progress. `now` is monotonic."""
         lasts_s = self._stall.lasts_s(self._achieved(), now)
-        still = () if lasts_s < STILL_S else (f"no progress for {lasts_s:.0f} s: {'; '.join(self._reasons(now))}",)
-        trouble = self._context.progress.trouble
         failing = self._failing(now)
+        reasons = () if lasts_s < STILL_S else self._reasons(now, down=bool(failing))
+        still = (f"no progress for {lasts_s:.0f} s: {'; '.join(reasons)}",) if reasons else ()
+        trouble = self._context.progress.trouble
         found = tuple(map(redacted, (*failing, *still) if trouble is None else (trouble, *failing, *still)))
         self._file.write(found, now)
         self._shared.write(shared_lines(self._context.endpoints), now)
@@ -48,7 +49,7 @@ class StallReporter:
         self._file.close()
         self._shared.close()
 
-    def _reasons(self, now: float) -> tuple[str, ...]:
+    def _reasons(self, now: float, *, down: bool) -> tuple[str, ...]:
         context, waiting = self._context, self._context.schedule.unstarted()
         pending = {task for _, task in waiting}
         return StallReasons(
@@ -57,6 +58,7 @@ class StallReporter:
             cooling={name: limit.cool_for_s(now) for name, limit in context.endpoints.limits.items()},
             paced={name: text for name in context.endpoints.shares if (text := paced(context.endpoints, name))},
             models=context.endpoints.calls.values(),
+            down=down,
             failures=context.endpoints.troubles,
             server=context.client.held_up(),
             store_since=context.journal.waiting_since,

@@ -63,6 +63,9 @@ class Plan(Value):
     assignments: tuple[Assignment, ...] = ()
     """If empty, every agent plays every task."""
     limits: Limits = Limits.model_construct()
+    refusals: Annotated[Literal["scored", "unscored"], Field(exclude_if=lambda value: value == "scored")] = "scored"
+    """What a trial whose input the endpoint declined is: `scored` for what was reached, or left out of the mean.
+    Neither is asked again."""
     traces: TraceSettings = TraceSettings.model_construct()
     prices: dict[ModelName, Price] = Field(default_factory=dict)
     """Prices of helper models (judges, hosts, users) by the model's name as its endpoint reports it, or the beginning

@@ -98,6 +98,8 @@ class PairReport(Value):
     """finish reason -> share of the scored trials; sums to 1."""
     faults: dict[str, int]
     """cause -> number of unscored trials"""
+    declined: int = 0
+    """Trials whose input was refused, where the plan leaves them unscored."""
     cut_answers: int | None = None
     """Answers that the endpoint cut at `max_tokens`; None where trials of an earlier version don't tell."""
     turns: int
@@ -213,6 +215,11 @@ def _key(totals: PairTotals) -> tuple[str, str]:
     return totals.agent, totals.task
 
 
+def _validity(totals: PairTotals) -> dict[str, float]:
+    scored = {**totals.reasons, FinishReason.REFUSED: totals.reasons.get(FinishReason.REFUSED, 0) - totals.declined}
+    return {reason: scored.get(reason, 0) / totals.scored for reason in VALIDITY}
+
+
 def _pair(
     totals: PairTotals,
     manifest: Manifest,
@@ -249,8 +256,9 @@ def _pair(
         metrics=summary.metrics if measured.value is None else {**summary.metrics, summary.primary: measured.value},
         notes=(*_choices(task, totals.agent, retried), *summary.notes, *_few(totals, measured.effective_samples)),
         comparable=task.comparable or (other_sampling(agent, task.published_sampling) if agent is not None else None),
-        validity={reason: totals.reasons.get(reason, 0) / scored for reason in VALIDITY} if scored else {},
+        validity=_validity(totals) if scored else {},
         faults=faults,
+        declined=totals.declined,
         cut_answers=totals.cut_answers,
         turns=totals.turns,
         prompt_tokens=totals.prompt_tokens,

@@ -22,6 +22,7 @@ from proctor.environment import Environment, EnvironmentFault
 from proctor.event_loop import beside
 from proctor.summary import summarize
 from task_server.wire.messages import SampleList
+from task_server.wire.turns import refused
 from task_server.worker.hosted_task import read_samples
 
 PROGRESS_S = 2.0
@@ -85,7 +86,7 @@ async def rescore(request: RescoreRequest, say: Callable[[str], None], report: C
                 await journal.close()
             _write_summaries(target, worlds)
             totals = target.pair_totals()
-            whole = all(pair.scored == pair.planned for pair in totals)
+            whole = all(pair.complete for pair in totals)
             target.set_state("finished" if whole else "incomplete", member.shard)
 
 
@@ -142,7 +143,10 @@ class _Play:
         _, turns, _ = self._source.journal(trial.id)
         seed = trial_seed(self._plan.seed, trial.task, trial.sample, trial.epoch)
         world = self._worlds[trial.task][1]
-        return await replay(world, trial.sample, seed, turns, self._source.replies(trial.id), may_buy=may_buy)
+        replies = self._source.replies(trial.id)
+        replayed = await replay(world, trial.sample, seed, turns, replies, may_buy=may_buy)
+        last = replayed.turns[-1].reply if replayed.turns else None
+        return replayed._replace(finish=refused(replayed.finish, last, scored=self._plan.refusals == "scored"))
 
     async def _write(self, trial: Trial, replayed: Replayed) -> None:
         await self._journal.begin(trial, 1, 0, secrets.token_hex(16))

@@ -101,7 +101,7 @@ async def run_context(
     def endpoints_changed() -> None:
         tell(_capacities(endpoints))
 
-    services = Services(tell)
+    services = Services(tell, plan.limits.patience_s)
     endpoints = Endpoints(plan, http, spend, builtin, endpoints_changed, ensure_lease=member.ensure_lease)
     player = TrialPlayer(
         plan=plan,

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from eval_client.core.events import (
     Abandon,
+    AttemptOutcome,
     EndAttempt,
     Event,
     GaveUp,
@@ -15,7 +16,6 @@ from eval_client.core.events import (
     Instruction,
     Job,
     NeedMore,
-    Outcome,
     Retry,
     RetryDue,
     Return,
@@ -128,7 +128,7 @@ class Runner:
 
     async def _conclude(self, job: Job, pending: PendingTrial, played: Played) -> None:
         """Act on the outcome of an attempt."""
-        limit = self._spend.limit_reached() if played.end.outcome is Outcome.BUDGET else None
+        limit = self._spend.limit_reached() if played.end.outcome is AttemptOutcome.BUDGET else None
         for instruction in self.schedule.handle(played.event(job, limit)):
             match instruction:
                 case Settle():

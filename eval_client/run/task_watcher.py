@@ -1,4 +1,4 @@
-"""Watches a run's task server: follows its capacities, renews session leases, and gives up tasks that stay away, or whose services do."""
+"""Watches a run's task server: follows its capacities, renews session leases, gives up tasks that stay away."""
 
 import asyncio
 import contextlib

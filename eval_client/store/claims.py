@@ -10,6 +10,7 @@ from eval_client.core.flow import Pair
 from eval_client.store.connection import hold_live
 from eval_client.store.records import Trial
 from eval_client.store.tables import FREE, SETTLED, trial_table
+from proctor.types import FinishReason
 
 _COLUMNS = [trial_table.c[name] for name in Trial.model_fields]
 GIVEN_UP_BATCH = 2000
@@ -86,10 +87,14 @@ def claim(engine: sa.Engine, run: str, shard: int, wanted: Mapping[Pair, int]) -
     return sorted(claimed, key=lambda trial: (-trial.attempts, trial.id))
 
 
-class _Part(NamedTuple):
-    """What is left to read of a pair's trials with attempts, or of those without: ids above `after`, up to `last`."""
+BEGUN, NEW, REJECTED = "begun", "new", "rejected"
+"""Trials with attempts, those without, and those whose agent's endpoint failed: in the order they are played in."""
 
-    begun: bool
+
+class _Part(NamedTuple):
+    """What is left to read of a pair's trials of one kind: ids above `after`, up to `last`."""
+
+    kind: str
     after: int
     last: int
 
@@ -114,12 +119,12 @@ class Unread:
             rows = connection.execute(query.group_by(t.agent, t.task)).all()
         rows = sorted(rows, key=lambda row: (not row.begun, row.first))
         for row in rows:
-            parts = (True, False) if row.begun else (False,)
-            self._parts[row.agent, row.task] = [_Part(begun, row.first - 1, row.last) for begun in parts]
+            kinds = (BEGUN, NEW, REJECTED) if row.begun else (NEW,)
+            self._parts[row.agent, row.task] = [_Part(kind, row.first - 1, row.last) for kind in kinds]
         return {(row.agent, row.task): int(row.free) for row in rows}
 
     def read(self, wanted: Mapping[Pair, int]) -> list[Trial]:
-        """Up to the wanted number of trials of each pair, each trial once; those with attempts first, then by id.
+        """Up to the wanted number of trials of each pair, each trial once: by kind, then by id.
 
         A read that raises has read nothing.
         """
@@ -129,7 +134,7 @@ class Unread:
             for pair, count in wanted.items():
                 found += self._next(connection, pair, parts[pair], count)
         self._parts |= parts
-        return sorted(found, key=lambda trial: (trial.attempts == 0, trial.id))
+        return found
 
     def _next(self, connection: sa.Connection, pair: Pair, parts: list[_Part], count: int) -> list[Trial]:
         """Up to so many trials of a pair; what is left of its parts stays in `parts`."""
@@ -137,7 +142,7 @@ class Unread:
         while parts and len(found) < count:
             part, left = parts.pop(0), count - len(found)
             values = {"b_run": self._run, "agent": pair[0], "task": pair[1], "after": part.after, "last": part.last}
-            rows = connection.execute(_reading(part.begun), {**values, "most": left}).all()
+            rows = connection.execute(_reading(part.kind), {**values, "most": left}).all()
             found += [Trial.model_construct(**row._mapping) for row in rows]
             if len(rows) == left:
                 parts.insert(0, part._replace(after=rows[-1].id))
@@ -145,9 +150,11 @@ class Unread:
 
 
 @cache
-def _reading(begun: bool) -> sa.Executable:
+def _reading(kind: str) -> sa.Executable:
     t = trial_table.c
-    free = _pending(_OF_RUN, t.holder == FREE, t.attempts > 0 if begun else t.attempts == 0)
+    failed = sa.func.coalesce(t.reason, "") == FinishReason.AGENT_ERROR.value
+    of_kind = {BEGUN: sa.and_(t.attempts > 0, sa.not_(failed)), NEW: t.attempts == 0, REJECTED: failed}
+    free = _pending(_OF_RUN, t.holder == FREE, of_kind[kind])
     # `coalesce` keeps SQLite from its index by agent and task, which would sort all trials of the pair each time.
     agent, task = (sa.func.coalesce(column, "") == sa.bindparam(column.name) for column in (t.agent, t.task))
     rows = sa.select(*_COLUMNS).where(free, agent, task, t.id > sa.bindparam("after"), t.id <= sa.bindparam("last"))

@@ -17,7 +17,7 @@ from eval_client.store.store import Store
 from eval_client.store.tables import SETTLED, attempt_table, live_table, reply_table, trial_table, turn_table
 from proctor.llm.kept_replies import KeptReply
 from proctor.observability.redaction import redacted
-from proctor.types import Finish
+from proctor.types import Finish, FinishReason
 from task_server.wire.messages import VERSION
 
 MAX_GROUP = 512
@@ -148,7 +148,8 @@ class Journal:
         outcome: str = "finished",
     ) -> None:
         """Record the trial's final row and, unless it has ended, the end of its last attempt, in one commit."""
-        cause = str(finish.detail.get("cause", "unknown")) if finish.reason.is_fault else None
+        told = finish.reason.is_fault or finish.reason is FinishReason.REFUSED
+        cause = str(finish.detail.get("cause", "unknown")) if told else None
         final = {
             "b_run": self._store.run,
             "b_trial": trial.id,

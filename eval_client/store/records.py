@@ -164,6 +164,8 @@ class PairTotals(Value):
     trial_mean: float | None
     """The mean over scored trials, which earlier versions took for it: another number where epochs are missing."""
     reasons: dict[str, int]
+    declined: int = 0
+    """Trials whose input was refused, where the plan scores none of them; among the unscored ones."""
     turns: int
     prompt_tokens: int
     completion_tokens: int
@@ -173,6 +175,11 @@ class PairTotals(Value):
     seconds: float
     cut_answers: int | None = None
     """Answers that `max_tokens` cut, in trials with a final row; None where one of an earlier version can't tell."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether all trials have what the plan wants of them: a score, or a refusal that it does not score."""
+        return self.scored + self.declined == self.planned
 
     def tokens(self) -> Tokens:
         """The tokens that the pair's final rows cost."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from pydantic import JsonValue
 
+from eval_client.core.progress import grouped_causes
 from eval_client.core.spend import NO_TOKENS, Tokens
 from eval_client.store.migration import existing_columns
 from eval_client.store.records import RETRIED, HelperCost, JournalledTools, PairTotals
@@ -115,7 +116,11 @@ class Results:
         samples = [sample for sample, _, _ in rows]
         scored = Counter(sample for sample, _, finish in rows if finish.score is not None)
         uneven = cluster_numbers(samples) if len(set(scored.values())) > 1 else []
-        return [finish for _, _, finish in rows], cluster_numbers(map(cluster_of.__getitem__, samples)), uneven
+        return (
+            [finish.for_world() for _, _, finish in rows],
+            cluster_numbers(map(cluster_of.__getitem__, samples)),
+            uneven,
+        )
 
     def sample_means(self, players: Mapping[str, str]) -> dict[tuple[str, str], SampleMeans]:
         """(agent, task) -> the means of its samples, where it has a scored trial; `players` has an agent by task."""
@@ -153,14 +158,19 @@ class Results:
             return {str(sample): str(cluster or sample) for sample, cluster in rows}
 
     def causes(self) -> dict[tuple[str, str], dict[str, int]]:
-        """(agent, task) -> cause -> number of the pair's unscored final rows, where it has such rows."""
+        """(agent, task) -> cause -> number of the pair's faults, where it has any."""
         t = trial_table.c
-        query = sa.select(t.agent, t.task, t.cause, sa.func.count()).where(t.run == self.run, t.cause.is_not(None))
-        found: dict[tuple[str, str], dict[str, int]] = {}
+        query = (
+            sa.select(t.agent, t.task, t.cause, sa.func.count())
+            .where(t.run == self.run, t.cause.is_not(None), t.reason != FinishReason.REFUSED.value)
+            .group_by(t.agent, t.task, t.cause)
+            .order_by(sa.func.min(t.id))
+        )
+        found: dict[tuple[str, str], list[tuple[str, int]]] = {}
         with self.engine.connect() as connection:
-            for agent, task, cause, count in connection.execute(query.group_by(t.agent, t.task, t.cause)):
-                found.setdefault((agent, task), {})[str(cause)] = int(count)
-        return found
+            for agent, task, cause, count in connection.execute(query):
+                found.setdefault((agent, task), []).append((str(cause), int(count)))
+        return {pair: grouped_causes(causes) for pair, causes in found.items()}
 
     def retried(self) -> dict[tuple[str, str], int]:
         """(agent, task) -> how many of the pair's trials were played again although they had a score."""
@@ -326,10 +336,13 @@ def _pair_totals(pair: tuple[str, str], rows: Sequence[sa.RowMapping], mean: flo
         task=pair[1],
         planned=int(total("planned")),
         scored=scored,
-        unscored=sum(count for reason, count in reasons.items() if FinishReason(reason).is_fault),
+        unscored=sum(int(row["planned"]) - int(row["scored"]) for row in rows if row["reason"] is not None),
         mean=trial_mean if mean is None else mean,
         trial_mean=trial_mean,
         reasons=reasons,
+        declined=sum(
+            int(row["planned"]) - int(row["scored"]) for row in rows if row["reason"] == FinishReason.REFUSED.value
+        ),
         turns=int(total("turns")),
         prompt_tokens=int(total("prompt_tokens")),
         completion_tokens=int(total("completion_tokens")),

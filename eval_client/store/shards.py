@@ -16,7 +16,7 @@ from eval_client.core.limits.shares import EndpointLevel, ShardState
 from eval_client.core.spend import Tokens
 from eval_client.store.connection import RunOver, StoreError, hold_live
 from eval_client.store.tables import FREE, LEFT, LIVE, LOST, live_table, run_table, shard_table, trial_table
-from proctor.types import Value
+from proctor.types import FinishReason, Value
 
 ONLY_POSTGRESQL = "only PostgreSQL supports several clients of one run; start it with --store postgresql+psycopg://..."
 OVER = ("finished", "incomplete")
@@ -61,7 +61,10 @@ def _is(run: str, shard: int) -> sa.ColumnElement[bool]:
 
 
 def take_over(engine: sa.Engine, run: str) -> int:
-    """Start a new first shard and return its number. Ends all others; every trial without a score becomes unclaimed."""
+    """Start a new first shard and return its number. Ends all others; every trial without a score becomes unclaimed,
+
+    but for those whose input was refused: they are never asked again.
+    """
     with engine.begin() as connection:
         shard = _next_number(connection, run)
         connection.execute(
@@ -72,6 +75,7 @@ def take_over(engine: sa.Engine, run: str) -> int:
         t = trial_table.c
         # As ranges, since no index finds what differs from a value.
         held = sa.and_(t.run == run, t.score.is_(None), sa.or_(t.holder < FREE, t.holder > FREE))
+        held = sa.and_(held, sa.or_(t.reason.is_(None), t.reason != FinishReason.REFUSED.value))
         connection.execute(trial_table.update().where(held).values(holder=FREE))
         _add(connection, run, shard)
         return shard

@@ -1,10 +1,10 @@
 """How an attempt ended, as data. Only here are its failures classified."""
 
-from eval_client.core.events import Outcome
+from eval_client.core.events import AttemptOutcome
 from eval_client.endpoints.allowance import BudgetExhausted
-from eval_client.endpoints.outage import EndpointDown
 from eval_client.store.journal import WriteRefused
 from proctor.environment import AgentRefused, AgentUnavailable, ToolsRefused
+from proctor.llm.outage import EndpointDown
 from proctor.types import Finish, FinishReason, Value
 from task_server.wire.errors import DigestDiffers, NoCapacity, SessionLost, TaskServerError
 
@@ -32,7 +32,7 @@ FAILURES = (
 class AttemptEnd(Value):
     """An outcome with its finish, that of a fault included; an outcome without one has only its cause."""
 
-    outcome: Outcome
+    outcome: AttemptOutcome
     finish: Finish | None = None
     cause: str = ""
 
@@ -40,41 +40,41 @@ class AttemptEnd(Value):
     def at(cls, finish: Finish) -> "AttemptEnd":
         """The end of an attempt whose session has a finish."""
         if finish.is_away:
-            return cls(outcome=Outcome.SERVICE_AWAY, finish=finish, cause=str(finish.detail.get("cause")))
-        return cls(outcome=Outcome.FINISHED, finish=finish)
+            return cls(outcome=AttemptOutcome.SERVICE_AWAY, finish=finish, cause=str(finish.detail.get("cause")))
+        return cls(outcome=AttemptOutcome.FINISHED, finish=finish)
 
     @classmethod
     def of(cls, failure: Exception) -> "AttemptEnd":
         """How one of FAILURES ends an attempt."""
         match failure:
             case OutOfTime():
-                return _fault(Outcome.FINISHED, FinishReason.AGENT_ERROR, failure)
+                return _fault(AttemptOutcome.FINISHED, FinishReason.AGENT_ERROR, failure)
             case ToolsRefused():
-                return cls(outcome=Outcome.TOOLS_REFUSED, cause=str(failure))
+                return cls(outcome=AttemptOutcome.TOOLS_REFUSED, cause=str(failure))
             case AgentRefused():
-                return cls(outcome=Outcome.REFUSED, cause=str(failure))
+                return cls(outcome=AttemptOutcome.UNAUTHORIZED, cause=str(failure))
             case AgentUnavailable():
-                return _fault(Outcome.FINISHED, FinishReason.AGENT_ERROR, failure)
+                return _fault(AttemptOutcome.FINISHED, FinishReason.AGENT_ERROR, failure)
             case BudgetExhausted():
-                return cls(outcome=Outcome.BUDGET, cause=str(failure))
+                return cls(outcome=AttemptOutcome.BUDGET, cause=str(failure))
             case EndpointDown():
-                return cls(outcome=Outcome.ENDPOINT_DOWN, cause=str(failure))
+                return cls(outcome=AttemptOutcome.ENDPOINT_DOWN, cause=str(failure))
             case NoCapacity() | DigestDiffers():
-                return cls(outcome=Outcome.PUT_BACK, cause=str(failure))
+                return cls(outcome=AttemptOutcome.PUT_BACK, cause=str(failure))
             case Diverged():
-                return _fault(Outcome.DIVERGED, FinishReason.TASK_ERROR, failure)
+                return _fault(AttemptOutcome.DIVERGED, FinishReason.TASK_ERROR, failure)
             case SessionLost():
-                return _fault(Outcome.LOST, FinishReason.TASK_ERROR, failure)
+                return _fault(AttemptOutcome.LOST, FinishReason.TASK_ERROR, failure)
             case _:
-                return _fault(Outcome.FAILED, FinishReason.TASK_ERROR, failure)
+                return _fault(AttemptOutcome.FAILED, FinishReason.TASK_ERROR, failure)
 
     def fault(self) -> str | None:
         """The kind of fault, for counts: the outcome, or for `finished` the finish's reason; None for a score."""
-        if self.outcome is not Outcome.FINISHED:
+        if self.outcome is not AttemptOutcome.FINISHED:
             return str(self.outcome.value)
         assert self.finish is not None
         return str(self.finish.reason) if self.finish.reason.is_fault else None
 
 
-def _fault(outcome: Outcome, reason: FinishReason, failure: Exception) -> AttemptEnd:
+def _fault(outcome: AttemptOutcome, reason: FinishReason, failure: Exception) -> AttemptEnd:
     return AttemptEnd(outcome=outcome, finish=Finish.fault(reason, str(failure)), cause=str(failure))

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from eval_client.core.events import Job, Outcome
+from eval_client.core.events import AttemptOutcome, Job
 from eval_client.core.progress import Progress
 from eval_client.core.spend import Spend, Tokens
 from eval_client.store.journal import Journal, WriteRefused
@@ -52,10 +52,10 @@ class PendingTrial:
             self.trial_history.start_anew()
         return left
 
-    def attempt_ended(self, outcome: Outcome) -> None:
+    def attempt_ended(self, outcome: AttemptOutcome) -> None:
         """Note that the session is gone; begin the journal anew if its replay diverged."""
         self.session = None
-        if outcome is Outcome.DIVERGED:
+        if outcome is AttemptOutcome.DIVERGED:
             self.trial_history.start_anew()
 
 
@@ -102,7 +102,7 @@ class AttemptLog:
         return _TrialReplies(self._journal, self._spend, pending)
 
     async def settle(
-        self, pending: PendingTrial, url: str | None, finish: Finish, outcome: Outcome = Outcome.FINISHED
+        self, pending: PendingTrial, url: str | None, finish: Finish, outcome: AttemptOutcome = AttemptOutcome.FINISHED
     ) -> None:
         """Journal the trial's final row. A finish that the store refuses becomes a fault of ours."""
         trial, pair = pending.trial, (pending.trial.agent, pending.trial.task)

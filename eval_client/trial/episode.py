@@ -16,7 +16,8 @@ from eval_client.store.records import MODEL_CHARS, STOP_CHARS, Trial, Turn, answ
 from eval_client.trial.attempt import FAILURES, AttemptEnd, Diverged, OutOfTime
 from proctor.environment import AgentStopped
 from proctor.llm.kept_replies import KeptReply
-from proctor.llm.model import Completion
+from proctor.llm.model import Completion, ModelRefused
+from proctor.llm.outage import TIME_LIMIT, TimeLimit
 from proctor.llm.tool_calls import normalised
 from proctor.observability import gen_ai, tracing
 from proctor.observability.spans import Attribute
@@ -25,7 +26,7 @@ from proctor.types import FinishReason, Message, Observation, Tool
 from task_server.client.client import ReplyLog
 from task_server.wire.messages import Act, Observed, Started, Step, Stop
 from task_server.wire.offered_tools import OfferedTools
-from task_server.wire.turns import stop_of
+from task_server.wire.turns import refused, stop_of, told
 
 
 class Model(Protocol):
@@ -109,6 +110,8 @@ class Episode:
     reply_log: ReplyLog
     begun: bool = False
     """Whether an earlier client may have started the session."""
+    scores_refusals: bool = True
+    """Whether a trial whose input was refused has a score."""
     on_started: Callable[[Started], None] = lambda _: None
     on_turn_over: Callable[[], None] | None = None
     """Called when the environment has answered a turn, or failed to."""
@@ -122,12 +125,14 @@ class Episode:
     async def play(self) -> AttemptEnd:
         """Play to the finish or the first failure. Raises what is no failure of the attempt, such as Fenced."""
         begun = time.monotonic()
+        waits: TimeLimit | None = None
         try:
             with tracing.begin(f"{gen_ai.INVOKE_AGENT} {self.trial.agent}", "internal", **self._attributes()):
                 with tracing.begin("session start"):
                     started = await self._start()
                 self.on_started(started)
                 async with asyncio.timeout(self.limits.seconds) as limit:
+                    TIME_LIMIT.set(waits := TimeLimit(limit))
                     step, sent_at = started.step, begun
                     if isinstance(step, Observed):
                         self._catch_up(step.turn)
@@ -139,7 +144,8 @@ class Episode:
                         finally:
                             if self.on_turn_over is not None:
                                 self.on_turn_over()
-                return AttemptEnd.at(step.finish)
+                last = self.trial_history.turns[-1].reply if self.trial_history.turns else None
+                return AttemptEnd.at(refused(step.finish, last, scored=self.scores_refusals))
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -147,7 +153,7 @@ class Episode:
         except FAILURES as failure:
             return AttemptEnd.of(failure)
         finally:
-            self.trial_history.seconds += time.monotonic() - begun
+            self.trial_history.seconds += time.monotonic() - begun - (waits.waited_s if waits is not None else 0.0)
 
     def _attributes(self) -> dict[str, Attribute]:
         return {
@@ -191,7 +197,8 @@ class Episode:
             if turn.digest != digest:
                 raise Diverged(f"turn {step.turn} of the replay observed something else")
         else:
-            answer: Completion | Stop | None = self._limit_reached(step.turn)
+            answer: Completion | Stop | None = self._stopped(step.turn)
+            paid: Completion | None = None
             if answer is None:
                 if self.on_observation is not None:
                     self.on_observation(observation)
@@ -200,30 +207,34 @@ class Episode:
                     answer = await self.model(history, tools, metadata)
                 except AgentStopped as stopped:
                     answer = stop_of(stopped)
+                    paid = stopped.completion if isinstance(stopped, ModelRefused) else None
             if step.tools_as_before:
                 encoded = to_json(observation, exclude={"tools"})
             asked = {"turn": step.turn, "digest": digest, "observation": encoded.decode(), "world_seconds": world_s}
-            turn = Turn(**asked, **_answered(answer, history))
+            turn = Turn(**asked, **_answered(answer, history, paid))
             await self.write_turn(turn)
             journalled.append(turn)
         reply = self._remember(observation, turn.reply)
         sent_at = time.monotonic()
-        answer = await self.server.turn(url, self.session, step.turn, reply, self.reply_log)
-        if step.turn == len(journalled) and (isinstance(answer, Observed) or not answer.finish.reason.is_fault):
+        after = await self.server.turn(url, self.session, step.turn, reply, self.reply_log)
+        if step.turn == len(journalled) and (isinstance(after, Observed) or not after.finish.reason.is_fault):
             self.on_progress()
-        return answer, sent_at
+        return after, sent_at
 
     def _remember(self, observation: Observation, reply: Act | Stop) -> Act | Stop:
         """Add an answer to the transcript; the answer as environments get it."""
         if isinstance(reply, Stop):
-            return reply
+            return told(reply)
         self._transcript.answer(observation, reply.action)
         bare = reply.action.without_echo()
         return reply if bare is reply.action else Act(action=bare)
 
-    def _limit_reached(self, turn: int) -> Stop | None:
-        """The client's own answer where a limit of the trial is reached."""
+    def _stopped(self, turn: int) -> Stop | None:
+        """The client's own answer where the agent was refused before, or a limit of the trial is reached."""
         limits, answered = self.limits, self.trial_history.turns
+        last = answered[-1].reply if answered else None
+        if isinstance(last, Stop) and last.reason is FinishReason.REFUSED:
+            return last
         over = limits.turns is not None and turn > limits.turns
         if not over and limits.tokens is not None:
             over = sum(each.prompt_tokens + each.completion_tokens for each in answered) >= limits.tokens
@@ -240,13 +251,17 @@ _storable = lru_cache(maxsize=1024)(storable)
 """Endpoints repeat the same few names."""
 
 
-def _answered(answer: Completion | Stop, history: Sequence[Message]) -> dict[str, Any]:
-    """What the journal keeps of an answer."""
+def _answered(answer: Completion | Stop, history: Sequence[Message], paid: Completion | None) -> dict[str, Any]:
+    """What the journal keeps of an answer; `paid` is what a refusal cost."""
     if isinstance(answer, Stop):
-        return {"reply": answer}
-    action, usage = answer.action, answer.usage
+        return {"reply": answer, **({} if paid is None else _costs(paid))}
+    action = answer.action
+    return {"reply": Act(action=normalised(action, history) if action.tool_calls else action), **_costs(answer)}
+
+
+def _costs(answer: Completion) -> dict[str, Any]:
+    usage = answer.usage
     return {
-        "reply": Act(action=normalised(action, history) if action.tool_calls else action),
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,
         "cached_tokens": usage.cached_tokens,

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from eval_client.core.events import AttemptEnded, Job, Outcome
+from eval_client.core.events import AttemptEnded, AttemptOutcome, Job
 from eval_client.core.progress import Progress
 from eval_client.core.spend import SpendLimit
 from eval_client.endpoints.endpoints import Endpoints
@@ -99,7 +99,7 @@ class TrialPlayer:
             self._end_session("", left)
         async with self._isolation.entered(suspect=suspect, last_try=last_try):
             await self._log.begin(pending)
-            session, end = str(pending.session), AttemptEnd(outcome=Outcome.PUT_BACK)
+            session, end = str(pending.session), AttemptEnd(outcome=AttemptOutcome.PUT_BACK)
             self._traces.enter(pending.trial, session)
             try:
                 end = await self._made(pending, session)
@@ -116,11 +116,11 @@ class TrialPlayer:
     def _as_served(self, pending: PendingTrial, end: AttemptEnd) -> AttemptEnd:
         """The end of an attempt; one that says that a service is away is an ordinary fault where the service is not."""
         turns = len(pending.trial_history.turns)
-        if end.outcome is not Outcome.SERVICE_AWAY or self._services.away(
+        if end.outcome is not AttemptOutcome.SERVICE_AWAY or self._services.away(
             pending.job, turns, end.cause, time.monotonic()
         ):
             return end
-        return AttemptEnd(outcome=Outcome.FINISHED, finish=end.finish)
+        return AttemptEnd(outcome=AttemptOutcome.FINISHED, finish=end.finish)
 
     async def end(self, pending: PendingTrial, played: Played) -> None:
         """Write the end of an attempt whose trial goes on."""
@@ -182,6 +182,7 @@ class TrialPlayer:
             write_turn=partial(self._journal.turn, trial, pending.trial_history.journal),
             reply_log=self._log.replies(pending),
             begun=pending.recalled,
+            scores_refusals=self._plan.refusals == "scored",
             on_started=started,
             on_progress=partial(self._services.worked, trial.task),
             on_turn_over=partial(endpoints.allowance.over, turn) if endpoints.spend.bounded else None,

@@ -8,8 +8,8 @@ from eval_client.core.events import Job, ServiceSlots
 
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 5.0
 """Between two trials that probe a service."""
-MOST = 10
-"""As often a trial may find its service away, though that worked for others in between, without an attempt."""
+MOST = 3
+"""So often at least a trial may find its service away, though that worked for others in between, without an attempt."""
 
 
 @dataclass
@@ -21,21 +21,23 @@ class _Outage:
 
 @dataclass
 class _Met:
-    """How often a trial met the service away without getting further, while the service worked in between."""
+    """Since when a trial meets the service away without getting further, though it worked for others so many times."""
 
-    turns: int = -1
-    worked: int = 0
+    turns: int
+    since: float
+    worked: int
     times: int = 0
 
 
 class Services:
     """A task waits from the first attempt that finds its service away until an answer to a new turn is carried out.
 
-    While it waits, one trial at a time probes. `tell` is called with each change of what may start. Times are monotonic.
+    While it waits, one trial at a time probes. `tell` is called with each change of what may start. `patience_s` is how
+    long a service that works for others may be away for one trial. Times are monotonic.
     """
 
-    def __init__(self, tell: Callable[[ServiceSlots], None]) -> None:
-        self._tell = tell
+    def __init__(self, tell: Callable[[ServiceSlots], None], patience_s: float) -> None:
+        self._tell, self._patience_s = tell, patience_s
         self._outages: dict[str, _Outage] = {}
         self._worked = Counter[str]()
         self._met: dict[int, _Met] = {}
@@ -43,16 +45,16 @@ class Services:
     def away(self, job: Job, turns: int, cause: str, now: float) -> bool:
         """Record an attempt, with so many turns in its journal, that found its service away.
 
-        False where the service is not to blame: it worked for others MOST times, and each time not for this trial.
+        False where the service is not to blame: it worked for others again and again, and never for this trial.
         """
-        task, met = job.pair[1], self._met.setdefault(job.trial, _Met())
-        if turns > met.turns:
-            met.turns, met.times = turns, 1
+        task = job.pair[1]
+        met = self._met.get(job.trial)
+        if met is None or turns > met.turns:
+            met = self._met[job.trial] = _Met(turns, now, self._worked[task])
         elif self._worked[task] > met.worked:
-            met.times += 1
-        met.worked = self._worked[task]
-        if met.times > MOST:
-            return False
+            met.worked, met.times = self._worked[task], met.times + 1
+            if met.times >= MOST and now - met.since > self._patience_s:
+                return False
         outage = self._outages.setdefault(task, _Outage(now, cause, now))
         pause_s = min(max(SHORTEST_PAUSE_S, (now - outage.since) / 2), LONGEST_PAUSE_S)
         outage.cause, outage.probe_at = cause, now + pause_s

@@ -15,7 +15,7 @@ from proctor.http.client import AnyClient
 from proctor.llm.cache import Replies, key_of
 from proctor.llm.config import ChatConfig
 from proctor.llm.kept_replies import ModelReply, session_replies
-from proctor.llm.model import ChatModel, Completion
+from proctor.llm.model import ChatModel, Completion, ModelRefused
 from proctor.types import Message
 
 Meaning = TypeVar("Meaning")
@@ -96,6 +96,10 @@ class CachedModel:
             raise EnvironmentFault(f"the {self.role} {self.named} was not asked: its replies may not be bought")
         try:
             return await self._model.complete(messages, sampling=sampling)
+        except ModelRefused as refused:
+            if refused.completion is None:
+                raise EnvironmentFault(f"the {self.role} {self.named} refused: {refused.why}") from refused
+            return refused.completion.model_copy(update={"stop": "content_filter"})
         except (AgentUnavailable, AgentStopped) as error:
             raise EnvironmentFault(f"the {self.role} {self.named} failed: {error}") from error
 

@@ -62,7 +62,7 @@ MaxTokensField = Literal["max_tokens", "max_completion_tokens"]
 _MAX_TOKENS: tuple[MaxTokensField, ...] = ("max_tokens", "max_completion_tokens")
 
 
-def _renamed(sampling: Mapping[str, JsonValue], field: MaxTokensField | None) -> Mapping[str, JsonValue]:
+def renamed(sampling: Mapping[str, JsonValue], field: MaxTokensField | None) -> Mapping[str, JsonValue]:
     """The sampling with its limit of tokens under the name of `field`."""
     if field is None or not any(name in sampling and name != field for name in _MAX_TOKENS):
         return sampling
@@ -78,6 +78,9 @@ class RequestLimits(Value):
     """Maximum number of HTTP requests for one completion."""
     max_retry_s: float = Field(default=600.0, ge=0)
     """Seconds after the first request, from which on no further one starts."""
+    patience_s: Annotated[float | None, Field(gt=0, exclude_if=lambda value: value is None)] = None
+    """Seconds that an endpoint which is down, or has too many requests, is waited for; an hour if absent, or a minute
+    before its first answer: set it for a server that still loads its model."""
 
 
 class RequestForm(Value):
@@ -117,8 +120,8 @@ class ChatConfig(RequestLimits, RequestForm):
 
     def request_sampling(self, more: Mapping[str, JsonValue] | None = None) -> Mapping[str, JsonValue]:
         """The sampling of a request; `more` takes precedence."""
-        own = _renamed(self.sampling, self.max_tokens_field)
-        return {**own, **_renamed(more, self.max_tokens_field)} if more else own
+        own = renamed(self.sampling, self.max_tokens_field)
+        return {**own, **renamed(more, self.max_tokens_field)} if more else own
 
     def endpoint(self) -> str:
         """The base URL in effect. Raises ValueError where OPENAI_BASE_URL is not a valid URL."""

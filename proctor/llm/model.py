@@ -5,28 +5,43 @@ import random as chance
 import re
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from pydantic import JsonValue, ValidationError
 
 from proctor.config.secrets import secret
-from proctor.environment import AgentRefused, AgentUnavailable, ContextLimitExceeded, ToolsRefused
-from proctor.http.client import AnyClient, HttpFailure, HttpReply, bounded_request, json_headers
+from proctor.environment import AgentRefused, AgentUnavailable, ContextLimitExceeded, InputRefused, ToolsRefused
+from proctor.http.client import (
+    AnyClient,
+    DeadlineExceeded,
+    HttpFailure,
+    HttpReply,
+    Unreachable,
+    bounded_request,
+    json_headers,
+)
 from proctor.llm import traces
-from proctor.llm.config import ChatConfig
-from proctor.llm.errors import FUNCTION_RAISED, RequestRejected, is_context_limit, read_error
-from proctor.llm.refusals import MAX_TOKENS_FIX, TOOLS_FIX, refuses_max_tokens, refuses_tools
+from proctor.llm.config import ChatConfig, renamed
+from proctor.llm.outage import Failed, Outage, Waited, uncounted
+from proctor.llm.outcome import FUNCTION_RAISED, MAX_TOKENS_FIX, TOOLS_FIX, Outcome, Seen, outcome, read_error
 from proctor.llm.request import request_body
 from proctor.llm.wire import ChatReply, Usage
 from proctor.observability import gen_ai, tracing
 from proctor.observability.redaction import is_real_key, redacted
-from proctor.retry import RetryPolicy, retry_after_s, retryable
+from proctor.retry import RetryPolicy, retry_after_s
 from proctor.types import Action, Message, Tool, Value
 
 EXCERPT_CHARS = 300
 _ESCAPE = re.compile(rb"\\(?:u00|/)")
-REFUSALS = frozenset({401, 403, 404})
-"""A wrong key, a forbidden or unknown model, or a wrong base URL: no request of this configuration can succeed."""
+DENIALS = 8
+"""So many refusals of the key, the model or the URL in a row, after an answer, are no accident."""
+ONE_TOKEN = Message(role="user", content="1")
+UNPAID_FIX = "the account has no credits left: top it up, then `proctor resume` goes on"
+UNAUTHORIZED_FIX = "check the key, the model's name and `base_url`"
+
+
+class RequestRejected(AgentUnavailable):
+    """The endpoint refused a request by a status that no retry changes, such as 400; it may answer others."""
 
 
 class Completion(Value):
@@ -59,13 +74,12 @@ class EndpointEvent(Value):
 ANSWERED = EndpointEvent(kind="ok", retry_after_s=None, cause="")
 
 
-class _Failed(NamedTuple):
-    cause: str
-    retryable: bool = True
-    throttled: bool = False
-    retry_after_s: float | None = None
-    raises: type[AgentUnavailable] = AgentUnavailable
-    """What is raised after the last try."""
+class ModelRefused(InputRefused):
+    """An endpoint declined an input, with what it answered and what that cost."""
+
+    def __init__(self, why: str, completion: Completion | None) -> None:
+        super().__init__(why, "" if completion is None else completion.action.content)
+        self.completion = completion
 
 
 class ChatModel:
@@ -79,6 +93,7 @@ class ChatModel:
         config: ChatConfig,
         client: AnyClient,
         *,
+        outage: Outage | None = None,
         on_event: Callable[[EndpointEvent], None] = lambda event: None,
         traces_content: bool = False,
         random: Callable[[], float] = chance.random,
@@ -94,6 +109,11 @@ class ChatModel:
         self._sampling = config.request_sampling()
         self._policy = RetryPolicy(max_tries=config.max_tries, max_retry_s=config.max_retry_s)
         self._on_event, self._traces_content = on_event, traces_content
+        self._outage = outage
+        self._answered = False
+        """Whether a request was answered."""
+        self._denied = 0
+        """Refusals of the key, the model or the URL in a row, after an answer."""
         self._took_tools = False
         """Whether the endpoint has answered a request with tools: then no later refusal is about offering them."""
         self._random, self._clock, self._wall_clock, self._sleep = random, clock, wall_clock, sleep
@@ -107,9 +127,10 @@ class ChatModel:
     ) -> Coroutine[Any, Any, Completion]:
         """The model's answer to a whole transcript. `sampling` takes precedence over the configured one.
 
-        Metadata is sent only where the configuration asks for it. Raises ContextLimitExceeded; AgentRefused where no
-        request can succeed, ToolsRefused where none with tools can, RequestRejected where this one can't;
-        AgentUnavailable after all retries, naming the last cause and an excerpt of the last reply, without the key.
+        Metadata is sent only where the configuration asks for it. Raises ContextLimitExceeded and ModelRefused, which
+        end a trial with a score; AgentRefused where no request can succeed, ToolsRefused where none with tools can,
+        RequestRejected where this one can't; AgentUnavailable after all retries, naming the last cause and an excerpt
+        of the last reply, without the key; EndpointDown where the run drains while the endpoint is down.
         """
         config, sampling = self._config, self._config.request_sampling(sampling) if sampling else self._sampling
         body = request_body(
@@ -142,24 +163,65 @@ class ChatModel:
         return completion
 
     async def _retry_until_available(self, body: bytes, *, offers_tools: bool) -> Completion:
-        started, tries = self._clock(), 0
+        """The answer; failed requests are tried again. The waits for an endpoint that is down use no try."""
+        started, tries, throttles, waits = self._clock(), 0, 0, Waited()
         while True:
-            tries += 1
-            outcome = await self._request(body, offers_tools=offers_tools)
-            if isinstance(outcome, ChatReply):
+            reply = await self._ask(body, waits, offers_tools=offers_tools)
+            if isinstance(reply, ChatReply):
+                self._answered, self._denied = True, 0
                 self._took_tools |= offers_tools
                 self._on_event(ANSWERED)
-                return self._completion(outcome, self._clock() - started, tries)
-            wait_s = self._wait_s(outcome, tries, self._clock() - started)
-            if outcome.throttled or wait_s is not None:
-                kind: Literal["throttled", "retry"] = "throttled" if outcome.throttled else "retry"
-                self._on_event(EndpointEvent(kind=kind, retry_after_s=outcome.retry_after_s, cause=outcome.cause))
+                return self._completion(reply, self._clock() - started, waits.requests)
+            if reply.throttled and self._outage is not None:
+                throttles += 1
+                await self._hold_back(reply, throttles, waits)
+                continue
+            tries += 1
+            wait_s = self._wait_s(reply, tries, self._clock() - started - waits.seconds)
+            if reply.throttled or wait_s is not None:
+                self._tell(reply)
             if wait_s is None:
-                raise outcome.raises(f"{outcome.cause} (after {tries} {'try' if tries == 1 else 'tries'})")
+                raise reply.raises(f"{reply.cause} (after {tries} {'try' if tries == 1 else 'tries'})")
             await self._sleep(wait_s)
 
-    def _wait_s(self, failed: _Failed, tries: int, elapsed_s: float) -> float | None:
-        if not failed.retryable:
+    async def _ask(self, body: bytes, waits: Waited, *, offers_tools: bool) -> ChatReply | Failed:
+        """The outcome of a request; of one to an endpoint that is down, once it is back."""
+
+        async def send() -> ChatReply | Failed:
+            if waits.requests > 1:
+                await self._sleep(0.0)  # a slot and a lease for another request
+            reply = await self._request(body, offers_tools=offers_tools)
+            if isinstance(reply, Failed) and reply.outcome is Outcome.TRANSIENT and not reply.throttled:
+                self._tell(reply)
+            return reply
+
+        if self._outage is None:
+            waits.requests += 1
+            return await self._request(body, offers_tools=offers_tools)
+        return await self._outage.ask(send, self._answers_one_token, waits)
+
+    async def _answers_one_token(self) -> bool:
+        """Whether a request for one token is answered: then the endpoint is not down."""
+        sampling = renamed({**self._sampling, "max_tokens": 1}, self._config.max_tokens_field)
+        body = request_body(self._config.model, [ONE_TOKEN], (), sampling, None)
+        return isinstance(await self._request(body, offers_tools=False), ChatReply)
+
+    async def _hold_back(self, failed: Failed, throttles: int, waits: Waited) -> None:
+        """Wait after too many requests, which use no try. Raises EndpointDown, AgentRefused."""
+        assert self._outage is not None
+        self._tell(failed)
+        since = self._outage.throttled_since = self._outage.throttled_since or self._clock()
+        self._outage.check_patience(since, failed.cause)
+        wait_s = (failed.retry_after_s or 0.0) + self._random() * self._policy.widest_s(throttles)
+        with uncounted(waits):
+            await self._sleep(wait_s)
+
+    def _tell(self, failed: Failed) -> None:
+        kind: Literal["throttled", "retry"] = "throttled" if failed.throttled else "retry"
+        self._on_event(EndpointEvent(kind=kind, retry_after_s=failed.retry_after_s, cause=failed.cause))
+
+    def _wait_s(self, failed: Failed, tries: int, elapsed_s: float) -> float | None:
+        if failed.outcome is not Outcome.TRANSIENT:
             return None
         return self._policy.wait_s(tries, self._random(), elapsed_s=elapsed_s, retry_after_s=failed.retry_after_s)
 
@@ -174,7 +236,7 @@ class ChatModel:
             tries=tries,
         )
 
-    async def _request(self, body: bytes, *, offers_tools: bool) -> ChatReply | _Failed:
+    async def _request(self, body: bytes, *, offers_tools: bool) -> ChatReply | Failed:
         headers = json_headers(self._key.get_secret_value() if self._key is not None else None)
         if tracing.recorders:
             headers |= tracing.headers()
@@ -189,28 +251,33 @@ class ChatModel:
                 max_bytes=self._config.max_reply_bytes,
             )
         except HttpFailure as failure:
-            return _Failed(redacted(str(failure)))
-        if reply.status == 200:
-            return self._read(reply, body)
-        return self._failed(reply, offers_tools=offers_tools)
+            told = redacted(f"{failure}{self._unset()}")
+            late = isinstance(failure, DeadlineExceeded)
+            return Failed(told, sent=not isinstance(failure, Unreachable), judged=late)
+        seen = Seen(self._answered, None, offers_tools and not self._took_tools)
+        came = outcome(reply.status, reply.headers, reply.body, seen)
+        answers = came is Outcome.ANSWER or (reply.status == 200 and came is Outcome.TRANSIENT)
+        read = self._read(reply, body) if answers else None
+        return (
+            self._failed(reply, came)
+            if read is None or (came is not Outcome.ANSWER and isinstance(read, ChatReply))
+            else read
+        )
 
-    def _read(self, reply: HttpReply, asked: bytes) -> ChatReply | _Failed:
-        """The completion in a reply with status 200; some gateways report failures so, which become failures here.
+    def _read(self, reply: HttpReply, asked: bytes) -> ChatReply | Failed:
+        """The completion in a reply; one that holds the key it was asked with is none.
 
-        One that holds the key it was asked with is none: what is played is journalled byte for byte. It may hold what
-        is no real key, and what the request says too.
+        What is played is journalled byte for byte. It may hold what is no real key, and what the request says too.
         """
         try:
             read = ChatReply.read(reply.body)
-            if self._key_is_real and self._repeats_key(reply.body, read, asked):
-                return _Failed(f"{self._where()}: its reply repeats the key of {self._config.api_key_env}: not played")
-            return read
         except ValidationError as error:
-            if is_context_limit(reply.status, read_error(reply.body)):
-                raise ContextLimitExceeded from None
             problem = error.errors(include_input=False)[0]
             where = ".".join(str(part) for part in problem["loc"]) or "body"
-            return _Failed(f"{self._where()}: not a chat completion: {where}: {problem['msg']}: {self._excerpt(reply)}")
+            return Failed(f"{self._where()}: not a chat completion: {where}: {problem['msg']}: {self._excerpt(reply)}")
+        if self._key_is_real and self._repeats_key(reply.body, read, asked):
+            return Failed(f"{self._where()}: its reply repeats the key of {self._config.api_key_env}: not played")
+        return read
 
     def _repeats_key(self, body: bytes, read: ChatReply, asked: bytes) -> bool:
         """Whether a reply holds our key, and the request's body does not."""
@@ -218,40 +285,59 @@ class ChatModel:
         may = key.encode() in body or _ESCAPE.search(body) is not None
         return may and key.encode() not in asked and read.holds(key)
 
-    def _failed(self, reply: HttpReply, *, offers_tools: bool) -> _Failed:
-        error, said = read_error(reply.body), f"{self._where()}: status {reply.status}"
-        if error.code == FUNCTION_RAISED:  # its message may quote another endpoint's
-            return _Failed(redacted(error.message), retryable=False, raises=RequestRejected)
-        if is_context_limit(reply.status, error):
+    def _failed(self, reply: HttpReply, came: Outcome) -> Failed:
+        """A reply that is no answer. Raises ContextLimitExceeded and ModelRefused, which end a trial with a score."""
+        said = f"{self._where()}{self._unset()}: status {reply.status}"
+        if came is Outcome.CONTEXT_LIMIT:
+            self._answered = True
             raise ContextLimitExceeded
-        if offers_tools and not self._took_tools and refuses_tools(reply.status, error):
-            cause = f"{said}: {self._excerpt(reply)}: it takes no tools; {TOOLS_FIX}"
-            return _Failed(cause, retryable=False, raises=ToolsRefused)
-        if refuses_max_tokens(reply.status, error):
-            return _Failed(f"{said}: {self._excerpt(reply)}: {MAX_TOKENS_FIX}", retryable=False, raises=AgentRefused)
-        hint = ""
-        if reply.status == 401:
-            state = "is unset" if self._key is None else "holds the key that was sent"
-            hint = f" (variable {self._config.api_key_env} {state})"
-        may_succeed = retryable(reply.status, error.code) and reply.headers.get("x-should-retry") != "false"
-        return _Failed(
-            cause=f"{said}{hint}: {self._excerpt(reply)}",
-            retryable=may_succeed,
-            throttled=reply.status == 429,
-            raises=_raised(reply.status, may_succeed),
-            retry_after_s=retry_after_s(reply.headers, self._wall_clock()),
+        if came is Outcome.REFUSAL:
+            self._answered = True
+            raise self._refused(reply, f"{said}: {self._excerpt(reply)}")
+        error = read_error(reply.body)
+        if error.code == FUNCTION_RAISED:  # its message may quote another endpoint's
+            return Failed(redacted(error.message), Outcome.REJECTED, raises=RequestRejected)
+        if reply.status == 401 and self._key is not None:
+            said += f" (variable {self._config.api_key_env} holds the key that was sent)"
+        if self._answered and outcome(reply.status, reply.headers, reply.body) is Outcome.UNAUTHORIZED:
+            self._denied += 1
+            came = Outcome.UNAUTHORIZED if self._denied >= DENIALS else came
+        raises, fix = _RAISED[came]
+        return Failed(
+            cause=f"{said}: {self._excerpt(reply)}{fix}",
+            outcome=came,
+            status=reply.status,
+            judged=True,
+            raises=raises,
+            retry_after_s=retry_after_s(reply.headers, self._wall_clock(), error.message),
         )
+
+    def _refused(self, reply: HttpReply, why: str) -> ModelRefused:
+        """The refusal of an input, with the text and the cost of a reply that has them."""
+        try:
+            read = ChatReply.read(reply.body) if reply.status == 200 else None
+        except ValidationError:
+            read = None
+        return ModelRefused(why, None if read is None else self._completion(read, 0.0, 1))
 
     def _where(self) -> str:
         return f"model {self._config.model} at {self._url}"
+
+    def _unset(self) -> str:
+        """What an endpoint without a key may fail for."""
+        return "" if self._key is not None else f" (variable {self._config.api_key_env} is unset)"
 
     def _excerpt(self, reply: HttpReply) -> str:
         text = " ".join(redacted(reply.body.decode("utf-8", "replace")).split())
         return text if len(text) <= EXCERPT_CHARS else text[: EXCERPT_CHARS - 3] + "..."
 
 
-def _raised(status: int, may_succeed: bool) -> type[AgentUnavailable]:
-    """What is raised for an error status after the last try."""
-    if status in REFUSALS:
-        return AgentRefused
-    return RequestRejected if 400 <= status < 500 and not may_succeed else AgentUnavailable
+_RAISED: Mapping[Outcome, tuple[type[AgentUnavailable], str]] = {
+    Outcome.TRANSIENT: (AgentUnavailable, ""),
+    Outcome.REJECTED: (RequestRejected, ""),
+    Outcome.UNPAID: (AgentRefused, f": {UNPAID_FIX}"),
+    Outcome.UNAUTHORIZED: (AgentRefused, f": {UNAUTHORIZED_FIX}"),
+    Outcome.NO_TOOLS: (ToolsRefused, f": it takes no tools; {TOOLS_FIX}"),
+    Outcome.MAX_TOKENS_FIELD: (AgentRefused, f": {MAX_TOKENS_FIX}"),
+}
+"""What is raised for an outcome after the last try, and the fix."""

@@ -66,10 +66,15 @@ class Act(Value):
 
 
 class Stop(Value):
-    """The agent stops at a limit of its own; the environment scores what it reached."""
+    """The agent stops at a limit of its own, or was refused; the environment scores what it reached."""
 
     kind: Literal["stop"] = "stop"
-    reason: Literal[FinishReason.CONTEXT_LIMIT, FinishReason.TURN_LIMIT]
+    reason: Literal[FinishReason.CONTEXT_LIMIT, FinishReason.TURN_LIMIT, FinishReason.REFUSED]
+    """A worker is told `context_limit` for `refused`: worlds count the two alike, and earlier versions know one."""
+    why: Annotated[str, Field(exclude_if=partial(is_, ""))] = ""
+    """What the endpoint said of a refusal; for the journal."""
+    text: Annotated[str, Field(exclude_if=partial(is_, ""))] = ""
+    """The model's last text before a refusal; for the journal."""
 
 
 class TurnRequest(Value):

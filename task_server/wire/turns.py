@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from proctor.environment import AgentStopped, ContextLimitExceeded
+from proctor.environment import AgentStopped, ContextLimitExceeded, InputRefused
 from proctor.types import Finish, FinishReason
 from task_server.wire.errors import TurnConflict
 from task_server.wire.messages import Act, Finished, Observed, Step, Stop
@@ -12,13 +12,30 @@ Reply = Act | Stop
 
 def stop_of(stopped: AgentStopped) -> Stop:
     """The answer of an agent that can't continue."""
+    if isinstance(stopped, InputRefused):
+        return Stop(reason=FinishReason.REFUSED, why=stopped.why, text=stopped.text)
     limited = stopped.reason is FinishReason.CONTEXT_LIMIT
     return Stop(reason=FinishReason.CONTEXT_LIMIT if limited else FinishReason.TURN_LIMIT)
 
 
+def told(stop: Stop) -> Stop:
+    """The answer as a worker is told it."""
+    return Stop(reason=FinishReason.CONTEXT_LIMIT) if stop.reason is FinishReason.REFUSED else stop
+
+
 def stopped_by(stop: Stop) -> AgentStopped:
     """What an environment is told of such an answer."""
-    return ContextLimitExceeded() if stop.reason is FinishReason.CONTEXT_LIMIT else AgentStopped(stop.reason)
+    limited = stop.reason is not FinishReason.TURN_LIMIT
+    return ContextLimitExceeded() if limited else AgentStopped(stop.reason)
+
+
+def refused(finish: Finish, last: Reply | None, *, scored: bool = True) -> Finish:
+    """The finish of a session whose last answer this is, where it is a refusal: with its reason, and no score if so."""
+    if not isinstance(last, Stop) or last.reason is not FinishReason.REFUSED or finish.reason.is_fault:
+        return finish
+    detail = {**finish.detail, "cause": last.why}
+    changed = {"reason": FinishReason.REFUSED, "score": finish.score if scored else None, "detail": detail}
+    return finish.model_copy(update=changed)
 
 
 @dataclass(frozen=True, slots=True)

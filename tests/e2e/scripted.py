@@ -5,7 +5,8 @@ import contextlib
 import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from tests.pace import slowly
 
@@ -42,7 +43,9 @@ class ScriptedEndpoint:
         self.bad: list[bytes | None] = []
         self.always: bytes | bool = False
         """What every request gets; True: no answer ever; False: a good one once `bad` is used up."""
-        self.requests: list[dict[str, object]] = []
+        self.rule: Callable[[dict[str, Any]], bytes | None] = lambda _request: None
+        """What a request gets before anything else; None: what comes otherwise."""
+        self.requests: list[dict[str, Any]] = []
         self.headers: list[str] = []
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
@@ -78,13 +81,15 @@ class ScriptedEndpoint:
         with contextlib.closing(writer), contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                told = None
                 if not head.startswith("GET "):  # as for the list of models
                     length = next(
                         int(line[15:]) for line in head.split("\r\n") if line.lower().startswith("content-length:")
                     )
                     self.headers.append(head)
                     self.requests.append(json.loads(await reader.readexactly(length)))
-                answer = self._answer()
+                    told = self.rule(self.requests[-1])
+                answer = told or self._answer()
                 if answer is None:
                     await asyncio.Event().wait()
                     return

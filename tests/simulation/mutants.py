@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from eval_client.core import schedule
 from eval_client.core.capacity import CapacityLimits
-from eval_client.core.events import Outcome
+from eval_client.core.events import AttemptOutcome
 from eval_client.core.failure_detector import FailureDetector
 from eval_client.core.flow import Pair
 from eval_client.core.limits.shares import Quota, ShardState, divide
@@ -71,8 +71,8 @@ def _apply_again(self: Turns, turn: int, reply: Reply) -> tuple[Turns, bool]:
     return _replied(self, turn, reply)
 
 
-def _score_zero(outcome: Outcome, reason: FinishReason, error: object) -> AttemptEnd:
-    return AttemptEnd(outcome=Outcome.FINISHED, finish=Finish(reason=FinishReason.INVALID_ACTION, score=0.0))
+def _score_zero(outcome: AttemptOutcome, reason: FinishReason, error: object) -> AttemptEnd:
+    return AttemptEnd(outcome=AttemptOutcome.FINISHED, finish=Finish(reason=FinishReason.INVALID_ACTION, score=0.0))
 
 
 def _claim_whatever(run: str, shard: int, pair: Pair, count: int) -> sa.Executable:

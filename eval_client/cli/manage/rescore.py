@@ -80,7 +80,7 @@ def rescore(
                 raise UsageProblem(str(error)) from error
     _print_result(source, target, quiet)
     errors.print(f"run: {folder}, re-scored from {source.run}", markup=False, soft_wrap=True)
-    sys.exit(0 if all(pair.scored == pair.planned for pair in target.pair_totals()) else 1)
+    sys.exit(0 if all(pair.complete for pair in target.pair_totals()) else 1)
 
 
 def _say(text: str) -> None:

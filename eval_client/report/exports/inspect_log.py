@@ -171,6 +171,8 @@ def _output(trial: Trajectory, told: Sequence[Spoken], pair: ExportedPair) -> Js
         stop = "max_tokens"
     if trial.finish is not None and trial.finish.reason is FinishReason.CONTEXT_LIMIT:
         stop = "model_length"
+    if trial.finish is not None and trial.finish.reason is FinishReason.REFUSED:
+        stop = "content_filter"
     message = _message(Said(answered.action.message(), answered), {})
     return {"model": answered.model or pair.model, "choices": [{"message": message, "stop_reason": stop}]}
 

@@ -58,8 +58,8 @@ NOT_COMPARABLE = f"{DAGGER}: not comparable with the paper's table; a note names
 ALL_AGENTS = ("all agents", "")
 VALIDITY = (
     "Shares of the scored trials in percent; `all agents` is the mean of the agents' shares. Faults are numbers of "
-    "trials without a score: they enter no share. Cut answers, which the paper does not have, are numbers of answers "
-    "that the endpoint cut at max_tokens."
+    "trials without a score: they enter no share. Refused inputs, a share too, and cut answers, numbers of answers "
+    "that the endpoint cut at max_tokens, are not in the paper."
 )
 
 
@@ -152,7 +152,9 @@ def validity_table(rows: Rows) -> ResultTable:
             TableRow((*key, title, *(_share(of_block, task, reason) for task in TASKS)), rule=bool(lines) and not place)
             for place, (reason, title) in enumerate(REASONS.items())
         ]
-        lines.append(TableRow((*key, "Faults", *(_faults(of_block, task) for task in TASKS)), rule=True))
+        refused = (_share(of_block, task, FinishReason.REFUSED) for task in TASKS)
+        lines.append(TableRow((*key, "Refused", *refused), rule=True))
+        lines.append(TableRow((*key, "Faults", *(_faults(of_block, task) for task in TASKS))))
         lines.append(TableRow((*key, "Cut answers", *(_cut_answers(of_block, task) for task in TASKS))))
     task_columns = tuple(TableColumn(task.title, group=task.group) for task in TASKS)
     columns = (*name_columns, TableColumn("Reason", left=True), *task_columns)

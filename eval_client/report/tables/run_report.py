@@ -226,9 +226,14 @@ def _validity(lines: Sequence[_Line], left_out: Sequence[str]) -> ResultTable:
         for _, pair in lines
         for cause, count in sorted(pair.faults.items(), key=lambda item: -item[1])
     ]
+    declined = [
+        f"refused: {pair.declined} inputs of {pair.agent} on {_task(pair)}, which the plan leaves unscored"
+        for _, pair in lines
+        if pair.declined
+    ]
     title = "validity: shares of the scored trials; replies whose form was not understood; answers cut by max_tokens; "
     title += "unscored trials"
-    return _by_pair(title, lines, titles, rows, [*left_out, *cuts, *faults])
+    return _by_pair(title, lines, titles, rows, [*left_out, *cuts, *declined, *faults])
 
 
 def _costs(reports: Sequence[RunReport], lines: Sequence[_Line]) -> ResultTable:

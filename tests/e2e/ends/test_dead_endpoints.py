@@ -84,12 +84,13 @@ def test_trials_wait_for_an_endpoint_behind_a_gateway_and_go_on_when_it_is_back(
 def test_no_trial_is_lost_to_an_endpoint_that_goes_down_in_the_middle_of_a_run(
     tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
 ) -> None:
-    endpoint.bad = [*[reply(200, GOOD)] * 5, *[GONE] * 4]  # a call and three probes
+    endpoint.bad = [*[reply(200, GOOD)] * 5, *[GONE] * 4]  # a call, two probes of it and one for a single token
     plan(tmp_path, worker, endpoint.url, tries=1)
     settings = "limits.patience_s=600", "agents.model.concurrency=1"
     whole = proctor("run", "plan.yaml", "--name", "r", *(f"--set={each}" for each in settings), cwd=tmp_path)
     assert whole.returncode == 0, whole.stderr
-    assert len(endpoint.requests) == 20 + 1
+    assert [row["reason"] for row in rows("r", tmp_path)] == ["completed"] * 20
+    assert len(endpoint.requests) == 20 + 4
 
 
 def test_trials_wait_for_an_endpoint_that_nobody_listens_at(tmp_path: Path, worker: Server) -> None:
@@ -130,8 +131,8 @@ def test_a_run_that_waits_can_be_stopped_by_ctrl_c_or_by_fail_on_error_and_its_t
 def test_an_endpoint_that_answers_but_never_these_requests_holds_no_run_up(
     tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
 ) -> None:
-    endpoint.always = FAILED
+    endpoint.rule = lambda request: None if request.get("max_tokens") == 1 else FAILED
     plan(tmp_path, worker, endpoint.url)
     whole = proctor("run", "plan.yaml", "--name", "r", "--limit", "2", cwd=tmp_path)
-    assert whole.returncode == 1, whole.stderr
+    assert whole.returncode == 2, whole.stderr
     assert [row["reason"] for row in rows("r", tmp_path)] == ["agent_error"] * 2

@@ -19,6 +19,7 @@ tasks: [{{name: db-own}}]
 limits: {{patience_s: {patience_s}}}
 """
 FAILED = reply(500, b'{"error": {"message": "oops"}}')
+REJECTED = reply(400, b'{"error": {"message": "oops"}}')
 NOTIFY = """\
 #!/bin/sh
 echo "$PROCTOR_RUN $PROCTOR_STATE $PROCTOR_EXIT_CODE $1 $PROCTOR_STOPPED" >> notified.txt
@@ -37,10 +38,10 @@ def plan(folder: Path, worker: Server, endpoint: ScriptedEndpoint, more: str = "
 def test_a_run_ends_once_so_many_trials_are_unscored_and_a_resume_goes_on(
     limit: str, at_least: int, tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
 ) -> None:
-    endpoint.always = FAILED
+    endpoint.always = REJECTED
     plan(tmp_path, worker, endpoint)
     early = proctor("run", "plan.yaml", "--name", "r", "--fail-on-error", limit, cwd=tmp_path)
-    assert early.returncode == 1, early.stderr
+    assert early.returncode == 2, early.stderr  # nothing was scored
     assert f"stopped: --fail-on-error {limit}: " in early.stderr
     assert "oops" in early.stderr
     unscored = [row for row in rows("r", tmp_path) if row["reason"] == "agent_error"]
@@ -48,7 +49,7 @@ def test_a_run_ends_once_so_many_trials_are_unscored_and_a_resume_goes_on(
     assert json.loads(proctor("status", "r", "--json", cwd=tmp_path).stdout)["state"] == "interrupted"
 
     again = proctor("resume", "r", "--fail-on-error", limit, cwd=tmp_path)
-    assert again.returncode == 1, again.stderr
+    assert again.returncode == 2, again.stderr
     assert f"stopped: --fail-on-error {limit}: " in again.stderr
     endpoint.always = False
     resumed = proctor("resume", "r", "--fail-on-error", limit, cwd=tmp_path)
@@ -59,7 +60,7 @@ def test_a_run_ends_once_so_many_trials_are_unscored_and_a_resume_goes_on(
 def test_fewer_unscored_trials_than_the_limit_end_no_run(
     tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
 ) -> None:
-    endpoint.bad = [FAILED, FAILED]
+    endpoint.bad = [REJECTED, REJECTED]
     plan(tmp_path, worker, endpoint)
     whole = proctor("run", "plan.yaml", "--name", "r", "--fail-on-error", "3", cwd=tmp_path)
     assert whole.returncode == 1, whole.stderr

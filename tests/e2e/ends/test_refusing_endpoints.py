@@ -1,6 +1,7 @@
 """Endpoints that refuse every request by a status such as 400, as LiteLLM's proxy does, and contexts that end."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -21,30 +22,35 @@ OTHER = "The text was flagged."
 TOO_LONG = "litellm.ContextWindowExceededError: litellm.BadRequestError: SomeException - too much. Fallbacks=None"
 
 
-def refusal(message: str) -> bytes:
+def refusal(message: str, status: int = 400) -> bytes:
     """A reply as LiteLLM's proxy makes it."""
-    return reply(400, json.dumps({"error": {"message": message, "type": None, "param": None, "code": "400"}}).encode())
+    return reply(
+        status, json.dumps({"error": {"message": message, "type": None, "param": None, "code": "400"}}).encode()
+    )
 
 
 def plan(folder: Path, worker: Server, endpoint: ScriptedEndpoint) -> None:
     (folder / "plan.yaml").write_text(PLAN.format(worker=worker.url, endpoint=endpoint.url))
 
 
-@pytest.mark.parametrize("message", [WRONG_MODEL, WRONG_KEY])
-def test_an_agent_whose_first_calls_are_all_refused_is_stopped_and_a_resume_plays_the_rest(
-    message: str, tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
+@pytest.mark.parametrize(("message", "most"), [(WRONG_MODEL, 2), (WRONG_KEY, 2), (OTHER, 9)])
+def test_an_agent_whose_calls_are_all_refused_is_stopped_and_a_resume_plays_the_rest(
+    message: str, most: int, tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
 ) -> None:
     endpoint.always = refusal(message)
     plan(tmp_path, worker, endpoint)
     refused = proctor("run", "plan.yaml", "--name", "r", cwd=tmp_path)
     assert refused.returncode == 2, refused.stderr
-    told = " ".join(refused.stderr.split())
-    assert "agent model: its endpoint refuses every request of db-own: model model at " in told
-    assert message.split(".", maxsplit=1)[0] in told
-    assert "like each of its first 8 calls" in told
-    assert 8 <= len(endpoint.requests) <= 9
+    last = refused.stderr.strip().splitlines()[-1]
+    assert last.startswith(
+        "nothing was scored: agent model stopped, its trials of db-own stay pending: model model at "
+    )
+    assert message.split(".", maxsplit=1)[0] in last
+    assert "(variable SCRIPTED_KEY is unset)" in last
+    assert ("like 8 calls in a row" in last) == (message == OTHER)
+    assert most - 1 <= len(endpoint.requests) <= most
     kept = rows("r", tmp_path)
-    assert len([row for row in kept if row["reason"] is None]) >= 20 - 9
+    assert len([row for row in kept if row["reason"] is None]) >= 20 - most
     assert [row["score"] for row in kept] == [None] * 20
 
     endpoint.always = False
@@ -53,15 +59,39 @@ def test_an_agent_whose_first_calls_are_all_refused_is_stopped_and_a_resume_play
     assert [row["reason"] for row in rows("r", tmp_path)] == ["completed"] * 20
 
 
-def test_one_answered_call_makes_later_refusals_those_of_their_trials(
+@pytest.mark.parametrize("message", [WRONG_MODEL, WRONG_KEY, OTHER])
+@pytest.mark.parametrize("status", [400, 401, 404, 500])
+def test_a_short_run_that_scores_nothing_ends_with_its_one_cause_and_the_fix(
+    status: int, message: str, tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
+) -> None:
+    counted = iter(range(100, 999))
+    endpoint.rule = lambda _request: refusal(f"{message} (request req_{next(counted)})", status)
+    plan(tmp_path, worker, endpoint)
+    settings = "--limit=2", "--set=endpoints.proxy.patience_s=8"
+    refused = proctor("run", "plan.yaml", "--name", "r", *settings, cwd=tmp_path)
+    assert refused.returncode == 2, refused.stderr
+    last = refused.stderr.strip().splitlines()[-1]
+    assert last.startswith("nothing was scored: ")
+    assert message.split(".", maxsplit=1)[0] in last
+    assert "(variable SCRIPTED_KEY is unset)" in last
+    assert "other causes" not in last
+    assert re.search("check|doctor", last)
+
+
+def test_calls_rejected_alike_stop_the_agent_and_others_are_their_trials(
     tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
 ) -> None:
-    endpoint.bad = [reply(200, GOOD), *[refusal(OTHER)] * 19]
+    alike = [refusal(OTHER)] * 7
+    endpoint.bad = [reply(200, GOOD), *alike, reply(200, GOOD), *alike, refusal("Another."), *alike]
     plan(tmp_path, worker, endpoint)
     ended = proctor("run", "plan.yaml", "--name", "r", "--set", "agents.model.concurrency=1", cwd=tmp_path)
     assert ended.returncode == 1, ended.stderr
-    assert [row["reason"] for row in rows("r", tmp_path)].count("agent_error") == 19
-    assert len(endpoint.requests) == 20
+    assert [row["reason"] for row in rows("r", tmp_path)].count("agent_error") == 18
+
+    endpoint.bad = [refusal(OTHER)] * 8
+    stopped = proctor("resume", "r", "--set", "agents.model.concurrency=1", cwd=tmp_path)
+    assert stopped.returncode == 2, stopped.stderr
+    assert "like 8 calls in a row" in " ".join(stopped.stderr.split())
 
 
 def test_a_context_that_a_proxy_names_exceeded_ends_trials_with_a_score_whatever_its_text(

@@ -14,6 +14,7 @@ from eval_client.core.error_limit import ErrorLimit
 from eval_client.core.events import (
     Abandon,
     AttemptEnded,
+    AttemptOutcome,
     Drain,
     EndAttempt,
     EndpointsChanged,
@@ -25,13 +26,13 @@ from eval_client.core.events import (
     LowMarks,
     NeedMore,
     NoMoreTrials,
-    Outcome,
     QuotasGranted,
     Retry,
     RetryDue,
     Return,
     RunFinished,
     RunStopped,
+    ServiceSlots,
     Settle,
     SlotFreed,
     Start,
@@ -85,7 +86,9 @@ def playing(count: int = 1) -> Schedule:
 FAULT = FinishReason.TASK_ERROR
 
 
-def lost(job: Job, turns: int = 0, outcome: Outcome = Outcome.LOST, *, recalled: bool = False) -> AttemptEnded:
+def lost(
+    job: Job, turns: int = 0, outcome: AttemptOutcome = AttemptOutcome.LOST, *, recalled: bool = False
+) -> AttemptEnded:
     return AttemptEnded(job, outcome, FAULT, "gone", fault=outcome.value, turns=turns, recalled=recalled, chance=0.5)
 
 
@@ -101,7 +104,7 @@ def test_a_run_without_trials_is_over_once_no_more_come() -> None:
 
 def test_the_end_comes_when_the_last_trial_is_settled_and_its_slot_free() -> None:
     of, job = playing(), Job(0, PAIR)
-    assert tell(of, AttemptEnded(job, Outcome.FINISHED, FinishReason.COMPLETED)) == [Settle(job)]
+    assert tell(of, AttemptEnded(job, AttemptOutcome.FINISHED, FinishReason.COMPLETED)) == [Settle(job)]
     assert tell(of, SlotFreed(job)) == [RunFinished()]
 
 
@@ -141,6 +144,53 @@ def test_a_trial_that_gets_no_further_has_not(turns: tuple[int, ...]) -> None:
     assert tell(of, lost(job, turns[-1])) == expected
 
 
+def away(job: Job, turns: int = 0) -> AttemptEnded:
+    return lost(job, turns, AttemptOutcome.SERVICE_AWAY)
+
+
+def test_a_service_that_is_away_costs_no_attempt() -> None:
+    of, job = playing(), Job(0, PAIR)
+    for _ in range(4 * ATTEMPTS):
+        end, retry = tell(of, away(job))
+        assert end == EndAttempt(job)
+        assert isinstance(retry, Retry)
+        tell(of, SlotFreed(job))
+        assert tell(of, RetryDue(job)) == [Start(job, suspect=False, last_try=False)]
+    assert of.progress.attempts_lost == 0
+    for made in range(1, ATTEMPTS):
+        assert EndAttempt(job) in tell(of, lost(job))
+        tell(of, SlotFreed(job))
+        assert tell(of, RetryDue(job)) == [Start(job, suspect=True, last_try=made == ATTEMPTS - 1)]
+    assert tell(of, lost(job)) == [Settle(job)]
+
+
+def test_a_replay_that_differs_after_an_outage_begins_anew_without_an_attempt() -> None:
+    of, job = playing(), Job(0, PAIR)
+    tell(of, away(job, 2), SlotFreed(job), RetryDue(job))
+    assert tell(of, lost(job, 0, AttemptOutcome.DIVERGED)) == [EndAttempt(job), Retry(job, 0.0)]
+    tell(of, SlotFreed(job), RetryDue(job))
+    tell(of, lost(job, 0, AttemptOutcome.DIVERGED))
+    assert of.progress.attempts_lost == 1
+
+
+def test_while_a_service_is_away_one_trial_of_its_task_starts_at_a_time() -> None:
+    of = schedule()
+    tell(of, TaskSlots("t", 3, 3), ServiceSlots("t", 0, "gone"))
+    assert tell(of, TrialsTaken(jobs(3))) == []
+    assert of.progress.task_waits == {"t": "gone"}
+    assert [type(told) for told in tell(of, ServiceSlots("t", 1, "gone"))] == [Start]
+    assert tell(of, TaskSlots("t", 3, 3)) == []
+    assert [type(told) for told in tell(of, ServiceSlots("t"))][:2] == [Start, Start]
+    assert of.progress.task_waits == {}
+
+
+def test_a_run_that_stops_does_not_wait_for_a_service() -> None:
+    of, job = playing(), Job(0, PAIR)
+    tell(of, Drain("stopped"))
+    assert tell(of, away(job)) == [EndAttempt(job), Return((job,))]
+    assert RunFinished() in tell(of, SlotFreed(job))
+
+
 def test_an_earlier_clients_lost_session_costs_no_attempt() -> None:
     of, job = playing(), Job(0, PAIR)
     for _ in range(2 * ATTEMPTS):
@@ -151,7 +201,9 @@ def test_an_earlier_clients_lost_session_costs_no_attempt() -> None:
 def test_a_trial_that_was_put_back_waits_and_costs_no_attempt() -> None:
     of, job = playing(), Job(0, PAIR)
     for _ in range(2 * ATTEMPTS):
-        assert tell(of, AttemptEnded(job, Outcome.PUT_BACK, cause="full", fault="put_back")) == [Retry(job, PUT_BACK_S)]
+        assert tell(of, AttemptEnded(job, AttemptOutcome.PUT_BACK, cause="full", fault="put_back")) == [
+            Retry(job, PUT_BACK_S)
+        ]
         assert tell(of, SlotFreed(job)) == []
         assert tell(of, RetryDue(job)) == [Start(job, suspect=False, last_try=False)]
 
@@ -161,7 +213,7 @@ def test_an_agent_that_is_refused_plays_nothing_more() -> None:
     other = Job(9, ("a", "u"))
     tell(of, TaskSlots("t", 1, 1), TrialsTaken((*jobs(3), other)), NoMoreTrials())
     first = Job(0, PAIR)
-    told = tell(of, AttemptEnded(first, Outcome.REFUSED, cause="no key", fault="refused"))
+    told = tell(of, AttemptEnded(first, AttemptOutcome.UNAUTHORIZED, cause="no key", fault="refused"))
     assert told == [Return((first,)), Return((Job(1, PAIR), Job(2, PAIR))), Return((other,))]
     assert tell(of, SlotFreed(first)) == [RunFinished()]
     assert of.refused == {PAIR: "no key", ("a", "u"): "no key"}
@@ -170,7 +222,7 @@ def test_an_agent_that_is_refused_plays_nothing_more() -> None:
 def test_trials_of_the_store_are_not_wanted_once_their_agent_is_refused() -> None:
     of = playing()
     of.handle(TrialsFree({PAIR: 990}))
-    of.handle(AttemptEnded(jobs(1)[0], Outcome.REFUSED, cause="no"))
+    of.handle(AttemptEnded(jobs(1)[0], AttemptOutcome.UNAUTHORIZED, cause="no"))
     of.handle(EndpointsChanged({"e": 1}, frozenset({"e"})))
     assert (of.unstarted().get(PAIR, 0), of.held_up()) == (0, 1)
 
@@ -188,7 +240,7 @@ def test_refused_tools_end_one_pair() -> None:
     other = Job(9, ("a", "u"))
     tell(of, TaskSlots("t", 1, 1), TrialsTaken((*jobs(2), other)), NoMoreTrials())
     first = Job(0, PAIR)
-    tell(of, AttemptEnded(first, Outcome.TOOLS_REFUSED, cause="no tools"), SlotFreed(first))
+    tell(of, AttemptEnded(first, AttemptOutcome.TOOLS_REFUSED, cause="no tools"), SlotFreed(first))
     assert set(of.refused) == {PAIR}
     assert of.backlog.waiting() == {("a", "u"): 1}
 
@@ -216,9 +268,9 @@ def test_an_abandoned_run_is_over_at_once() -> None:
 def test_what_a_spending_limit_stops_is_returned_and_the_first_limit_is_told() -> None:
     of = playing(2)
     first, second = jobs(2)
-    told = tell(of, AttemptEnded(first, Outcome.BUDGET, cause="spent", spend_limit="tokens"))
+    told = tell(of, AttemptEnded(first, AttemptOutcome.BUDGET, cause="spent", spend_limit="tokens"))
     assert told == [Return((first,)), RunStopped(at_once=False)]
-    tell(of, AttemptEnded(second, Outcome.BUDGET, cause="spent more", spend_limit="money"))
+    tell(of, AttemptEnded(second, AttemptOutcome.BUDGET, cause="spent more", spend_limit="money"))
     assert (of.result().limit, of.result().stopped) == ("tokens", "spent")
 
 
@@ -388,8 +440,8 @@ class Client:
     def end_attempt(self, job: Job) -> None:
         self.under_way.remove(job)
         self.ended.add(job)
-        outcome = self.chance.choice(list(Outcome))
-        faulty = outcome in (Outcome.LOST, Outcome.FAILED, Outcome.DIVERGED)
+        outcome = self.chance.choice(list(AttemptOutcome))
+        faulty = outcome in (AttemptOutcome.LOST, AttemptOutcome.FAILED, AttemptOutcome.DIVERGED)
         reason = FAULT if faulty or self.chance.random() < 0.2 else FinishReason.COMPLETED
         turns, recalled = self.chance.randint(0, 4), self.chance.random() < 0.2
         self.tell(AttemptEnded(job, outcome, reason, "cause", turns=turns, recalled=recalled, chance=0.5))

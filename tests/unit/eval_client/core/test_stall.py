@@ -15,7 +15,7 @@ def test_every_cause_is_named_with_whom_it_concerns_and_for_how_long() -> None:
         now=100.0,
         tasks={"db": "no live worker holds it"},
         cooling={"mine": 12.4, "other": 0.0},
-        models=[Call("gpt", 90.0), Call("gpt", 95.0), Call("llama", 93.0)],
+        models=[Call("gpt", 30.0), Call("gpt", 35.0), Call("llama", 33.0)],
         failures={"llama": "status 500"},
         server=[Call("a session of os", 92.0, "every worker of task 'os' is full")],
         store_since=91.0,
@@ -24,10 +24,19 @@ def test_every_cause_is_named_with_whom_it_concerns_and_for_how_long() -> None:
         "task db waits: no live worker holds it",
         "the store has not confirmed a write for 9 s",
         "endpoint mine pauses for another 12 s after a 429",
-        "model of agent gpt: 2 requests without an answer for 10 s",
-        "model of agent llama: a request without an answer for 7 s (status 500)",
+        "model of agent gpt: 2 requests without an answer for 70 s",
+        "model of agent llama: a request without an answer for 67 s (status 500)",
         "task server, a session of os: a request without an answer for 8 s (every worker of task 'os' is full)",
     )
+
+
+def test_models_may_take_a_minute_and_those_of_an_endpoint_that_is_down_are_told_with_it() -> None:
+    asked = [Call("gpt", 41.0), Call("llama", 45.0)]
+    assert StallReasons(now=100.0, models=asked, slots={"endpoint": 3}).reasons() == ()
+    assert StallReasons(now=101.0, models=asked).reasons() == (
+        "model of agent gpt: a request without an answer for 60 s",
+    )
+    assert StallReasons(now=200.0, models=asked, down=True).reasons() == ()
 
 
 def test_a_write_that_is_just_under_way_is_no_cause() -> None:

@@ -7,7 +7,7 @@ import pytest
 from eval_client.doctor.models import ProbeReply, judge_completion
 from eval_client.doctor.tool_calls import MADE_UP, OPENING, judge_call, judge_history, players
 from eval_client.plan.plan import Plan
-from proctor.llm.refusals import MAX_TOKENS_FIX
+from proctor.llm.outcome import MAX_TOKENS_FIX
 from proctor.types import Message
 from tests.tool_calls import invalid_history
 

@@ -94,7 +94,7 @@ def played(place: int, agent: str = "gpt", run: str = "r", missing: int = 0, why
         metrics=metrics,
         notes=(),
         comparable=why,
-        validity=dict(zip(VALIDITY, (0.5, 0.25, 0.125, 0.125, 0.0), strict=True)),
+        validity=dict(zip(VALIDITY, (0.5, 0.25, 0.125, 0.125, 0.0, 0.0), strict=True)),
         cut_answers=3,
         faults={"gone": missing} if missing else {},
         turns=0,
@@ -167,18 +167,19 @@ def test_shares_of_validity_sum_to_100_and_faults_stand_below() -> None:
     other = played(0, "other")
     other = other._replace(pair=other.pair.model_copy(update={"cut_answers": None}))
     rows = validity_table(agent_rows([played(0, missing=2), played(1), other])).rows
-    assert [row.cells[1] for row in rows[:7]] == [
+    assert [row.cells[1] for row in rows[:8]] == [
         "Completed",
         "CLE",
         "Invalid Format",
         "Invalid Action",
         "TLE",
+        "Refused",
         "Faults",
         "Cut answers",
     ]
     values = [cell.value for row in rows[:5] if isinstance(cell := row.cells[2], Figure) and cell.value is not None]
     assert sum(values) == pytest.approx(100, abs=0.1)
-    assert (rows[5].cells[2], rows[5].rule) == (2, True)
+    assert (rows[5].rule, rows[6].cells[2]) == (True, 2)
     cuts = [row.cells[2:5] for row in rows if row.cells[1] == "Cut answers"]
     assert cuts == [(None, 3, None), (3, 3, None), (None, None, None)], "of all agents, and of each"
 

@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from eval_client.core.capacity import CapacityLimits
-from eval_client.core.events import EndpointsChanged, Outcome, TaskSlots
+from eval_client.core.events import AttemptOutcome, EndpointsChanged, TaskSlots
 from eval_client.core.progress import Progress
 from eval_client.core.schedule import Schedule
 from eval_client.core.spend import RunLimits, Spend
@@ -40,7 +40,7 @@ class Player:
             if not self._keeps:
                 raise
         finish = Finish(reason=FinishReason.COMPLETED, score=1.0)
-        return Played(AttemptEnd(outcome=Outcome.FINISHED, finish=finish), "", recalled=False, turns=1)
+        return Played(AttemptEnd(outcome=AttemptOutcome.FINISHED, finish=finish), "", recalled=False, turns=1)
 
     async def settle(self, pending: PendingTrial, played: Played) -> None:
         await asyncio.sleep(0.001)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 import pytest
 from pydantic import JsonValue
 
-from eval_client.core.events import Outcome
+from eval_client.core.events import AttemptOutcome
 from eval_client.core.spend import Tokens
 from eval_client.endpoints.allowance import BudgetExhausted
 from eval_client.plan.entries import TrialLimits
@@ -240,7 +240,7 @@ async def test_a_replay_that_observes_something_else_diverges_and_starts_anew(pa
         await parts.episode(first).play()
     other = EpisodeParts(Counting(noise="well, "), parts.trial_history)
     end = await other.episode(Model()).play()
-    assert end.outcome is Outcome.DIVERGED
+    assert end.outcome is AttemptOutcome.DIVERGED
     other.trial_history.start_anew()
     again = await other.episode(Model(), session="2" * 32).play()
     assert again.finish is not None
@@ -271,17 +271,17 @@ async def test_a_full_context_is_the_agents_doing(parts: EpisodeParts) -> None:
 @pytest.mark.parametrize(
     ("failure", "outcome", "reason"),
     [
-        (AgentUnavailable("away"), Outcome.FINISHED, FinishReason.AGENT_ERROR),
-        (AgentRefused("wrong key"), Outcome.REFUSED, None),
-        (ToolsRefused("no parser"), Outcome.TOOLS_REFUSED, None),
-        (BudgetExhausted("spent"), Outcome.BUDGET, None),
-        (NoCapacity("full"), Outcome.PUT_BACK, None),
-        (DigestDiffers("other data"), Outcome.PUT_BACK, None),
-        (UnknownSession("gone"), Outcome.LOST, FinishReason.TASK_ERROR),
+        (AgentUnavailable("away"), AttemptOutcome.FINISHED, FinishReason.AGENT_ERROR),
+        (AgentRefused("wrong key"), AttemptOutcome.UNAUTHORIZED, None),
+        (ToolsRefused("no parser"), AttemptOutcome.TOOLS_REFUSED, None),
+        (BudgetExhausted("spent"), AttemptOutcome.BUDGET, None),
+        (NoCapacity("full"), AttemptOutcome.PUT_BACK, None),
+        (DigestDiffers("other data"), AttemptOutcome.PUT_BACK, None),
+        (UnknownSession("gone"), AttemptOutcome.LOST, FinishReason.TASK_ERROR),
     ],
 )
 async def test_every_failure_is_classified(
-    parts: EpisodeParts, failure: Exception, outcome: Outcome, reason: FinishReason | None
+    parts: EpisodeParts, failure: Exception, outcome: AttemptOutcome, reason: FinishReason | None
 ) -> None:
     end = await parts.episode(Model(fails_at=1, failure=failure)).play()
     assert end.outcome is outcome

@@ -7,8 +7,7 @@ import pytest
 
 from proctor.environment import AgentRefused, AgentUnavailable, ContextLimitExceeded, ToolsRefused
 from proctor.llm.config import ChatConfig
-from proctor.llm.errors import read_error
-from proctor.llm.refusals import refuses_max_tokens, refuses_tools
+from proctor.llm.outcome import read_error, refuses_max_tokens, refuses_tools
 from proctor.types import Message, Tool
 from tests.unit.proctor.llm.test_model import MESSAGES, answer, error, rig
 

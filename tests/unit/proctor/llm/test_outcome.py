@@ -1,11 +1,14 @@
 # ruff: noqa: E501 (error bodies are whole lines)
-"""Which error replies report an exceeded context, and which only look like it."""
+"""What a call comes to by its reply: the table of real bodies, full contexts, and any body at all."""
 
 import json
+from collections import Counter
+from importlib.resources import files
+from typing import Any
 
 import pytest
 
-from proctor.llm.errors import CONTEXT_LIMIT_SIGNS, ErrorReply, is_context_limit, read_error
+from proctor.llm.outcome import ErrorReply, Outcome, Seen, outcome, read_error
 
 
 def openai(message: str, code: object = None, type: str | None = "invalid_request_error") -> object:
@@ -86,7 +89,7 @@ NOT_TOO_LONG = [
 
 def classify(status: int, body: object) -> bool:
     raw = body if isinstance(body, str) else json.dumps(body)
-    return is_context_limit(status, read_error(raw.encode()))
+    return outcome(status, {}, raw.encode()) is Outcome.CONTEXT_LIMIT
 
 
 @pytest.mark.parametrize(("status", "body"), TOO_LONG)
@@ -99,24 +102,63 @@ def test_a_near_miss_is_not_taken_for_one(status: int, body: object) -> None:
     assert not classify(status, body)
 
 
-@pytest.mark.parametrize("sign", CONTEXT_LIMIT_SIGNS, ids=lambda sign: f"{sign.server}:{sign.pattern.pattern}")
-def test_every_row_of_the_table_is_met_by_a_realistic_body(sign: object) -> None:
-    replies = [read_error(json.dumps(body).encode()) for _, body in TOO_LONG]
-    assert any(sign.pattern.search(getattr(reply, sign.field)) for reply in replies)  # type: ignore[attr-defined]
-
-
 @pytest.mark.parametrize(
     ("body", "read"),
     [
-        (b"", ErrorReply("", "", "")),
-        (b"busy", ErrorReply("", "", "busy")),
-        (b"null", ErrorReply("", "", "")),
-        (b"[]", ErrorReply("", "", "[]")),
-        (b"\xff\xfe", ErrorReply("", "", "��")),
-        (b'{"error": null, "message": "m"}', ErrorReply("", "", "m")),
-        (b'{"detail": "Not Found"}', ErrorReply("", "", "Not Found")),
-        (b'{"error": {"code": 400, "type": null, "message": ["x"]}}', ErrorReply("400", "", "['x']")),
+        (b"", ErrorReply("", "")),
+        (b"busy", ErrorReply("", "busy")),
+        (b"null", ErrorReply("", "")),
+        (b"[]", ErrorReply("", "")),
+        (b"\xff\xfe", ErrorReply("", "��")),
+        (b'{"error": null, "message": "m"}', ErrorReply("", "m")),
+        (b'{"detail": "Not Found"}', ErrorReply("", "Not Found")),
+        (b'{"error": {"code": 400, "type": null, "message": ["x"]}}', ErrorReply("400", "x")),
     ],
 )
 def test_any_error_body_can_be_read(body: bytes, read: ErrorReply) -> None:
     assert read_error(body) == read
+
+
+def published(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in files("proctor.llm").joinpath(name).read_text(encoding="utf-8").splitlines()]
+
+
+def told(reply: dict[str, Any]) -> Outcome:
+    """What a published reply comes to; headers reach the function in lower case."""
+    body, seen = reply["body"], reply.get("seen", {"answered": True})
+    raw = body if isinstance(body, str) else json.dumps(body)
+    headers = {name.lower(): value for name, value in reply.get("headers", {}).items()}
+    return outcome(reply["status"], headers, raw.encode(), Seen(**seen))
+
+
+def streamed(reply: dict[str, Any]) -> bool:
+    """Whether a reply is a stream of events, which is put together before anything is made of it."""
+    return isinstance(reply["body"], str) and reply["body"].startswith(("data:", ":"))
+
+
+def test_every_published_reply_comes_to_what_it_is() -> None:
+    replies = [each for each in published("published_replies.jsonl") if not streamed(each)]
+    wrong = [
+        (reply["provider"], reply["body"], told(reply).value) for reply in replies if told(reply) != reply["outcome"]
+    ]
+    assert wrong == []
+
+
+def test_the_published_replies_cover_outcomes_providers_and_misleading_statuses() -> None:
+    replies = published("published_replies.jsonl")
+    seven = [each for each in Outcome if each not in (Outcome.NO_TOOLS, Outcome.MAX_TOKENS_FIELD)]
+    assert min(Counter(reply["outcome"] for reply in replies)[each] for each in seven) >= 8
+    assert sum(count >= 4 for count in Counter(reply["provider"] for reply in replies).values()) >= 20
+    by_status = {
+        reply["status"]: Counter(each["outcome"] for each in replies if each["status"] == reply["status"])
+        for reply in replies
+    }
+    misleading = sum(count.total() - max(count.values()) for count in by_status.values())
+    assert misleading >= 40, "replies that are not what most of their status are"
+
+
+def test_every_wording_of_a_full_context_is_known_and_no_control_is() -> None:
+    wordings = published("context_wordings.jsonl")
+    assert [each for each in wordings if (told(each) is Outcome.CONTEXT_LIMIT) != each["context_limit"]] == []
+    kinds = Counter(each["context_limit"] for each in wordings)
+    assert (kinds[True] >= 40, kinds[False] >= 25) == (True, True)

@@ -1,0 +1,472 @@
+"""Pure: what a call to an endpoint comes to, by the status, headers and body of its reply.
+
+Servers differ from the protocol that they claim: failures come with status 200, wrong keys with 400, full contexts
+with 500. `SIGNS` has the words of each provider; `published_replies.jsonl` and `context_wordings.jsonl` beside it
+have replies of real servers and what they are, in our words, with their sources; tests go through all of them.
+"""
+
+import contextlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from pydantic import JsonValue
+from pydantic_core import from_json
+
+FUNCTION_RAISED = "function_raised"
+"""Our own code of the error reply for an agent that is a Python function and raised an exception."""
+TOOLS_FIX = "start the server with its tool parser, or play the task with `parameters: {protocol: text}`"
+MAX_TOKENS_FIX = "write `max_tokens_field: max_completion_tokens` beside the model's `sampling`"
+
+
+class Outcome(StrEnum):
+    """What a call comes to."""
+
+    ANSWER = "answer"
+    CONTEXT_LIMIT = "context_limit"
+    """The conversation does not fit the model's context: scored."""
+    REFUSAL = "refusal"
+    """The provider or the model declined this input."""
+    TRANSIENT = "transient"
+    """A failure that may be over the next time."""
+    REJECTED = "rejected"
+    """This request can't succeed; others of the agent may."""
+    UNPAID = "unpaid"
+    """The account has no credits left."""
+    UNAUTHORIZED = "unauthorized"
+    """A wrong key, model or URL: no request of the agent can succeed."""
+    NO_TOOLS = "no_tools"
+    """No request that offers tools can succeed."""
+    MAX_TOKENS_FIELD = "max_tokens_field"
+    """The limit of tokens must be sent under its newer name."""
+
+
+class Seen(NamedTuple):
+    """What is known of an agent before a call."""
+
+    answered: bool = False
+    """Whether a call of the agent was answered before."""
+    context: int | None = None
+    """The model's context length in tokens; None where it is unknown."""
+    tools: bool = False
+    """Whether the request offers tools, and none that did was answered yet."""
+
+
+class Sign(NamedTuple):
+    """Words in an error, its codes in front, in lower case and with `#` for numbers, and what they mean."""
+
+    outcome: Outcome
+    pattern: re.Pattern[str]
+    statuses: frozenset[int] | None = None
+    """The statuses that it holds for; None: all but those of keys and rates."""
+
+
+_OUT_OF_QUESTION = frozenset({401, 402, 403, 429})
+
+
+def _sign(outcome: Outcome, pattern: str, *statuses: int) -> Sign:
+    return Sign(outcome, re.compile(pattern), frozenset(statuses) or None)
+
+
+def _context(pattern: str, *statuses: int) -> Sign:
+    return _sign(Outcome.CONTEXT_LIMIT, pattern, *statuses)
+
+
+def _refused(pattern: str, *statuses: int) -> Sign:
+    return _sign(Outcome.REFUSAL, pattern, *(statuses or (200, 400, 403, 406, 422, 451, 500)))
+
+
+def _unpaid(pattern: str) -> Sign:
+    return _sign(Outcome.UNPAID, pattern, 200, 400, 401, 402, 403, 412, 429, 500)
+
+
+def _denied(pattern: str) -> Sign:
+    return _sign(Outcome.UNAUTHORIZED, pattern, 400, 401, 403, 404, 422, 500)
+
+
+SIGNS: Mapping[str, tuple[Sign, ...]] = {
+    "OpenAI": (
+        _context(r"\bcontext_length_exceeded\b|\binput exceeds the context window of this model"),
+        _context(r"\bstring_above_max_length\b.*messages|^.*invalid 'messages\[#\]\.content.*string too long"),
+        _context(r"\bmaximum context length is # tokens"),
+        _refused(r"\bcontent_policy_violation\b|\bcontent_filter\b|\binvalid_prompt\b.*\b(usage polic|safety)"),
+        _unpaid(r"\binsufficient_quota\b|\bbilling_hard_limit_reached\b|\bbilling_not_active\b"),
+        _unpaid(r"exceeded your current quota(?!.*\bper (minute|day)\b)(?!.*generativelanguage)"),
+        _denied(r"\binvalid_api_key\b|\bincorrect api key\b|\bmodel_not_found\b|\binvalid_organization\b"),
+    ),
+    "Azure": (_refused(r"\bresponsibleaipolicyviolation\b|azure openai's content management policy"),),
+    "Anthropic": (
+        _context(r"\brequest_too_large\b|\bprompt is too long: # tokens"),
+        _context(r"\binput length and `max_tokens` exceed context limit: "),
+        _unpaid(r"\bcredit balance is too low\b|\bbilling_error\b|\breached your specified api usage limits\b"),
+        _refused(r"\bblocked by content filtering policy\b"),
+        _denied(r"\bauthentication_error\b|\binvalid x-api-key\b"),
+    ),
+    "Gemini": (
+        _context(r"\binput token count \(?#\)? exceeds the maximum number of tokens"),
+        _unpaid(r"\bcredits are depleted\b"),
+        _denied(r"\bapi_key_invalid\b|\bapi key not valid\b|\bapi key expired\b"),
+    ),
+    "Bedrock": (_context(r"\binput is too long for requested model"),),
+    "OpenRouter": (
+        _refused(r"\binput was flagged\b|\brequires moderation\b|\bflagged for\b", 200, 400, 403),
+        _unpaid(r"\binsufficient credits\b|\bmore credits\b|\bnever purchased credits\b|^\S* ?key limit exceeded"),
+        _denied(r"\bis not a valid model id\b"),
+    ),
+    "DeepSeek": (
+        _refused(r"\bcontent exists risk\b"),
+        _unpaid(r"\binsufficient[ _]balance\b"),
+        _denied(r"\bmodel not exist\b"),
+    ),
+    "Mistral": (
+        _context(r"\btoo large for model with # maximum context length"),
+        _denied(r"\binvalid_model\b|\binvalid model: "),
+    ),
+    "Moonshot": (
+        _unpaid(r"\bexceeded_current_quota_error\b|\bsuspended due to insufficient balance\b|\brecharge\b"),
+        _unpaid(r"\busage limit for this billing cycle\b"),
+        _denied(r"\binvalid_authentication_error\b"),
+        _refused(r"considered high risk"),
+    ),
+    "Z.ai": (
+        _context(r"(?:^|\s)1261\b"),
+        _refused(r"(?:^|\s)1301\b"),
+        _unpaid(r"(?:^|\s)(?:1113|1309)\b"),
+        _sign(Outcome.UNAUTHORIZED, r"(?:^|\s)(?:1000|1001|1002|1003|1004|1211)\b", 400, 401),
+    ),
+    "MiniMax": (
+        _context(r"(?:^|\s)2013\b.*\b(?:context|token|length)"),
+        _refused(r"(?:^|\s)(?:1026|1027)\b|\b(?:in|out)put new_sensitive\b"),
+        _unpaid(r"(?:^|\s)1008\b"),
+        _sign(Outcome.UNAUTHORIZED, r"(?:^|\s)(?:1004|2049)\b", 200, 401),
+    ),
+    "Qwen": (
+        _context(r"\brange of input length should be \["),
+        _refused(r"\bdata_?inspection_?failed\b|inappropriate content"),
+        _unpaid(r"\barrearage\b|\bfreetieronly\b|allocationquota\b.*free"),
+    ),
+    "xAI": (
+        _context(r"\bmaximum prompt length is # but the request contains # tokens"),
+        _refused(r"content violates usage guidelines|safety_check_type"),
+        _unpaid(r"\bused all available credits\b|\bmonthly spending limit\b|doesn't have any credits"),
+    ),
+    "Groq": (_context(r"\breduce the length of the messages or completion"),),
+    "Together, TGI": (
+        _context(r"`inputs` tokens \+ `max_new_tokens` must be <= #|`inputs` must have less than # tokens"),
+    ),
+    "vLLM": (
+        _context(r"\bmaximum model length of #|\bmaximum input length of # tokens|\bmax_model_len\b"),
+        _context(r"\bmax_tokens must be at least #, got -#"),
+        _denied(r"\bthe model `[^`]*` does not exist"),
+    ),
+    "SGLang": (_context(r"\blonger than the model's context length|\bexceeds the model's maximum context length"),),
+    "llama.cpp": (
+        _context(r"\bexceed_context_size_error\b|\bexceeds the available context size"),
+        _context(r"\binput is too large to process"),
+    ),
+    "Ollama": (
+        _context(r"\binput length exceeds (?:the|maximum) context length|\bprompt too long; exceeded max context"),
+        _unpaid(r"\brequires a subscription\b"),
+        _denied(r"\bmodel ['\"`][^'\"`]*['\"`] not found"),
+    ),
+    "LM Studio": (
+        _context(r"\bmodel is loaded with context length of only # tokens|\btokens to keep from the initial prompt"),
+    ),
+    "LiteLLM": (
+        _context(r"\bcontextwindowexceedederror\b"),
+        _refused(r"\bcontentpolicyviolationerror\b|\bviolated guardrail policy\b"),
+        _unpaid(r"\bbudget has been exceeded\b|\bexceededbudget\b|\bbudget_exceeded\b"),
+        _denied(r"\bauthenticationerror\b|\bauthentication error\b|\bauth_error\b|\bno api key passed in\b"),
+        _denied(r"\binvalid model name passed in\b|\bllm provider not provided\b|\btoken_not_found_in_db\b"),
+        _denied(r"\bno_db_connection\b|\bno connected db\b"),
+    ),
+    "Cohere": (_context(r"\btokens in the prompt cannot exceed # - received #"),),
+    "Perplexity": (_context(r"\btotal length of all messages is too long"),),
+    "DS4": (_context(r"\bprompt has # tokens, but the configured context size is # tokens"),),
+    "GitHub Models": (_context(r"\btokens_limit_reached\b"),),
+    "all": (
+        _denied(
+            r"\b(?:invalid|incorrect|missing|malformed|wrong|no valid|unauthorized) (?:api[ _-]?key|access token)\b"
+        ),
+        _denied(r"\bapi[ _-]?key (?:is |was )?(?:invalid|incorrect|missing|expired|not valid|required)\b"),
+        _denied(r"\b(?:model|deployment)\b[^.]{0,80}\b(?:does not exist|not found|is not available|not supported)\b"),
+    ),
+}
+"""provider -> how it says what a call came to, besides the status. Spellings that servers share stand once."""
+_CONTEXT_SUBJECT = re.compile(
+    r"\b(?:prompts?|inputs?|messages|requests?|tokens?|contexts?|conversation|sequence|text|history)\b"
+)
+_CONTEXT_VERB = re.compile(
+    r"\b(?:exceed(?:s|ed|ing)?|(?:longer|greater|larger|more) than|too (?:long|large|big|many)|maximum|"
+    r"over the|beyond|"
+    r"overflow\w*|out ?of|above|(?:not|n't) fit|must (?:be (?:less|<=|<|at most)|have less)|at most|up to|"
+    r"only supports?|"
+    r"surpass\w*|limited to|shorter than|less than or equal)\b|>=?|<=?"
+)
+_CONTEXT_OBJECT = re.compile(
+    r"\b(?:contexts?(?:[ _-]?(?:length|window|size|limit))?|model(?:'s)?|length|window|limit|"
+    r"max[ _-]?(?:model|seq|input|total|tokens|"
+    r"prompt|context|position)\w*|n.ctx|num.ctx|(?:input|prompt) tokens|maximum)\b"
+)
+_TOKENS = re.compile(r"\btokens?\b|\bcontext\b|\bprompt\b|\b(?:input|sequence|model)\W+(?:length|window|is too)|n.ctx")
+_NO_CONTEXT = re.compile(
+    r"\bper (?:minute|day|hour|second|month|request)\b|\btpm\b|\btpd\b|\brpm\b|\brate[ _-]?limit|"
+    r"\bquota\b|\bcredits?\b|"
+    r"\bbalance\b|\bbudget\b|\bbatch(?:es)?\b|\bimages?\b|\bfiles?\b|\baudio\b|\bvideo\b|\bpixels?\b|"
+    r"\bstop\b|\bbytes\b|"
+    r"\b[kmg]i?b\b|\btimed? ?out\b|\btimeout\b|\bdimensions?\b|\btools?\b|\bfunctions?\b|\bschema\b|\bper turn\b|"
+    r"\bnumber of (?:messages|choices|requests|turns|documents|candidates)\b|\btoo many (?:requests|"
+    r"messages|turns)\b|"
+    r"\b(?:name|user|metadata|label|key|id|description|header|url|uri)s?\b[^.]{0,40}\b(?:length|too long|longer)\b|"
+    r"\bmax(?:imum)?_?(?:completion_|output_|new_|out)?_?tokens\b`?'?\"?\W*(?:\(#\)\W*)?(?:is too|cannot|"
+    r"can't|must|should|"
+    r"exceeds?|value|parameter|is greater|is larger|too large|may not)|\bthinking\b|\bbudget_tokens\b|"
+    r"\bmaxoutputtokens\b|"
+    r"\b(?:max|maximum) (?:output|completion|number of output|number of completion)|\blogprobs\b|"
+    r"\boutput tokens\b.{0,20}"
+    r"\b(?:limit|maximum)|\bconcurren|\bnumber of output tokens\b|\bmaximum tokens you requested\b|"
+    r"\btemperature\b|\btop_[kp]\b|\bqueue\b|\bmemory\b|\brequest body\b|\bentity\b"
+)
+"""What is no context limit, although it speaks of lengths and limits."""
+_RESERVES = (
+    re.compile(r"\((?P<reserve>\d+) > (?P<limit>\d+) - \d+\)"),
+    re.compile(r"length is (?P<limit>\d+) tokens.*\b(?P<reserve>\d+) in the completion"),
+    re.compile(r"context limit: \d+ \+ (?P<reserve>\d+) > (?P<limit>\d+)"),
+)
+"""How servers report the tokens reserved for the answer, and the model's context length."""
+_BROAD = frozenset({400, 422, 501})
+_NARROW = frozenset({404, 405, 500})
+"""Statuses with other causes too: a missing function in a cloud, a traceback. llama.cpp answers 500, OpenRouter 404."""
+_TOOLS = re.compile(r"\btools?\b|\btool_choice\b|\bfunctions?\b")
+_UNSUPPORTED = re.compile(
+    r"\bnot support|n't support|\bunsupported\b|\bnot (been |currently )?(enabled|available|permitted|allowed)\b|"
+    r"\bunrecognized\b|\brequires? --|\bendpoints found that support\b"
+)
+_HISTORY = re.compile(
+    r"\btool[ _]calls?\b|\btool_call_id|\bfunction arguments\b|\bfunction (call|response)s?\b|"
+    r"\bcall a function\b|\btool_use_failed\b|thought_signature|"
+    r"\broles?\b|\b(assistant|system|tool|user) messages?\b|\bmessages?(\[|\.# | with | at | must )"
+)
+"""What only a history has, or a model's own reply: other requests of the configuration may succeed."""
+_MAX_TOKENS = re.compile(r"\bmax_tokens\b.*\buse\b.*\bmax_completion_tokens\b", re.DOTALL)
+
+REFUSED_ENDS = re.compile(
+    r"content_?filter|content_filtered|safety|recitation|refus|prohibited_content|blocklist|spii|guardrail|sensitive|"
+    r"image_safety|moderation"
+)
+FAILED_ENDS = frozenset(
+    {"error", "network_error", "insufficient_system_resource", "abort", "malformed_response", "failed", "cancelled"}
+)
+CONTEXT_ENDS = frozenset({"model_context_window_exceeded", "context_length_exceeded"})
+RETRYABLE = frozenset({408, 409, 425, 429})
+
+
+class ErrorReply(NamedTuple):
+    """An error reply: its codes and types joined by blanks, and its message; empty where there is none."""
+
+    code: str
+    message: str
+
+    @property
+    def words(self) -> str:
+        """Codes and message in lower case, with `#` for the numbers of the message."""
+        return f"{self.code} {re.sub(r'[0-9]+(?:[,_][0-9]+)*(?:[.][0-9]+)?', '#', self.message)}".strip().lower()
+
+
+def read_error(body: bytes) -> ErrorReply:
+    """The error in a body of any server; one that is not JSON is the message."""
+    data = _parsed(body)
+    if data is None:
+        return ErrorReply("", "" if body == b"null" else body.decode("utf-8", "replace"))
+    codes, texts = list[str](), list[str]()
+    for name, text in _told(data):
+        (codes if name in _CODES else texts).append(text)
+    return ErrorReply(" ".join(dict.fromkeys(codes)), ": ".join(dict.fromkeys(texts)))
+
+
+def _parsed(body: bytes) -> JsonValue:
+    """The JSON of a body; None where it is none. Half characters, which models do produce, are read too."""
+    for read in (from_json, json.loads):
+        with contextlib.suppress(ValueError, RecursionError):
+            value: JsonValue = read(body)
+            return value
+    return None
+
+
+_CODES = frozenset(
+    {"code", "type", "status", "reason", "status_code", "__type", "error_code", "innererror", "error_type"}
+)
+_TEXTS = frozenset({"message", "detail", "msg", "raw", "status_msg", "reasons", "error_message", "title", "loc", ""})
+_NESTED = frozenset({"error", "errors", "detail", "details", "metadata", "innererror", "base_resp", "provider_error"})
+
+
+def _told(data: JsonValue, name: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
+    """The codes and texts of an error, without the values of an invalid request, which are the conversation's."""
+    if isinstance(data, dict) and depth < 8:
+        for key, value in data.items():
+            if key in _NESTED or key in _CODES or key in _TEXTS:
+                yield from _told(value, "" if isinstance(value, str) and key in _NESTED else key, depth + 1)
+    elif isinstance(data, list):
+        if name == "loc":
+            yield "", ".".join(map(str, data))
+        elif depth < 8:
+            for value in data[:20]:
+                yield from _told(value, "" if name in _NESTED else name, depth + 1)
+    elif data is not None and not isinstance(data, bool | dict):
+        yield name, str(data)
+
+
+def outcome(status: int, headers: Mapping[str, str], body: bytes, seen: Seen = Seen()) -> Outcome:
+    """What a call comes to whose reply this is, in any dialect."""
+    if not 200 <= status < 300:
+        return _of_error(status, headers, read_error(body), seen)
+    reply = _parsed(body)
+    if not isinstance(reply, dict):
+        return Outcome.TRANSIENT
+    found = _of_reply(reply)
+    if found is Outcome.TRANSIENT:
+        found = next((sign.outcome for sign in _signs(200, read_error(body))), found)
+        return Outcome.TRANSIENT if found is Outcome.UNAUTHORIZED and seen.answered else found
+    return found
+
+
+def _of_error(status: int, headers: Mapping[str, str], error: ErrorReply, seen: Seen) -> Outcome:
+    if status in (400, 413, 422, 500) and _fills_context(status, error, seen):
+        return Outcome.CONTEXT_LIMIT
+    if seen.tools and refuses_tools(status, error):
+        return Outcome.NO_TOOLS
+    if refuses_max_tokens(status, error):
+        return Outcome.MAX_TOKENS_FIELD
+    told = [sign.outcome for sign in _signs(status, error)]
+    if status == 403 and ("metadata" in error.code or re.search(r"\bmoderation\b|\bflagged\b", error.words)):
+        return Outcome.REFUSAL
+    found = next((each for each in (Outcome.REFUSAL, Outcome.UNPAID, Outcome.UNAUTHORIZED) if each in told), None)
+    if found is None and status == 402:
+        return Outcome.UNPAID
+    if found is Outcome.UNAUTHORIZED or (found is None and status in (401, 403, 404)):
+        return Outcome.TRANSIENT if seen.answered else Outcome.UNAUTHORIZED
+    if found is not None:
+        return found
+    may_succeed = (status in RETRYABLE or status >= 500) and headers.get("x-should-retry") != "false"
+    return Outcome.TRANSIENT if may_succeed else Outcome.REJECTED
+
+
+def _signs(status: int, error: ErrorReply) -> Iterator[Sign]:
+    """The signs that an error shows."""
+    words = error.words
+    for signs in SIGNS.values():
+        for sign in signs:
+            holds = status in sign.statuses if sign.statuses else status not in _OUT_OF_QUESTION
+            if holds and sign.pattern.search(words):
+                yield sign
+
+
+def _fills_context(status: int, error: ErrorReply, seen: Seen) -> bool:
+    """Whether an error says that the conversation exceeds the model's context, by known words or by its grammar.
+
+    False where `max_tokens` alone exceeds the context: that is a wrong setting, with which no conversation would fit.
+    """
+    words = error.words
+    known = any(sign.outcome is Outcome.CONTEXT_LIMIT for sign in _signs(status, error))
+    if known or (
+        not _NO_CONTEXT.search(words) and any(map(_exceeds, re.split(r"[.;\n](?:\s|$)", words.replace("_", " "))))
+    ):
+        found = next(filter(None, (shape.search(error.message) for shape in _RESERVES)), None)
+        return found is None or int(found["reserve"]) < int(found["limit"])
+    named = [int(number.replace(",", "")) for number in re.findall(r"([\d,]*\d) tokens", error.message)]
+    return status == 400 and seen.context is not None and any(count > seen.context for count in named)
+
+
+def _exceeds(sentence: str) -> bool:
+    return all(
+        part.search(sentence) is not None for part in (_TOKENS, _CONTEXT_SUBJECT, _CONTEXT_VERB, _CONTEXT_OBJECT)
+    )
+
+
+def refuses_tools(status: int, error: ErrorReply) -> bool:
+    """True where a server refuses a request because it offers tools, whatever its history holds."""
+    words = error.words
+    if status not in _BROAD | _NARROW or not _TOOLS.search(words):
+        return False
+    return _UNSUPPORTED.search(words) is not None or (status in _BROAD and not _HISTORY.search(words))
+
+
+def refuses_max_tokens(status: int, error: ErrorReply) -> bool:
+    """True where a server wants `max_completion_tokens` in the place of `max_tokens`."""
+    return status in _BROAD and _MAX_TOKENS.search(error.words) is not None
+
+
+def _of_reply(reply: dict[str, JsonValue]) -> Outcome:
+    """What a body with status 200 is; TRANSIENT where it is no completion."""
+    choices = reply.get("choices")
+    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+        return _of_choice(choices[0], reply)
+    if isinstance(reply.get("output"), list) or reply.get("object") == "response":
+        return _of_response(reply)
+    if reply.get("type") == "message" and isinstance(reply.get("content"), list):
+        found = _of_end(reply.get("stop_reason"))
+        return found or _unless_empty(bool(reply["content"]), reply, "output_tokens")
+    blocked = reply.get("promptFeedback") or reply.get("blockReason") or reply.get("block_reason")
+    return Outcome.REFUSAL if blocked or _blocked(reply) else Outcome.TRANSIENT
+
+
+def _blocked(reply: dict[str, JsonValue]) -> bool:
+    """Whether Gemini's candidates, or Azure's filter of the prompt, say that the input was blocked."""
+    candidates = reply.get("candidates")
+    ends = (
+        [each.get("finishReason") for each in candidates if isinstance(each, dict)]
+        if isinstance(candidates, list)
+        else []
+    )
+    return any(_of_end(end) is Outcome.REFUSAL for end in ends)
+
+
+def _of_choice(choice: dict[str, JsonValue], reply: dict[str, JsonValue]) -> Outcome:
+    if choice.get("error") or reply.get("error"):
+        return Outcome.TRANSIENT
+    found = _of_end(choice.get("finish_reason"))
+    message = choice.get("message")
+    if found is not None or not isinstance(message, dict):
+        return found or Outcome.TRANSIENT
+    if isinstance(message.get("refusal"), str) and message["refusal"]:
+        return Outcome.REFUSAL
+    names = ("content", "tool_calls", "function_call", "reasoning_content", "reasoning", "reasoning_details")
+    return _unless_empty(any(message.get(name) for name in names), reply, "completion_tokens")
+
+
+def _of_response(reply: dict[str, JsonValue]) -> Outcome:
+    """What a body of OpenAI's Responses is."""
+    why = reply.get("incomplete_details")
+    reason = why.get("reason") if isinstance(why, dict) else None
+    items = reply.get("output")
+    parts = [
+        part
+        for item in (items if isinstance(items, list) else [])
+        if isinstance(item, dict) and isinstance(content := item.get("content"), list)
+        for part in content
+        if isinstance(part, dict)
+    ]
+    if reply.get("status") in ("failed", "cancelled") or reply.get("error"):
+        return Outcome.TRANSIENT
+    if any(part.get("type") == "refusal" for part in parts):
+        return Outcome.REFUSAL
+    return _of_end(reason) or _unless_empty(bool(items), reply, "output_tokens")
+
+
+def _of_end(reason: JsonValue) -> Outcome | None:
+    """What a finish or stop reason says; None where it is an answer's."""
+    told = reason.lower() if isinstance(reason, str) else ""
+    if told in CONTEXT_ENDS:
+        return Outcome.CONTEXT_LIMIT
+    if told in FAILED_ENDS:
+        return Outcome.TRANSIENT
+    return Outcome.REFUSAL if REFUSED_ENDS.search(told) else None
+
+
+def _unless_empty(something: bool, reply: dict[str, JsonValue], count: str) -> Outcome:
+    """An answer, if it holds something or cost tokens: an empty one for nothing is a provider's failure."""
+    usage = reply.get("usage")
+    free = isinstance(usage, dict) and usage.get(count) == 0
+    return Outcome.TRANSIENT if free and not something else Outcome.ANSWER
