@@ -29,12 +29,14 @@ _log = logging.getLogger(__name__)
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _GRACE_S = 5.0
+_STILL_S = 2.0
+"""A server whose administrator waits so long for an answer stood still, and its statements are not to blame."""
 _KILLS = 10
 """Kills within the grace period: a statement that has not yet begun survives the first."""
 _MAX_THREADS = 256
 
 
-class _Late(EnvironmentFault):
+class _Late(ServiceAway):
     """A call to the server reached its deadline."""
 
     def __init__(self) -> None:
@@ -96,13 +98,20 @@ class MySqlSession(DatabaseSession):
         await self._admin(_drop, self._account.admin, self._account.name)
 
     async def _in_time(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        """The function's result. Ends its statement on the server at the deadline, and raises _Late."""
+        """The function's result. Ends its statement on the server at the deadline, and raises _Late.
+
+        Raises ServiceAway where the server stood still.
+        """
         loop = asyncio.get_running_loop()
         work = loop.run_in_executor(self._threads.statements, lambda: function(*args, **kwargs))
         self._work = work
         done, _ = await asyncio.wait({work}, timeout=self._limit_s)
         if done:
             return work.result()
+        asked = loop.time()
+        await self._admin(self._account.check_server)
+        if loop.time() - asked > _STILL_S:
+            raise ServiceAway("the database server stood still")
         for what in ("QUERY", "CONNECTION"):
             await self._admin(self._account.kill, what)
             done, _ = await asyncio.wait({work}, timeout=_GRACE_S)

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from environments.knowledge_graph.environment import SAMPLES
 from tests.e2e.docker_engine import own_engine
 from tests.e2e.gates import Gate, gate
 from tests.e2e.proctor import Server, begin, proctor, rows, server
 from tests.pace import slowly, until
+from tests.virtuoso_server import virtuoso
 
 PLAN = """\
 name: gone
@@ -33,6 +35,7 @@ agents:
   - {{name: reference, kind: reference, latency_s: 0.2}}
   - {{name: naive, kind: naive, latency_s: 0.2}}
 """
+AWAY_S = 8
 KEY = {"OPENAI_API_KEY": "token-of-the-tests"}
 
 
@@ -105,6 +108,45 @@ def test_a_killed_database_server_costs_no_attempt(tmp_path: Path) -> None:
     goes_on(tmp_path, "{name: db-own, environment: db, capacity: 6}", kill)
 
 
+@pytest.mark.mariadb
+def test_a_database_server_that_stands_still_for_a_while_costs_no_attempt(tmp_path: Path) -> None:
+    def stop(worker: Server, way: Gate) -> None:
+        stopped = mariadbds_of(worker.process.pid)
+        assert stopped
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        way.open()
+        time.sleep(AWAY_S)
+        for pid in stopped:
+            with contextlib.suppress(ProcessLookupError):  # the worker has given it up
+                os.kill(pid, signal.SIGCONT)
+
+    goes_on(tmp_path, "{name: db-own, environment: db, capacity: 6, parameters: {statement_limit_s: 2}}", stop)
+
+
+@pytest.mark.virtuoso
+@pytest.mark.parametrize("way", ["killed", "standing still"])
+def test_a_sparql_endpoint_that_is_away_for_a_while_costs_no_attempt(tmp_path: Path, way: str) -> None:
+    with virtuoso() as graph:
+        graph.load(SAMPLES / "graph.nq")
+
+        def disturb(_: Server, gate: Gate) -> None:
+            if way == "killed":
+                graph.kill()
+            else:
+                graph.signal(signal.SIGSTOP)
+            gate.open()
+            time.sleep(AWAY_S)
+            if way == "killed":
+                graph.start()
+            else:
+                graph.signal(signal.SIGCONT)
+
+        where = f'endpoint: "{graph.url}", world: isles, named_graph: "urn:proctor:isles", query_limit_s: 2'
+        data = f"parameters: {{data: {SAMPLES / 'questions.json'}, {where}}}"
+        goes_on(tmp_path, f"{{name: kg-own, environment: kg, capacity: 6, {data}}}", disturb)
+
+
 DOCKER = "{name: os-own, environment: os, capacity: 6, samples: {limit: 10}, parameters: {pool: 2}}"
 
 
@@ -124,7 +166,7 @@ def test_a_docker_daemon_that_is_away_for_a_while_costs_no_attempt(
             }[way]
             begin()
             gate.open()
-            time.sleep(5)
+            time.sleep(AWAY_S)
             end()
 
         goes_on(tmp_path, DOCKER, disturb)

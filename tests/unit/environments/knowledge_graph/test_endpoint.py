@@ -63,6 +63,13 @@ async def test_an_endpoint_too_slow_is_a_fault(script: Script) -> None:
         await ask(script, limit_s=0.2)
 
 
+@pytest.mark.parametrize(("then", "away"), [(reply(results()), False), (reply(b"", "503 Busy"), True), (silence, True)])
+async def test_a_query_that_takes_too_long_is_told_from_an_endpoint_that_stands_still(then: Script, away: bool) -> None:
+    with pytest.raises(EnvironmentFault) as raised:
+        await ask(silence, then, limit_s=slowly(1))
+    assert isinstance(raised.value, ServiceAway) is away
+
+
 async def test_a_dead_endpoint_is_a_fault() -> None:
     async with scripted_server(silence) as url:
         pass
