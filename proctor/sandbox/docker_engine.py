@@ -24,6 +24,8 @@ from proctor.sandbox.docker_exec import DockerProcess, Stream, attach, reach
 T = TypeVar("T")
 _CREATE_S = 60.0
 _NOTICE_S = 1
+_STILL_S = 2.0
+"""An engine that is silent for so long stood still, and what ran in its containers is not to blame for being late."""
 _UNPACK = ("/bin/tar", "--extract", "--preserve-permissions", "--numeric-owner", "--file=-")
 # Statuses of a process that could not start, or was killed; also those of a process whose container has ended.
 _DEAD_CONTAINER_STATUSES = (126, 137)
@@ -242,6 +244,10 @@ class DockerSandbox(Sandbox):
 
     def fresh(self) -> AbstractAsyncContextManager[Sandbox]:
         return self._engine.sandbox(self._image)
+
+    async def check_engine(self) -> None:
+        async with within(_STILL_S, "an answer of Docker's engine"):
+            await reach()
 
     async def ended_from_outside(self) -> bool:
         return await self._engine.ended_from_outside(self.container)

@@ -85,9 +85,16 @@ class DockerProcess(Stream, Process):
 
 
 async def reach() -> None:
-    """Check that the engine's address accepts connections. Raises EnvironmentFault naming the address."""
-    _, writer = await _connect()
-    writer.transport.abort()
+    """Wait for an answer of the engine. Raises EnvironmentFault naming the address where it accepts no connection."""
+    reader, writer = await _connect()
+    try:
+        writer.write(b"GET /_ping HTTP/1.1\r\nHost: docker\r\nConnection: close\r\n\r\n")
+        if not await reader.read(1):
+            raise ServiceAway("Docker: the engine ends its connections without an answer")
+    except OSError as error:
+        raise ServiceAway(f"Docker: the connection broke: {error}") from error
+    finally:
+        writer.transport.abort()
 
 
 async def attach(api: "docker.APIClient", path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

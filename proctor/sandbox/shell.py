@@ -1,7 +1,7 @@
 """One persistent login shell in a sandbox."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import closing, suppress
 
 from proctor.environment import EnvironmentFault, ServiceAway
@@ -63,16 +63,11 @@ class Shell:
             return CommandResult(output=b"", gone=True)
         process = self._process or await self._start(_START_S)
         capture, line = self._capture(command, cap)
-        timed_out = False
-        failed: EnvironmentFault | None = None
-        try:
-            await process.write(line)
-            ended = await pump(process, capture, limit_s)
-            timed_out = ended is StreamEnd.TIME_LIMIT
-            if timed_out:
-                ended = await self._interrupt(process, capture)
-        except EnvironmentFault as fault:  # whether the sandbox still is, a new shell will show
-            ended, failed = StreamEnd.TIME_LIMIT, fault
+        ended, failed = await _tried(self._feed(process, capture, line, limit_s))
+        timed_out = ended is StreamEnd.TIME_LIMIT and failed is None
+        if timed_out:
+            await self._sandbox.check_engine()
+            ended, failed = await _tried(self._interrupt(process, capture))
         self._behind = capture.rest
         if ended is not StreamEnd.MARK:
             await self._restart(process, kill=ended is StreamEnd.TIME_LIMIT)
@@ -86,6 +81,10 @@ class Shell:
             restarted=ended is not StreamEnd.MARK and not self._gone,
             gone=self._gone,
         )
+
+    async def _feed(self, process: Process, capture: Capture, line: bytes, limit_s: float) -> StreamEnd:
+        await process.write(line)
+        return await pump(process, capture, limit_s)
 
     async def _start(self, limit_s: float) -> Process:
         async with within(limit_s, "starting a shell"):
@@ -147,6 +146,14 @@ class Shell:
     async def _signal(self, name: str) -> None:
         """Signal the shell's process group; background jobs ignore INT, as POSIX has it."""
         await self._sandbox.run(["/bin/bash", "-c", f"kill -{name} -- -{self._pid}"], limit_s=_SIGNAL_S)
+
+
+async def _tried(work: Awaitable[StreamEnd]) -> tuple[StreamEnd, EnvironmentFault | None]:
+    """What ended a command, or TIME_LIMIT and a fault: whether the sandbox still is, a new shell will show."""
+    try:
+        return await work, None
+    except EnvironmentFault as fault:
+        return StreamEnd.TIME_LIMIT, fault
 
 
 def _line(command: str, token: str) -> bytes:

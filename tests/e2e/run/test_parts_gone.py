@@ -147,7 +147,7 @@ def test_a_sparql_endpoint_that_is_away_for_a_while_costs_no_attempt(tmp_path: P
         goes_on(tmp_path, f"{{name: kg-own, environment: kg, capacity: 6, {data}}}", disturb)
 
 
-DOCKER = "{name: os-own, environment: os, capacity: 6, samples: {limit: 10}, parameters: {pool: 2}}"
+DOCKER = "{name: os-own, environment: os, capacity: 6, samples: {limit: 10}, parameters: {pool: 2, command_limit_s: 4}}"
 
 
 @pytest.mark.docker
