@@ -26,6 +26,8 @@ _RIGHTS = (
 _NO_DATABASE = (1044, 1049)
 """Errors where the agent has dropped its database; it goes on without one."""
 _GONE = (2006, 2013, 2014)
+_MAY_BE_GONE = (1053, 1317, 1927)
+"""The errors of a server that shuts down, and of an agent that kills its own statement or connection."""
 _DRAINED_ROWS = 10_000
 
 
@@ -182,6 +184,8 @@ class Account:
         number = error.args[0] if error.args else None
         if not isinstance(number, int) or number in _GONE:
             raise fault_of(error) from error
+        if number in _MAY_BE_GONE:
+            self.check_server()
 
     def _error_text(self, error: pymysql.MySQLError) -> str:
         state = getattr(error, "sqlstate", None) or "HY000"

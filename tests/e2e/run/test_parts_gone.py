@@ -95,13 +95,14 @@ def parents(entry: Path) -> list[int]:
 
 
 @pytest.mark.mariadb
-def test_a_killed_database_server_costs_no_attempt(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_database_server_costs_no_attempt(tmp_path: Path, how: signal.Signals) -> None:
     def kill(worker: Server, way: Gate) -> None:
         """Those of the sessions that wait at the gate; then those that the worker starts instead."""
         for _ in range(3):
             for pid in mariadbds_of(worker.process.pid):
                 with contextlib.suppress(ProcessLookupError):  # it has ended since it was listed
-                    os.kill(pid, signal.SIGKILL)
+                    os.kill(pid, how)
             way.open()
             time.sleep(1)
 
