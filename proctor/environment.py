@@ -78,6 +78,13 @@ class EnvironmentFault(Exception):
     """A part that the environment depends on failed (container, database, judge): a fault, not a score."""
 
 
+class ServiceAway(EnvironmentFault):
+    """A service of the environment can't be reached, refuses, breaks off or answers 5xx: it may be back soon.
+
+    The client waits, and then replays the trial in a new session, without an attempt. Not for what the agent did.
+    """
+
+
 class Agent(ABC):
     """Answers observations: a scripted policy, a model behind HTTP, a person."""
 

@@ -193,6 +193,9 @@ AGENTBENCH_REASON = {status: reason for reason, status in AGENTBENCH_STATUS.item
 """The reason of each of their statuses with a score. All other ends are faults."""
 
 
+_AWAY = "service_away"
+
+
 class Finish(Value):
     """The end of a session. A fault has no score; everything else has one, a refusal unless the plan says otherwise."""
 
@@ -221,6 +224,17 @@ class Finish(Value):
     def fault(cls, reason: FinishReason, cause: str) -> "Finish":
         """A finish without score, for a failure of the service; secrets in `cause` are redacted."""
         return cls(reason=reason, detail={"cause": redacted(cause)})
+
+    @classmethod
+    def away(cls, cause: str) -> "Finish":
+        """The fault that a service of the environment is away. Clients that don't know it take it for any other."""
+        fault = cls.fault(FinishReason.TASK_ERROR, cause)
+        return fault.model_copy(update={"detail": {**fault.detail, _AWAY: True}})
+
+    @property
+    def is_away(self) -> bool:
+        """Whether it is a fault that `away` made."""
+        return self.reason is FinishReason.TASK_ERROR and self.detail.get(_AWAY) is True
 
 
 class Summary(Value):

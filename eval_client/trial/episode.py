@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 from pydantic_core import to_json
 
-from eval_client.core.events import AttemptOutcome
 from eval_client.core.spend import NO_TOKENS, Tokens
 from eval_client.plan.entries import TrialLimits
 from eval_client.store.journal import Cost
@@ -118,6 +117,8 @@ class Episode:
     """Called when the environment has answered a turn, or failed to."""
     on_observation: Callable[[Observation], None] | None = None
     """Called with each observation that the model is to answer."""
+    on_progress: Callable[[], None] = lambda: None
+    """Called when the environment has carried out an answer that no attempt got beyond before."""
     _transcript: Transcript = field(default_factory=Transcript)
     _offered: OfferedTools = field(default_factory=OfferedTools)
 
@@ -144,8 +145,7 @@ class Episode:
                             if self.on_turn_over is not None:
                                 self.on_turn_over()
                 last = self.trial_history.turns[-1].reply if self.trial_history.turns else None
-                finish = refused(step.finish, last, scored=self.scores_refusals)
-                return AttemptEnd(outcome=AttemptOutcome.FINISHED, finish=finish)
+                return AttemptEnd.at(refused(step.finish, last, scored=self.scores_refusals))
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -216,7 +216,10 @@ class Episode:
             journalled.append(turn)
         reply = self._remember(observation, turn.reply)
         sent_at = time.monotonic()
-        return await self.server.turn(url, self.session, step.turn, reply, self.reply_log), sent_at
+        after = await self.server.turn(url, self.session, step.turn, reply, self.reply_log)
+        if step.turn == len(journalled) and (isinstance(after, Observed) or not after.finish.reason.is_fault):
+            self.on_progress()
+        return after, sent_at
 
     def _remember(self, observation: Observation, reply: Act | Stop) -> Act | Stop:
         """Add an answer to the transcript; the answer as environments get it."""
