@@ -20,7 +20,7 @@ from eval_client.plan.plan import Plan
 from proctor.config.secrets import secret
 from proctor.environment import AgentRefused, AgentStopped, RequestRejected
 from proctor.http.client import AnyClient
-from proctor.llm.config import ChatConfig, RequestForm, RequestLimits
+from proctor.llm.config import ChatConfig, EndpointForm, RequestForm, RequestLimits
 from proctor.llm.model import ChatModel, Completion, EndpointEvent, ModelRefused
 from proctor.llm.outage import Outage
 from proctor.types import Message, Tool
@@ -150,7 +150,7 @@ def chat_config(plan: Plan, agent: AgentEntry, builtin: str | None) -> ChatConfi
         api_key_env=LOCAL_TOKEN_ENV if own else endpoint.api_key_env,
         metadata=agent.sends_metadata,
         **{name: getattr(agent, name) for name in RequestForm.model_fields},
-        **{name: getattr(endpoint, name) for name in RequestLimits.model_fields},
+        **{name: getattr(endpoint, name) for name in (*RequestLimits.model_fields, *EndpointForm.model_fields)},
     )
 
 
@@ -255,7 +255,7 @@ class _Limited:
         usage = completion.usage
         self._metrics.answer_s(self._agent).observe(completion.seconds)
         cost = Tokens(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.reasoning_tokens)
-        self._spend.add(self._agent, cost)
+        self._spend.add(self._agent, cost._replace(cache_write=usage.cache_write_tokens))
         if self._size is not None and self._bounded:
             self._size.learn(messages, usage.prompt_tokens, usage.completion_tokens)
         if not completion.metered:

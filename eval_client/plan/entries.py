@@ -12,7 +12,7 @@ from proctor.config.patterns import NAME
 from proctor.config.problems import FieldError
 from proctor.config.task import TaskDefinition
 from proctor.environment import PolicyKind
-from proctor.llm.config import ModelName, RequestForm, RequestLimits, VariableName, plain_url
+from proctor.llm.config import EndpointForm, ModelName, RequestForm, RequestLimits, VariableName, plain_url
 from proctor.samples import SampleSelection
 from proctor.types import Value
 
@@ -33,14 +33,15 @@ def _name_or_url(text: str) -> str:
 Url = Annotated[str, AfterValidator(_url)]
 
 
-class Endpoint(RequestLimits):
-    """An OpenAI-compatible endpoint, and the limits that its agents share."""
+class Endpoint(RequestLimits, EndpointForm):
+    """An endpoint, and the limits that its agents share."""
 
     name: Name
     base_url: Url | None = None
-    """Up to and including `/v1`; `OPENAI_BASE_URL` if absent."""
+    """Up to and including `/v1`; `OPENAI_BASE_URL` if absent, with dialect `messages` `ANTHROPIC_BASE_URL`."""
     api_key_env: VariableName = "OPENAI_API_KEY"
-    """The NAME of the environment variable that holds the key. A plan never holds keys."""
+    """The NAME of the environment variable that holds the key; with dialect `messages` it is ANTHROPIC_API_KEY if
+    absent. A plan never holds keys."""
     concurrency: int = Field(default=16, ge=1, le=10_000)
     """Trials in flight at once over all agents of this endpoint; halved by a 429, growing back with success."""
     rpm: RequestsAMinute | None = None

@@ -93,6 +93,23 @@ async def test_what_was_cached_costs_its_own_price_and_stands_beside_what_was_th
     assert costs.split()[3:8] == ["2,000,000", "1,200,000", "400,000", "140,000", "6.20"]
 
 
+@pytest.mark.parametrize(
+    ("dialect", "sampling", "told"),
+    [("messages", {}, True), ("messages", {"max_tokens": 9}, False), ("responses", {}, False)],
+)
+def test_a_limit_of_tokens_that_the_dialect_needed_is_told(
+    tmp_path: Path, dialect: str, sampling: dict[str, int], told: bool
+) -> None:
+    agents = [{"name": "paid", "endpoint": "e", "sampling": sampling}]
+    plan = {**PLAN, "agents": agents, "endpoints": [{"name": "e", "dialect": dialect}]}
+    store = Store(connect(sqlite_url(tmp_path)), "r")
+    tasks = {"t": TaskRecord(environment="ltp", digest="d", samples=1)}
+    trials = [Trial(id=0, agent="paid", task="t", sample="s", epoch=0)]
+    store.create(Manifest(version="1", plan_path="p", plan=plan, identity={}, tasks=tasks), trials)
+    notes = " ".join(report(store).pairs[0].notes)
+    assert ("Answers of paid end at 4,096 tokens: dialect messages needs a limit, the plan has none." in notes) is told
+
+
 def shown(made: RunReport, *, full: bool = True) -> str:
     return rendered(report_tables([made], full=full), "text", 120)
 
