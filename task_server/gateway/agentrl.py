@@ -1,5 +1,7 @@
 """Pure: the wire of AgentRL's controller, and its translation."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, JsonValue
@@ -62,8 +64,8 @@ def reply_of(asked: AgentMessages) -> Act:
         raise NotOneMessage(f"send one assistant message for each turn, not {len(asked.messages)}")
     [message] = asked.messages
     calls = tuple(
-        ToolCall(id=call.id or f"call_{n}", name=call.function.name, arguments=call.function.arguments)
-        for n, call in enumerate(message.tool_calls or ())
+        ToolCall(id=call.id, name=call.function.name, arguments=call.function.arguments)
+        for call in message.tool_calls or ()
     )
     return Act(action=Action(content=text_of(message.content), tool_calls=calls))
 
@@ -93,7 +95,7 @@ def status_of(reason: FinishReason) -> str:
 def messages(session: ForeignSession, observed: Observation) -> list[dict[str, Any]]:
     """What is new. A history that begins anew is sent whole, from a system message: by that its client knows."""
     if not session.anew:
-        return [message_of(each) for each in observed.messages]
+        return [message_of(each, session.given_ids) for each in observed.messages]
     whole = [message_of(each) for each in session.history]
     return whole if whole[0]["role"] == "system" else [{"role": "system", "content": ""}, *whole]
 
@@ -117,9 +119,10 @@ def result_of(finish: Finish) -> JsonValue:
     return str(finish.detail["cause"]) if finish.score is None else finish.detail
 
 
-def message_of(message: Message) -> dict[str, Any]:
-    """A message in OpenAI's shape."""
+def message_of(message: Message, given_ids: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
+    """A message in OpenAI's shape. What answers a call has the id that the client gave it, where it gave one."""
     shaped: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         shaped["tool_calls"] = [tool_call_json(call) for call in message.tool_calls]
-    return shaped if message.tool_call_id is None else {**shaped, "tool_call_id": message.tool_call_id}
+    id_ = message.tool_call_id
+    return shaped if id_ is None else {**shaped, "tool_call_id": given_ids.get(id_) or id_}
