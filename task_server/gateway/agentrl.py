@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, JsonValue
 
-from proctor.llm.dialects.chat import tool_call_json, tool_json
-from proctor.types import AGENTBENCH_STATUS, Action, Finish, FinishReason, Message, Observation, Tool, ToolCall
+from proctor.llm.dialects.chat import WireToolCalls, tool_call_json, tool_json
+from proctor.types import AGENTBENCH_STATUS, Action, Finish, FinishReason, Message, Observation, Tool
 from task_server.gateway.agentbench import RUNNING
 from task_server.gateway.foreign_session import ForeignSession
 from task_server.wire.messages import Act
@@ -21,26 +21,11 @@ class StartTask(BaseModel):
     custom_task: JsonValue = None
 
 
-class CalledFunction(BaseModel):
-    """The function of a call."""
-
-    name: str = ""
-    arguments: str = ""
-
-
-class FunctionCall(BaseModel):
-    """A call in an assistant message."""
-
-    id: str = ""
-    function: CalledFunction
-
-
-class AssistantMessage(BaseModel):
-    """An assistant message of OpenAI's shape."""
+class AssistantMessage(WireToolCalls):
+    """An assistant message of OpenAI's shape, its calls read as those of endpoints are."""
 
     role: Literal["assistant"] = "assistant"
     content: str | list[dict[str, JsonValue]] | None = None
-    tool_calls: list[FunctionCall] | None = None
 
 
 class AgentMessages(BaseModel):
@@ -63,11 +48,7 @@ def reply_of(asked: AgentMessages) -> Act:
     if len(asked.messages) != 1:
         raise NotOneMessage(f"send one assistant message for each turn, not {len(asked.messages)}")
     [message] = asked.messages
-    calls = tuple(
-        ToolCall(id=call.id, name=call.function.name, arguments=call.function.arguments)
-        for call in message.tool_calls or ()
-    )
-    return Act(action=Action(content=text_of(message.content), tool_calls=calls))
+    return Act(action=Action(content=text_of(message.content), tool_calls=message.calls()))
 
 
 def text_of(content: str | list[dict[str, JsonValue]] | None) -> str:
