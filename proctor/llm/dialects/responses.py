@@ -67,10 +67,7 @@ def _items(message: Message, form: Form) -> Iterator[wire.JsonObject]:
 
 
 def _said(message: Message, form: Form) -> list[wire.JsonObject]:
-    """The items of an answer as they came, its calls as the conversation has them; else of its text and calls.
-
-    Reasoning without what it led to is refused.
-    """
+    """The items of an answer as they came, its calls as the conversation has them; else of its text and calls."""
     left, items = iter([_called(call) for call in message.tool_calls]), list[wire.JsonObject]()
     for item in wire.objects(message.echo.get(ECHO)):
         kind = item.get("type")
@@ -78,7 +75,9 @@ def _said(message: Message, form: Form) -> list[wire.JsonObject]:
             items += [{**item, **call} for call in itertools.islice(left, 1)]
         elif kind != "reasoning" or form.reasoning != "never":
             items.append(item)
-    if all(item.get("type") == "reasoning" for item in items):
+    while items and items[-1].get("type") == "reasoning":  # refused without what it led to
+        items.pop()
+    if not items:
         text = message.content or ("" if message.tool_calls else NO_ANSWER)
         items = [{"role": "assistant", "content": text}] if text else []
     return [*items, *left]
