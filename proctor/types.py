@@ -69,6 +69,8 @@ class Message(Value):
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+    name: str = Field(default="", exclude_if=not_)
+    """In a request, the function of the call that a tool message answers; else empty."""
     echo: Echo = Field(default_factory=dict, exclude_if=not_)
 
     def __hash__(self) -> int:
@@ -82,6 +84,8 @@ class History(list[Message]):
         super().__init__()
         self.kept: dict[Hashable, tuple[int, list[bytes]]] = {}
         """By the form of requests: how many of the messages are encoded, and their encodings."""
+        self.sent: tuple[History, dict[str, str]] | None = None
+        """The messages as requests have them, and the functions in them by the ids of their calls."""
         self.counted = (0, 0, 0)
         """Of the last answered call: its messages, the tokens of prompt and answer, and those of the answer."""
 

@@ -18,10 +18,10 @@ from proctor.environment import AgentStopped
 from proctor.llm.kept_replies import KeptReply
 from proctor.llm.model import Completion, ModelRefused
 from proctor.llm.outage import TIME_LIMIT, TimeLimit
-from proctor.llm.tool_calls import normalised
 from proctor.observability import gen_ai, tracing
 from proctor.observability.spans import Attribute
 from proctor.session.transcript import Transcript
+from proctor.tools.histories import normalised
 from proctor.types import FinishReason, Message, Observation, Tool
 from task_server.client.client import ReplyLog
 from task_server.wire.messages import Act, Observed, Started, Step, Stop

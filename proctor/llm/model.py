@@ -37,6 +37,7 @@ from proctor.llm.wire import Reply, Request, Usage
 from proctor.observability import gen_ai, tracing
 from proctor.observability.redaction import is_real_key, redacted
 from proctor.retry import RetryPolicy, retry_after_s
+from proctor.tools.histories import sendable
 from proctor.types import Action, Message, Tool, Value
 
 EXCERPT_CHARS = 300
@@ -166,7 +167,7 @@ class ChatModel:
         self, messages: Sequence[Message], tools: Sequence[Tool], fields: Mapping[str, JsonValue]
     ) -> Completion:
         """The answer; failed requests are tried again. The waits for an endpoint that is down use no try."""
-        asked, offers_tools = self._dialect.request(messages, tools, fields, self._form), bool(tools)
+        asked, offers_tools = self._dialect.request(sendable(messages), tools, fields, self._form), bool(tools)
         started, tries, throttles, waits = self._clock(), 0, 0, Waited()
         paused: Reply | None = None
         pauses = 0
@@ -180,7 +181,8 @@ class ChatModel:
                 if reply.stop != PAUSED or pauses == MOST_PAUSES:
                     return self._completion(reply, self._clock() - started, waits.requests)
                 paused, pauses = reply, pauses + 1
-                asked = self._dialect.request([*messages, reply.action.message()], tools, fields, self._form)
+                conversation = sendable([*messages, reply.action.message()])
+                asked = self._dialect.request(conversation, tools, fields, self._form)
                 continue
             if reply.throttled and self._outage is not None:
                 throttles += 1
