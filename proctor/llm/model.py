@@ -175,7 +175,10 @@ class ChatModel:
             raise
         if not completion.metered:
             came = characters([completion.action.message()]) + len(completion.action.reasoning)
-            completion = completion.model_copy(update={"usage": estimated(characters(messages, tools), came)})
+            usage = estimated(characters(messages, tools), came)
+            if money := completion.usage.billed_money:
+                usage = usage.model_copy(update={"billed_tokens": usage.estimated_tokens, "billed_money": money})
+            completion = completion.model_copy(update={"usage": usage})
         if (wasted := self._wasted(messages, tools, waits)) is not None:
             completion = completion.model_copy(update={"usage": completion.usage.plus(wasted)})
         return completion
@@ -262,7 +265,7 @@ class ChatModel:
         return Completion(
             action=reply.action,
             usage=reply.usage or Usage(),
-            metered=reply.usage is not None,
+            metered=reply.usage is not None and reply.usage.prompt_tokens + reply.usage.completion_tokens > 0,
             model=reply.model or self.name,
             stop=reply.stop,
             seconds=seconds,
@@ -374,8 +377,8 @@ def _billed(reply: Reply, told: str) -> Reply:
         money = float(told)
     except ValueError:
         return reply
-    usage = reply.usage
-    if usage is None or usage.billed_tokens or not 0 < money < math.inf:
+    usage = reply.usage or Usage()
+    if usage.billed_tokens or usage.billed_money or not 0 < money < math.inf:
         return reply
     tokens = usage.prompt_tokens + usage.completion_tokens
     return reply._replace(usage=usage.model_copy(update={"billed_tokens": tokens, "billed_money": money}))

@@ -143,6 +143,13 @@ class _Details(Wire):
     thinking_tokens: Detail = None
 
 
+_Money = Annotated[FiniteFloat, Field(ge=0, strict=True)] | None
+
+
+class _Upstream(Wire):
+    upstream_inference_cost: Annotated[_Money, OrNone()] = None
+
+
 _NO_DETAILS = _Details.model_construct()
 _Told = Annotated[_Details | None, OrNone()]
 
@@ -155,10 +162,10 @@ class WireUsage(Wire):
     input_tokens: Count = None
     output_tokens: Count = None
     total_tokens: Detail = None
-    cost: Annotated[Annotated[FiniteFloat, Field(ge=0)] | None, OrNone()] = None
+    cost: Annotated[_Money, OrNone()] = None
     """What the call cost, as OpenRouter tells it; without the provider's price where that is billed apart."""
     is_byok: Annotated[bool, OrNone()] = False
-    cost_details: Annotated[dict[str, JsonValue] | None, OrNone()] = None
+    cost_details: Annotated[_Upstream | None, OrNone()] = None
     prompt_tokens_details: _Told = None
     completion_tokens_details: _Told = None
     input_tokens_details: _Told = None
@@ -176,17 +183,19 @@ class WireUsage(Wire):
         cached = told.cached_tokens or self.prompt_cache_hit_tokens or self.cache_read_input_tokens or 0
         written = told.cache_write_tokens or self.cache_creation_input_tokens or 0
         prompt = self.prompt_tokens or self.input_tokens or 0
+        if self.completion_tokens is None and self.output_tokens is None:
+            prompt = prompt or self.total_tokens or 0
         if self.prompt_tokens is None and told is _NO_DETAILS:
             prompt += cached + written
         completion = self.completion_tokens or self.output_tokens or 0
         if self.prompt_tokens is not None:  # xAI and Gemini count reasoning in the total alone
             completion = max(completion, (self.total_tokens or 0) - prompt)
-        upstream = (self.cost_details or {}).get("upstream_inference_cost") if self.is_byok else None
+        upstream = self.cost_details.upstream_inference_cost if self.is_byok and self.cost_details else None
         return Usage(
             prompt_tokens=prompt,
             completion_tokens=completion,
             billed_tokens=0 if self.cost is None else prompt + completion,
-            billed_money=(self.cost or 0.0) + (upstream if isinstance(upstream, int | float) else 0.0),
+            billed_money=(self.cost or 0.0) + (upstream or 0.0),
             cached_tokens=cached if cached <= prompt else 0,
             cache_write_tokens=written if written <= prompt else 0,
             reasoning_tokens=thought.reasoning_tokens or thought.thinking_tokens or 0,
