@@ -61,6 +61,9 @@ class InputRefused(AgentStopped):
 class AgentUnavailable(Exception):
     """The agent's endpoint failed after all retries: a fault, not a score."""
 
+    paid: object = None
+    """The usage that the failed requests are estimated to have cost, a `proctor.llm.wire.Usage`; None where none."""
+
 
 class RequestRejected(AgentUnavailable):
     """The endpoint refused a request by a status that no retry changes, such as 400; it may answer others."""

@@ -10,7 +10,7 @@ from eval_client.core.error_limit import ErrorLimit
 from eval_client.core.events import EndpointsChanged, Event
 from eval_client.core.progress import Progress
 from eval_client.core.schedule import Schedule
-from eval_client.core.spend import Spend, Tokens
+from eval_client.core.spend import Spend
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan.plan import Plan
 from eval_client.run.runner import Runner
@@ -172,7 +172,7 @@ def spent_so_far(plan: Plan, store: Store, totals: Sequence[PairTotals]) -> Spen
     for agent, tokens in store.spent(totals).items():
         spend.add(agent, tokens)
     for cost in store.helper_costs():
-        spend.add_helper(cost.model, Tokens(cost.prompt_tokens, cost.completion_tokens), cost.task)
+        spend.add_helper(cost.model, cost.tokens, cost.task)
     for pair in totals:
         spend.turns[pair.task] += pair.turns
     return spend

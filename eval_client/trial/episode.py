@@ -4,20 +4,20 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
 from typing import Any, Protocol
 
 from pydantic_core import to_json
 
-from eval_client.core.spend import NO_TOKENS, Tokens
+from eval_client.core.spend import NO_TOKENS, TOKEN_COLUMNS, Tokens
 from eval_client.plan.entries import TrialLimits
 from eval_client.store.journal import Cost
 from eval_client.store.records import MODEL_CHARS, STOP_CHARS, Trial, Turn, answers, storable
 from eval_client.trial.attempt import FAILURES, AttemptEnd, Diverged, OutOfTime
-from proctor.environment import AgentStopped
+from proctor.environment import AgentStopped, AgentUnavailable
 from proctor.llm.kept_replies import KeptReply
 from proctor.llm.model import Completion, ModelRefused
-from proctor.llm.outage import TIME_LIMIT, TimeLimit
+from proctor.llm.outage import TIME_LIMIT, EndpointDown, TimeLimit
 from proctor.observability import gen_ai, tracing
 from proctor.observability.spans import Attribute
 from proctor.session.transcript import Transcript
@@ -72,13 +72,7 @@ class TrialHistory:
 
     def tokens(self) -> Tokens:
         """The tokens that the agent's answers in this trial cost."""
-        turns, before = self.turns, self.paid_before
-        return Tokens(
-            before.prompt + sum([turn.prompt_tokens for turn in turns]),
-            before.completion + sum([turn.completion_tokens for turn in turns]),
-            before.cached + sum([turn.cached_tokens for turn in turns]),
-            before.reasoning + sum([turn.reasoning_tokens for turn in turns]),
-        )
+        return reduce(Tokens.plus, map(Tokens.of, self.turns), self.paid_before)
 
     def start_anew(self) -> None:
         """Begin a new journal, as the old one can't be replayed; its tokens stay counted."""
@@ -88,9 +82,9 @@ class TrialHistory:
 
     def cost(self) -> Cost:
         """The trial's cost so far."""
-        prompt, completion, cached, reasoning, _ = self.tokens()
+        tokens = {TOKEN_COLUMNS[name]: count for name, count in self.tokens()._asdict().items()}
         cut = sum(turn.is_cut for turn in self.turns)
-        return Cost(answers(self.turns), prompt, completion, self.seconds, cached, reasoning, cut)
+        return Cost(turns=answers(self.turns), seconds=self.seconds, cut_answers=cut, **tokens)
 
 
 @dataclass(frozen=True)
@@ -208,6 +202,10 @@ class Episode:
                 except AgentStopped as stopped:
                     answer = stop_of(stopped)
                     paid = stopped.completion if isinstance(stopped, ModelRefused) else None
+                except (AgentUnavailable, EndpointDown) as failed:
+                    if failed.paid is not None:
+                        self.trial_history.paid_before = self.trial_history.paid_before.plus(Tokens.of(failed.paid))
+                    raise
             if step.tools_as_before:
                 encoded = to_json(observation, exclude={"tools"})
             asked = {"turn": step.turn, "digest": digest, "observation": encoded.decode(), "world_seconds": world_s}
@@ -262,10 +260,7 @@ def _answered(answer: Completion | Stop, history: Sequence[Message], paid: Compl
 def _costs(answer: Completion) -> dict[str, Any]:
     usage = answer.usage
     return {
-        "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": usage.completion_tokens,
-        "cached_tokens": usage.cached_tokens,
-        "reasoning_tokens": usage.reasoning_tokens,
+        **vars(usage),
         "model_seconds": answer.seconds,
         "tries": answer.tries,
         "stop": answer.stop and _storable(answer.stop, STOP_CHARS),
