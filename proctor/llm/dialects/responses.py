@@ -91,7 +91,9 @@ def _called(call: ToolCall) -> wire.JsonObject:
 def read(body: bytes) -> Reply:
     """The completion in a reply, read as tolerantly as possible. Raises ValidationError where there is none."""
     reply = wire.parsed(_Reply, body)
-    items = wire.objects(reply.output)
+    items = _filled(reply.output)
+    for item in items:
+        item |= {name: [*_filled(item[name])] for name in ("content", "summary") if isinstance(item.get(name), list)}
     said, thought = (_parts(items, kind) for kind in ("message", "reasoning"))
     content = "".join(wire.joined_texts(parts) or wire.joined_texts(parts, "refusal") for parts in said)
     called = [item for item in items if item.get("type") == "function_call"]
@@ -104,6 +106,11 @@ def read(body: bytes) -> Reply:
     reasoning = "\n\n".join(text for parts in thought if (text := wire.joined_texts(parts)))
     echo: Echo = {ECHO: [*items]} if items else {}
     return reply.reply(wire.called(content, calls, echo, reasoning, cut=stop == "length"), stop)
+
+
+def _filled(objects: JsonValue) -> list[wire.JsonObject]:
+    """Objects without their nulls: gateways write them for what is absent, and endpoints don't take them back."""
+    return [{name: value for name, value in each.items() if value is not None} for each in wire.objects(objects)]
 
 
 def _parts(items: Sequence[wire.JsonObject], kind: str) -> list[JsonValue]:
