@@ -63,7 +63,11 @@ def _items(message: Message, form: Form) -> Iterator[wire.JsonObject]:
     elif message.role == "assistant":
         yield from _said(message, form)
     else:
-        yield {"role": "developer" if message.role == "system" else "user", "content": message.content}
+        yield _message("developer" if message.role == "system" else "user", message.content)
+
+
+def _message(role: str, text: str) -> wire.JsonObject:
+    return {"type": "message", "role": role, "content": text}  # llama.cpp wants the type
 
 
 def _said(message: Message, form: Form) -> list[wire.JsonObject]:
@@ -79,7 +83,7 @@ def _said(message: Message, form: Form) -> list[wire.JsonObject]:
         items.pop()
     if not items:
         text = message.content or ("" if message.tool_calls else NO_ANSWER)
-        items = [{"role": "assistant", "content": text}] if text else []
+        items = [_message("assistant", text)] if text else []
     return [*items, *left]
 
 

@@ -54,11 +54,11 @@ def test_a_conversation_is_instructions_and_items() -> None:
     assert sent(conversation, [TOOL]) == {
         "instructions": "s\n\nmore",
         "input": [
-            {"role": "user", "content": "u"},
-            {"role": "assistant", "content": "hm"},
+            {"type": "message", "role": "user", "content": "u"},
+            {"type": "message", "role": "assistant", "content": "hm"},
             {"type": "function_call", "call_id": "c1", "name": "run", "arguments": '{"a": 1}'},
             {"type": "function_call_output", "call_id": "c1", "output": ""},
-            {"role": "assistant", "content": "(no answer)"},
+            {"type": "message", "role": "assistant", "content": "(no answer)"},
         ],
         "tools": [
             {"type": "function", "name": "run", "description": "runs", "parameters": TOOL.parameters, "strict": False}
@@ -86,7 +86,7 @@ def test_sampling_has_its_names_here() -> None:
     thinks: dict[str, Any] = {"reasoning_effort": "low", "reasoning": {"summary": "auto"}}
     body = sent([USER], tool_choice="required", parallel_tool_calls=False, max_tokens=50, temperature=0, **thinks)
     assert body == {
-        "input": [{"role": "user", "content": "u"}],
+        "input": [{"type": "message", "role": "user", "content": "u"}],
         "max_output_tokens": 50,
         "reasoning": {"effort": "low", "summary": "auto"},
         "temperature": 0,
@@ -137,7 +137,9 @@ def test_calls_that_did_not_come_with_an_answer_stand_behind_it() -> None:
 def test_a_thought_without_an_answer_does_not_go_back() -> None:
     reply = responses.read(replied(THOUGHT, status="incomplete", incomplete_details={"reason": "max_output_tokens"}))
     assert (reply.action.content, reply.stop) == ("", "length")
-    assert sent([USER, reply.action.message()])["input"][1:] == [{"role": "assistant", "content": "(no answer)"}]
+    assert sent([USER, reply.action.message()])["input"][1:] == [
+        {"type": "message", "role": "assistant", "content": "(no answer)"}
+    ]
 
 
 @pytest.mark.parametrize(
