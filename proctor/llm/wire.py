@@ -20,7 +20,7 @@ SystemRole = Literal["system", "developer", "user"]
 Messages = Sequence[Message]
 Tools = Sequence[Tool]
 Fields = Mapping[str, JsonValue]
-_ONLY_WITH_TOOLS = frozenset({"tool_choice", "parallel_tool_calls"})
+ONLY_WITH_TOOLS = frozenset({"tool_choice", "parallel_tool_calls"})
 """Request fields that endpoints refuse in requests that offer no tools."""
 MOST_TOKENS = 2**53
 """A larger count is invalid: JSON parsers that use doubles would round it."""
@@ -107,9 +107,7 @@ class Reply(NamedTuple):
 
 def fitting(fields: Fields, tools: Tools) -> Fields:
     """The fields of a request with these tools."""
-    if tools or _ONLY_WITH_TOOLS.isdisjoint(fields):
-        return fields
-    return {name: value for name, value in fields.items() if name not in _ONLY_WITH_TOOLS}
+    return fields if tools else {name: value for name, value in fields.items() if name not in ONLY_WITH_TOOLS}
 
 
 class OrNone:
@@ -207,10 +205,6 @@ class WireReply(Wire):
 
     usage: Annotated[WireUsage | None, OrNone()] = None
     model: str | None = None
-
-    def reply(self, action: Action, stop: str | None) -> Reply:
-        """The reply with the action in it, and why it ends."""
-        return Reply(action, None if self.usage is None else self.usage.value(), self.model, stop)
 
 
 Part = TypeVar("Part", bound=Wire)

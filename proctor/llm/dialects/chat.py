@@ -32,7 +32,8 @@ MOST_REPLY_TOKENS = 1 << 18
 
 def request(conversation: Messages, tools: Tools, fields: Fields, form: Form = PLAIN) -> Request:
     """The request for the next message of a conversation; `fields` are its other ones: the model, the sampling."""
-    fields = wire.fitting(fields, tools)
+    if not wire.ONLY_WITH_TOOLS.isdisjoint(fields):
+        fields = wire.fitting(fields, tools)
     messages = b",".join(_pieces(conversation, form))
     offered = b"" if not tools else b',"tools":%s' % _encoded(tuple(tools))
     beginning = b"%s," % to_json(fields)[:-1] if fields else b"{"
@@ -108,7 +109,8 @@ def tool_json(tool: Tool) -> dict[str, object]:
 def read(body: bytes) -> Reply:
     """The completion in a reply, read as tolerantly as possible. Raises ValidationError where there is none."""
     reply = wire.parsed(_Reply, body)
-    return reply.reply(reply.choices[0].action(), reply.choices[0].finish_reason)
+    choice, usage = reply.choices[0], reply.usage
+    return Reply(choice.action(), usage.value() if usage else None, reply.model, choice.finish_reason)
 
 
 def _plain(content: object) -> object:

@@ -146,7 +146,8 @@ def read(body: bytes) -> Reply:
     keeps = stop == PAUSED or any(block.get("type") not in _PLAIN for block in blocks)
     echo: Echo = {ECHO: [*blocks]} if keeps else {}
     reasoning = "\n\n".join(text for block in thoughts if (text := wire.plain_text(block.get("thinking"))))
-    return reply.reply(wire.called(wire.joined_texts(texts), calls, echo, reasoning, cut=stop == "length"), stop)
+    action = wire.called(wire.joined_texts(texts), calls, echo, reasoning, cut=stop == "length")
+    return Reply(action, reply.usage.value() if reply.usage else None, reply.model, stop)
 
 
 def joined(paused: Reply, more: Reply) -> Reply:

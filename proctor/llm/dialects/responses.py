@@ -109,7 +109,8 @@ def read(body: bytes) -> Reply:
     stop = "length" if reason == "max_output_tokens" else reason
     reasoning = "\n\n".join(text for parts in thought if (text := wire.joined_texts(parts)))
     echo: Echo = {ECHO: [*items]} if items else {}
-    return reply.reply(wire.called(content, calls, echo, reasoning, cut=stop == "length"), stop)
+    action = wire.called(content, calls, echo, reasoning, cut=stop == "length")
+    return Reply(action, reply.usage.value() if reply.usage else None, reply.model, stop)
 
 
 def _filled(objects: JsonValue) -> list[wire.JsonObject]:
