@@ -218,7 +218,8 @@ async def _supply(context: RunContext) -> LoneSupply | ShardCoordinator:
 
 async def _inform(context: RunContext, watch: TaskWatcher, supply: LoneSupply | ShardCoordinator) -> None:
     """Keep the runner informed of task server, endpoints and trials, until cancelled. Raises Fenced."""
-    await asyncio.gather(watch.run(), Sharing(context).run(), supply.run())
+    replicas = [each.run() for each in context.endpoints.watches()]
+    await asyncio.gather(watch.run(), Sharing(context).run(), supply.run(), *replicas)
 
 
 async def _listed(

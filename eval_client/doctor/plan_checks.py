@@ -46,7 +46,7 @@ class PlanChecks:
         """All checks, in the order of the report."""
         plan, here = self.plan, self.plan.played_here()
         environments = sorted({definition.environment for definition in here})
-        under_way = sum(agent.concurrency for agent in plan.agents)
+        under_way = sum(plan.concurrency_of(agent) for agent in plan.agents)
         checks = [Check(f"agent {agent.name}", self._agent(agent)) for agent in plan.agents]
         checks.insert(0, Check("keys", in_thread(key_findings, plan)))
         if not self._local:

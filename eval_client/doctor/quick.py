@@ -28,7 +28,7 @@ async def quick_problems(plan: Plan, output: Path) -> list[Finding]:
     """The problems of a plan that show at once; `output` is the folder of the runs."""
     engines = await asyncio.gather(*(engine_problem(each) for each in _played_by_own_workers(plan)))
     found = [*engines, *_of_models(plan), *key_findings(plan), *await _servers(plan)]
-    trials = sum(agent.concurrency for agent in plan.agents)
+    trials = sum(plan.concurrency_of(agent) for agent in plan.agents)
     found += machine.folder_findings(await in_thread(machine.folder_facts, output))
     found += [
         machine.memory_finding(machine.available_memory()),

@@ -127,6 +127,8 @@ class Turn(Value):
     """The model's name as the endpoint reported it."""
     metered: bool | None = None
     """Whether the endpoint reported the usage."""
+    replica: str | None = None
+    """The base URL that answered, where the endpoint has several."""
 
     @property
     def is_cut(self) -> bool:

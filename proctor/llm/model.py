@@ -40,6 +40,10 @@ UNPAID_FIX = "the account has no credits left: top it up, then `proctor resume` 
 UNAUTHORIZED_FIX = "check the key, the model's name and `base_url`"
 
 
+class AgentUnauthorized(AgentRefused):
+    """The endpoint refuses the key, the model or the URL."""
+
+
 class RequestRejected(AgentUnavailable):
     """The endpoint refused a request by a status that no retry changes, such as 400; it may answer others."""
 
@@ -59,6 +63,8 @@ class Completion(Value):
     """From the first request to the whole reply, waits between requests included."""
     tries: int
     """HTTP requests made."""
+    replica: str | None = None
+    """The base URL that answered, where the endpoint has several."""
 
 
 class EndpointEvent(Value):
@@ -202,9 +208,13 @@ class ChatModel:
 
     async def _answers_one_token(self) -> bool:
         """Whether a request for one token is answered: then the endpoint is not down."""
+        return isinstance(await self.ask_one_token(), ChatReply)
+
+    async def ask_one_token(self) -> ChatReply | Failed:
+        """What a request for one token comes to. Raises ContextLimitExceeded, ModelRefused."""
         sampling = renamed({**self._sampling, "max_tokens": 1}, self._config.max_tokens_field)
         body = request_body(self._config.model, [ONE_TOKEN], (), sampling, None)
-        return isinstance(await self._request(body, offers_tools=False), ChatReply)
+        return await self._request(body, offers_tools=False)
 
     async def _hold_back(self, failed: Failed, throttles: int, waits: Waited) -> None:
         """Wait after too many requests, which use no try. Raises EndpointDown, AgentRefused."""
@@ -336,7 +346,7 @@ _RAISED: Mapping[Outcome, tuple[type[AgentUnavailable], str]] = {
     Outcome.TRANSIENT: (AgentUnavailable, ""),
     Outcome.REJECTED: (RequestRejected, ""),
     Outcome.UNPAID: (AgentRefused, f": {UNPAID_FIX}"),
-    Outcome.UNAUTHORIZED: (AgentRefused, f": {UNAUTHORIZED_FIX}"),
+    Outcome.UNAUTHORIZED: (AgentUnauthorized, f": {UNAUTHORIZED_FIX}"),
     Outcome.NO_TOOLS: (ToolsRefused, f": it takes no tools; {TOOLS_FIX}"),
     Outcome.MAX_TOKENS_FIELD: (AgentRefused, f": {MAX_TOKENS_FIX}"),
 }

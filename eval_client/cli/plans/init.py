@@ -35,7 +35,7 @@ def init(path: Path, models: tuple[str, ...], environments: tuple[str, ...], bas
         raise UsageProblem(
             "no answer, so no plan was written; options answer too: proctor init -m MODEL -e ENV"
         ) from error
-    text = plan_text(models, environments, base_url=base_url, made_by="proctor init")
+    text = plan_text(models, environments, base_urls=() if base_url is None else (base_url,), made_by="proctor init")
     with report_usage_errors():
         plan = made_plan(text)
     try:

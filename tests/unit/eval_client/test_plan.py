@@ -220,6 +220,6 @@ def test_characters_are_the_same_from_files_options_python_and_the_store(tmp_pat
 
 
 def test_a_made_plan_is_plain_yaml_for_other_readers_too() -> None:
-    text = plan_text(["vendor/\U0001f642 e\u0301"], ["db"], base_url="http://127.0.0.1:9/v1", made_by="proctor")
+    text = plan_text(["vendor/\U0001f642 e\u0301"], ["db"], base_urls=["http://127.0.0.1:9/v1"], made_by="proctor")
     assert yaml.safe_load(text)["agents"][0]["model"] == "vendor/\U0001f642 e\u0301"
     assert made_plan(text).agents[0].model == "vendor/\U0001f642 e\u0301"

@@ -1,0 +1,167 @@
+"""One model behind several servers, in processes of their own, one of which is killed, hangs, fails or joins."""
+
+import contextlib
+import json
+import subprocess
+import sys
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.proctor import Server, begin, ended, proctor, rows, scored, server
+from tests.e2e.replicas.replica_server import TURNS
+from tests.pace import slowly, until
+
+TASKS = "tasks: [{name: db-own, environment: db, capacity: 160, parameters: {engine: sqlite}}]\n"
+PLAN = """\
+name: several
+controller: {worker}
+epochs: {epochs}
+endpoints: [{{name: e, {where}, api_key_env: REPLICA_KEY, concurrency: 4}}]
+agents: [{{name: model, endpoint: e, model: m}}]
+tasks: [{{name: db-own}}]
+"""
+SAMPLES = 20
+QUICK = 0.05
+
+
+@pytest.fixture(scope="module")
+def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder: Path = tmp_path_factory.mktemp("worker")
+    (folder / "tasks.yaml").write_text(TASKS)
+    with server("worker", "--tasks", "tasks.yaml", cwd=folder) as running:
+        yield running
+
+
+class Process:
+    """A scripted server in a process."""
+
+    def __init__(self, how: float | str = QUICK, model: str = "m", port: int = 0) -> None:
+        arguments = [sys.executable, "-m", "tests.e2e.replicas.replica_server", str(port), str(how), model]
+        self.process = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.port = int(self.process.stdout.readline())
+        self.url = f"http://127.0.0.1:{self.port}/v1"
+
+    def seen(self) -> dict[str, int]:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/seen", timeout=slowly(10)) as reply:
+            found: dict[str, int] = json.load(reply)
+        return found
+
+    def kill(self) -> None:
+        with self.process:
+            self.process.kill()
+
+
+@contextlib.contextmanager
+def processes(*how: float | str) -> Iterator[list[Process]]:
+    """Servers, killed afterwards; others may be added to the list."""
+    running = [Process(each) for each in how]
+    try:
+        yield running
+    finally:
+        for one in running:
+            one.kill()
+
+
+def write_plan(folder: Path, worker: Server, where: str | list[Process], epochs: int = 4) -> None:
+    if not isinstance(where, str):
+        where = "base_url: " + json.dumps([one.url for one in where])
+    (folder / "plan.yaml").write_text(PLAN.format(worker=worker.url, where=where, epochs=epochs))
+
+
+def played(folder: Path) -> dict[object, list[tuple[str | None, int]]]:
+    """trial -> for each turn the replica that answered, and its cached tokens"""
+    done = proctor("export", "r", "--what", "turns", "--to", "turns.jsonl", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    trials: dict[object, list[tuple[str | None, int]]] = {}
+    for line in (folder / "turns.jsonl").read_text().splitlines():
+        turn = json.loads(line)
+        trials.setdefault((turn["sample"], turn["epoch"]), []).append((turn["replica"], turn["cached_tokens"]))
+    return trials
+
+
+def run(folder: Path, **extra: str) -> subprocess.CompletedProcess[str]:
+    done = proctor("run", "plan.yaml", "--name", "r", cwd=folder, **extra)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_trials_stay_at_their_replica_so_its_cache_serves_them(tmp_path: Path, worker: Server) -> None:
+    with processes(QUICK) as one:
+        (tmp_path / "one").mkdir()
+        write_plan(tmp_path / "one", worker, f'base_url: "{one[0].url}"')
+        run(tmp_path / "one")
+        alone = sum(cached for turns in played(tmp_path / "one").values() for _, cached in turns)
+    with processes(*[QUICK] * 4) as several:
+        write_plan(tmp_path, worker, several)
+        run(tmp_path)
+        seen = [each.seen() for each in several]
+    trials = played(tmp_path)
+    assert len(trials) == 4 * SAMPLES
+    assert all(len({replica for replica, _ in turns}) == 1 for turns in trials.values())
+    assert all(each["most"] == 4 and each["answered"] >= SAMPLES * TURNS / 2 for each in seen)
+    assert sum(cached for turns in trials.values() for _, cached in turns) >= 0.9 * alone
+
+
+@pytest.mark.parametrize("how", ["killed", "broken"])
+def test_trials_of_a_server_that_is_down_go_on_at_others_with_what_they_have(
+    tmp_path: Path, worker: Server, how: str
+) -> None:
+    with processes(QUICK, QUICK, QUICK, "broken" if how == "broken" else QUICK) as several, ended():
+        write_plan(tmp_path, worker, several, epochs=20)
+        client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path)
+        until(lambda: scored(tmp_path, "r") > 20, 90)
+        if how == "killed":
+            several[3].kill()
+        _, said = client.communicate(timeout=slowly(120))
+        assert client.returncode == 0, said
+        assert f"replica {several[3].url} of endpoint e is down" in said
+        answered = sum(each.seen()["answered"] for each in several[:3])
+    trials = played(tmp_path)
+    assert len(trials) == 20 * SAMPLES
+    assert all(len(turns) == TURNS for turns in trials.values())  # none was paid for twice
+    moved = [turns for turns in trials.values() if len({replica for replica, _ in turns}) > 1]
+    assert len(moved) <= 4
+    assert answered <= 20 * SAMPLES * TURNS
+    assert all(row["score"] is not None for row in rows("r", tmp_path))
+
+
+def test_servers_come_and_go_by_the_file(tmp_path: Path, worker: Server) -> None:
+    listed = tmp_path / "servers"
+    with processes(QUICK, QUICK) as several, ended():
+        write_plan(tmp_path, worker, "replicas_file: servers, patience_s: 600", epochs=20)
+        client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path)
+        time.sleep(1)
+        listed.write_text(f"# of the job\n{several[0].url}\nnonsense\n{several[1].url}\n")
+        until(lambda: scored(tmp_path, "r") > 20, 90)
+        several += [Process(), Process(model="other")]
+        listed.write_text("".join(f"{each.url}\n" for each in several[1:]))
+        _, said = client.communicate(timeout=slowly(120))
+        assert client.returncode == 0, said
+        assert "line 3" in said
+        assert f"replica {several[0].url} of endpoint e was removed" in said
+        assert f"replica {several[3].url} is left out: it serves other, not m" in said
+        seen = [each.seen() for each in several]
+    trials = played(tmp_path)
+    last = Counter(turns[-1][0] for turns in trials.values())
+    assert set(last) == {each.url for each in several[:3]}
+    assert all(len(turns) == TURNS for turns in trials.values())
+    assert "requests" not in seen[3]
+
+
+@pytest.mark.parametrize("fault", ["writable", "missing"])
+def test_a_file_that_is_not_ours_alone_gets_no_key(tmp_path: Path, worker: Server, fault: str) -> None:
+    with processes(QUICK) as several:
+        write_plan(tmp_path, worker, f"replicas_file: servers, patience_s: {slowly(2)}")
+        if fault == "writable":
+            (tmp_path / "servers").write_text(several[0].url)
+            (tmp_path / "servers").chmod(0o666)
+        done = proctor("run", "plan.yaml", "--name", "r", cwd=tmp_path, REPLICA_KEY="k")
+        assert done.returncode == 2
+        assert ("others can write" if fault == "writable" else "No such file") in done.stderr
+        assert several[0].seen() == {"most": 0}
