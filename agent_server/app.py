@@ -14,7 +14,14 @@ from agent_server.agents.base import ServedAgent
 from agent_server.chat_completions import ChatRequest, chunks, completion, parse_request
 from agent_server.errors import RequestRefused
 from agent_server.metrics import UNKNOWN_AGENT, AgentMetrics
-from proctor.environment import AgentUnavailable, ContextLimitExceeded, ToolsRefused
+from proctor.environment import (
+    AgentRefused,
+    AgentUnavailable,
+    ContextLimitExceeded,
+    InputRefused,
+    RequestRejected,
+    ToolsRefused,
+)
 from proctor.http.auth import Access, AccessGuard
 from proctor.http.body import BodyError, read_body
 from proctor.observability import tracing
@@ -131,8 +138,14 @@ async def _answer(agents: Mapping[str, ServedAgent], request: Request, max_bytes
     except ContextLimitExceeded:
         message = "the messages don't fit this model's context"
         return name, _error(RequestRefused(400, message, code="context_length_exceeded", param="messages"))
+    except InputRefused as declined:
+        return name, _error(RequestRefused(400, declined.why, code="content_filter", param="messages"))
     except ToolsRefused as refused:
         return name, _error(RequestRefused(400, str(refused), code="tools_not_supported", param="tools"))
+    except AgentRefused as refused:
+        return name, _error(RequestRefused(403, str(refused), code="agent_refused"))
+    except RequestRejected as rejected:
+        return name, _error(RequestRefused(422, str(rejected), code="request_rejected"))
     except AgentUnavailable as unavailable:
         return name, _error(RequestRefused(502, str(unavailable), code="agent_unavailable", type="server_error"))
     except Exception:

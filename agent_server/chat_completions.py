@@ -11,8 +11,8 @@ from pydantic_core import to_json
 from agent_server.agents.base import AgentReply, AgentRequest
 from agent_server.errors import RequestRefused
 from proctor.llm.config import RESERVED
-from proctor.llm.request import tool_call_json
-from proctor.llm.wire import Wire, WireToolCalls
+from proctor.llm.dialects.chat import WireToolCalls, tool_call_json
+from proctor.llm.wire import Wire
 from proctor.types import Message, Tool
 
 

@@ -14,7 +14,15 @@ from eval_client.core.progress import RunResult
 from eval_client.core.spend import OUT_OF
 from eval_client.core.stall import STILL_S, StallReasons
 from eval_client.plan.plan import Plan
-from eval_client.preflight import PreflightError, check_plan, check_tasks, check_trust, check_usable, new_run
+from eval_client.preflight import (
+    PreflightError,
+    check_plan,
+    check_servers,
+    check_tasks,
+    check_trust,
+    check_usable,
+    new_run,
+)
 from eval_client.run.context import RunContext, run_context
 from eval_client.run.demand_report import DemandReport
 from eval_client.run.shard_coordinator import ShardCoordinator, leaves_early, must_close, until_over
@@ -73,7 +81,12 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
         listed = (
             {} if request.started_by_client else await _listed(plan, client, local, known.digests() if known else {})
         )
+        leads = not (request.joins or request.started_by_client)
+        seen = await check_servers(known, plan, http) if leads else None
         manifest = _begin(request, listed, known)
+        if seen is not None and seen.noted(manifest) != manifest:
+            manifest = seen.noted(manifest)
+            request.store.update_manifest(manifest)
         digests = manifest.digests()
         async with membership(request.store, joins=request.joins, either=request.either) as member:
             if request.resume:
@@ -97,6 +110,7 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
                         error_limit=request.fail_on_error,
                     ) as context,
                 ):
+                    context.endpoints.began_with = manifest.models
                     ended = await _play(request, context, client, local, watch)
                     if not member.alone and leaves_early(ended):  # others may go on while our sessions end
                         spent = context.endpoints.spend.by_agent

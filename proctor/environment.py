@@ -62,6 +62,10 @@ class AgentUnavailable(Exception):
     """The agent's endpoint failed after all retries: a fault, not a score."""
 
 
+class RequestRejected(AgentUnavailable):
+    """The endpoint refused a request by a status that no retry changes, such as 400; it may answer others."""
+
+
 class AgentRefused(AgentUnavailable):
     """The endpoint rejects every request of this configuration (wrong key, unknown model): a retry can't succeed."""
 
@@ -202,9 +206,9 @@ class Environment(BaseModel, ABC):
 
     @property
     def drops_thoughts(self) -> bool:
-        """True if a closed `<think>...</think>` at the beginning of a reply is removed before `play` gets the reply.
+        """True if what a model thought aloud (`<think>`, `[THINK]`, ...) is removed before `play` gets the reply.
 
-        By default so in the profile `strict`; the published implementations treat such a block as part of the reply.
+        By default so in the profile `strict`; the published implementations treat it as part of the reply.
         """
         return getattr(self, "profile", None) == "strict"
 

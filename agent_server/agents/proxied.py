@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from agent_server.agents.base import AgentReply, AgentRequest, ServedAgent
 from agent_server.errors import RequestRefused
-from proctor.llm.model import ChatModel
+from proctor.llm.model import ChatModel, ModelRefused
 
 MAX_QUEUE_S = 30.0
 
@@ -57,7 +57,12 @@ class ProxiedAgent(ServedAgent):
         if self._bucket is not None:
             await self._wait_for_rate(self._bucket)
         async with self._slots:
-            done = await self._model.complete(request.messages, request.tools, request.metadata, request.sampling)
+            try:
+                done = await self._model.complete(request.messages, request.tools, request.metadata, request.sampling)
+            except ModelRefused as refused:
+                if refused.completion is None:
+                    raise
+                done = refused.completion  # with the finish reason that says so
         return AgentReply(done.action, done.usage, done.stop)
 
     async def _wait_for_rate(self, bucket: TokenBucket) -> None:

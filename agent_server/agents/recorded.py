@@ -11,8 +11,10 @@ from agent_server.agents.metadata import number, required
 from agent_server.errors import RequestRefused
 from proctor.config.wording import first_problem
 from proctor.config.yaml import FileError
-from proctor.environment import ContextLimitExceeded
+from proctor.environment import ContextLimitExceeded, InputRefused
 from proctor.types import Action, FinishReason
+
+ENDED = (FinishReason.CONTEXT_LIMIT, FinishReason.REFUSED)
 
 
 class RecordedTurn(BaseModel):
@@ -25,7 +27,7 @@ class RecordedTurn(BaseModel):
     turn: int
     action: Action | None = None
     stop: str | None = None
-    """Why there is no action; `context_limit` is repeated as well."""
+    """Why there is no action; what ended the trial at the endpoint is repeated as well."""
 
 
 class _Turn(NamedTuple):
@@ -59,7 +61,7 @@ class RecordedAgent(ServedAgent):
         offset, length = self._lines[turn]
         recorded = RecordedTurn.model_validate_json(os.pread(self._file, length, offset))
         if recorded.action is None:
-            raise ContextLimitExceeded
+            raise ContextLimitExceeded if recorded.stop == FinishReason.CONTEXT_LIMIT else InputRefused("as recorded")
         return AgentReply(recorded.action)
 
 
@@ -73,7 +75,7 @@ def _index(path: Path, agent: str | None) -> dict[_Turn, tuple[int, int]]:
                 recorded = _parse(path, line_number, line)
                 if recorded.agent is not None:
                     agents.add(recorded.agent)
-                answered = recorded.action is not None or recorded.stop == FinishReason.CONTEXT_LIMIT
+                answered = recorded.action is not None or recorded.stop in ENDED
                 if answered and (agent is None or recorded.agent in (None, agent)):
                     key = _Turn(recorded.task, recorded.sample, recorded.epoch, recorded.turn)
                     lines[key] = (offset, len(line))

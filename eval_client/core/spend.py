@@ -27,6 +27,8 @@ class Tokens(NamedTuple):
     """Those of the prompts that the endpoint had in its cache."""
     reasoning: int = 0
     """Those that the model thought in; most endpoints count them among the completions too."""
+    cache_write: int = 0
+    """Those of the prompts that the endpoint put into its cache."""
 
     def plus(self, other: "Tokens") -> "Tokens":
         """The sum, count by count."""
@@ -35,6 +37,7 @@ class Tokens(NamedTuple):
             self.completion + other.completion,
             self.cached + other.cached,
             self.reasoning + other.reasoning,
+            self.cache_write + other.cache_write,
         )
 
     @property
@@ -73,12 +76,18 @@ class Price(Value):
     """Of completion tokens."""
     cached_input: float | None = Field(default=None, ge=0, exclude_if=lambda price: price is None)
     """Of the prompt tokens that the endpoint had in its cache, as it reports them; like `input` if absent."""
+    cache_write: float | None = Field(default=None, ge=0, exclude_if=lambda price: price is None)
+    """Of the prompt tokens that the endpoint put into its cache, as it reports them; if absent, 1.25 times `input`
+    where there is a `cached_input`, else like `input`."""
 
     def of(self, tokens: Tokens) -> float:
         """The cost of these tokens."""
-        cached_input = self.input if self.cached_input is None else self.cached_input
-        read = (tokens.prompt - tokens.cached) * self.input + tokens.cached * cached_input
-        return (read + tokens.completion * self.output) / 1e6
+        cached, write = self.cached_input, self.cache_write
+        if write is None:
+            write = self.input if cached is None else 1.25 * self.input
+        kinds = tokens.cached * (self.input if cached is None else cached) + tokens.cache_write * write
+        rest = tokens.prompt - tokens.cached - tokens.cache_write
+        return (rest * self.input + kinds + tokens.completion * self.output) / 1e6
 
 
 class RunLimits(Value):

@@ -22,13 +22,15 @@ from proctor.http.client import (
     json_headers,
 )
 from proctor.llm.config import ChatConfig
+from proctor.llm.dialects import DIALECTS, DialectName
+from proctor.llm.dialects.messages import HEADERS
 from proctor.llm.outcome import MAX_TOKENS_FIX, read_error, refuses_max_tokens
-from proctor.llm.request import request_body
-from proctor.llm.wire import ChatReply
+from proctor.llm.wire import Request
 from proctor.types import Message, Tool
 
 QUESTION = "This only checks the connection. Reply with the one word: ready"
 EXCERPT_CHARS = 200
+_LIST = Request("/models", HEADERS, b"")
 _UNKNOWN_MODEL = re.compile(r"\bmodel\b.*\b(not exist|not found|unknown|no such|invalid model|not loaded)", re.I | re.S)
 _QUOTA = re.compile(r"\b(insufficient_quota|quota|billing|credits?|balance|payment)\b", re.I)
 
@@ -41,6 +43,7 @@ class ProbeReply(NamedTuple):
     url: str
     key_env: str
     has_key: bool
+    dialect: DialectName = "chat"
     seconds: float = 0.0
 
     def __str__(self) -> str:
@@ -64,37 +67,30 @@ async def ask_completion(
     tools: Sequence[Tool] = (),
 ) -> tuple[ProbeReply, HttpReply | Finding]:
     """Request a completion as a run would; the finding where there is no reply."""
-    body = request_body(
-        config.model,
-        messages,
-        tools,
-        config.request_sampling(),
-        None,
-        reasoning=config.reasoning,
-        system_role=config.system_role,
-    )
-    return await _ask(http, agent, config, "/chat/completions", body=body, patience_s=patience_s)
+    fields = {**config.request_sampling(), "model": config.model}
+    request = DIALECTS[config.dialect].request(messages, tools, fields, config.form())
+    return await _ask(http, agent, config, request, patience_s=patience_s)
 
 
 async def look_up(http: AnyClient, agent: str, config: ChatConfig, patience_s: float) -> Finding:
     """Request the endpoint's list of models, which costs nothing, and look for the agent's model in it."""
-    asked, reply = await _ask(http, agent, config, "/models", body=None, patience_s=patience_s)
+    asked, reply = await _ask(http, agent, config, _LIST, patience_s=patience_s)
     return reply if isinstance(reply, Finding) else judge_models(asked, reply.status, reply.body)
 
 
 async def _ask(
-    http: AnyClient, agent: str, config: ChatConfig, path: str, *, body: bytes | None, patience_s: float
+    http: AnyClient, agent: str, config: ChatConfig, request: Request, *, patience_s: float
 ) -> tuple[ProbeReply, HttpReply | Finding]:
     key = secret(config.api_key_env)
-    asked = ProbeReply(agent, config.model, config.endpoint(), config.api_key_env, key is not None)
+    asked = ProbeReply(agent, config.model, config.endpoint(), config.api_key_env, key is not None, config.dialect)
     begun = time.monotonic()
     try:
         reply = await bounded_request(
             http,
-            "GET" if body is None else "POST",
-            asked.url + path,
-            content=body,
-            headers=json_headers(text_of(key)),
+            "POST" if request.body else "GET",
+            asked.url + request.path,
+            content=request.body or None,
+            headers={**json_headers(text_of(key), DIALECTS[config.dialect].KEY_HEADER), **request.headers},
             deadline_s=min(patience_s, config.deadline_s),
             max_bytes=config.max_reply_bytes,
         )
@@ -120,11 +116,11 @@ def judge_completion(asked: ProbeReply, status: int, body: bytes) -> Finding:
     if status != 200:
         return _refused(asked, status, body)
     try:
-        reply = ChatReply.read(body)
+        reply = DIALECTS[asked.dialect].read(body)
     except ValidationError:
-        return fail("agent-reply", f"{asked}: answers, but not with a chat completion: {excerpt(body)}")
-    used = reply.used()
-    tokens = f", {used.prompt_tokens} + {used.completion_tokens} tokens" if reply.usage else ", tokens not reported"
+        return fail("agent-reply", f"{asked}: answers, but not with a {asked.dialect} completion: {excerpt(body)}")
+    used = reply.usage
+    tokens = f", {used.prompt_tokens} + {used.completion_tokens} tokens" if used else ", tokens not reported"
     return ok("agent", f"{asked} answers in {asked.seconds:.1f} s{tokens}")
 
 

@@ -11,9 +11,9 @@ from proctor import registry
 from proctor.config.task import TaskDefinition
 from proctor.http.client import AnyClient
 from proctor.llm.config import ChatConfig
+from proctor.llm.dialects import DIALECTS
 from proctor.llm.outcome import read_error, refuses_tools
 from proctor.llm.tool_calls import normalised
-from proctor.llm.wire import ChatReply
 from proctor.types import Action, Message, Tool, ToolCall
 
 TOOL = Tool(
@@ -70,7 +70,7 @@ def judge_call(asked: ProbeReply, status: int, body: bytes) -> tuple[Action | No
     if status != 200:
         return None, [models.judge_completion(asked, status, body)]
     try:
-        action = normalised(ChatReply.read(body).action(), OPENING)
+        action = normalised(DIALECTS[asked.dialect].read(body).action, OPENING)
     except ValidationError:
         return None, [models.judge_completion(asked, status, body)]
     if action.tool_calls:

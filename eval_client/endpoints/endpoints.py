@@ -13,18 +13,19 @@ from eval_client.core.limits.throttle import EndpointLimit
 from eval_client.core.spend import Spend, Tokens
 from eval_client.endpoints.allowance import Allowance, CallSize, Turn
 from eval_client.endpoints.gate import Gate
-from eval_client.endpoints.likeness import unlike
+from eval_client.endpoints.likeness import LASTING, differences, listed_models
 from eval_client.endpoints.rejections import SAME_REJECTIONS, Rejections
-from eval_client.endpoints.replica_watch import ReplicaWatch
+from eval_client.endpoints.replica_watch import ReplicaWatch, replicas_of_file
 from eval_client.endpoints.replicas import Binding, Replica, Replicas
 from eval_client.metrics import EndpointMetrics
 from eval_client.plan.entries import AgentEntry, Endpoint, ReplicaEntry
 from eval_client.plan.plan import Plan
+from eval_client.store.records import SeenModel
 from proctor.config.secrets import secret
-from proctor.environment import AgentRefused, AgentStopped
-from proctor.http.client import AnyClient
-from proctor.llm.config import ChatConfig, RequestForm, RequestLimits
-from proctor.llm.model import ChatModel, Completion, EndpointEvent, ModelRefused, RequestRejected
+from proctor.environment import AgentRefused, AgentStopped, RequestRejected
+from proctor.http.client import AnyClient, HttpFailure
+from proctor.llm.config import ChatConfig, EndpointForm, RequestForm, RequestLimits
+from proctor.llm.model import ChatModel, Completion, EndpointEvent, ModelRefused
 from proctor.llm.outage import Outage
 from proctor.types import Message, Tool
 from task_server.client.client import Call
@@ -74,6 +75,8 @@ class Endpoints:
         self._plan, self._client, self._builtin, self._changed = plan, client, builtin, changed
         self.outages: dict[str, Outage] = {}
         """endpoint -> whether it is down"""
+        self.began_with: Mapping[str, SeenModel] = {}
+        """agent -> its model as the run began with it, where its endpoint has several servers"""
         self.replicas: dict[str, Replicas] = {}
         """endpoint that has several servers -> those"""
         self._rejections = {agent.name: Rejections() for agent in plan.agents}
@@ -148,8 +151,16 @@ class Endpoints:
             return await self._at(agent or agents[0], replica).model.ask_one_token()
 
         async def look(replica: Replica) -> str | None:
-            configs = [chat_config(self._plan, self._plan.agent(name), None, replica.url) for name in agents]
-            return await unlike(self._client, configs)
+            names = {agent: self._at(agent, replica).model.name for agent in agents}
+            listed = await listed_models(self._at(agents[0], replica).model)
+            if not listed:
+                raise HttpFailure("no list of models")
+            if missing := sorted({*names.values()} - listed.keys()):
+                return f"it serves {', '.join(sorted(listed))}, not {', '.join(missing)}"
+            known = [
+                (self.began_with[agent], listed[name]) for agent, name in names.items() if agent in self.began_with
+            ]
+            return "; ".join(line for one, other in known for line in differences(one, other, LASTING)) or None
 
         return ReplicaWatch(replicas, ask, look, lambda replica: self.join(replicas, replica, ready=False))
 
@@ -231,8 +242,17 @@ def chat_config(plan: Plan, agent: AgentEntry, builtin: str | None, replica: str
         api_key_env=LOCAL_TOKEN_ENV if own else endpoint.api_key_env,
         metadata=agent.sends_metadata,
         **{name: getattr(agent, name) for name in RequestForm.model_fields},
-        **{name: getattr(endpoint, name) for name in RequestLimits.model_fields},
+        **{name: getattr(endpoint, name) for name in (*RequestLimits.model_fields, *EndpointForm.model_fields)},
     )
+
+
+def replica_configs(plan: Plan, agent: AgentEntry) -> dict[str, ChatConfig]:
+    """URL -> the chat settings there, of an agent whose endpoint may have several servers, as far as they are known."""
+    endpoint = plan.endpoint_of(agent)
+    urls = [replica.base_url for replica in endpoint.replicas()]
+    if endpoint.replicas_file is not None:
+        urls = replicas_of_file(endpoint)[0]
+    return {url: chat_config(plan, agent, None, url) for url in urls}
 
 
 def check_settings(plan: Plan) -> None:
@@ -338,7 +358,7 @@ class _Limited:
         usage = completion.usage
         self._metrics.answer_s(self._agent).observe(completion.seconds)
         cost = Tokens(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.reasoning_tokens)
-        self._spend.add(self._agent, cost)
+        self._spend.add(self._agent, cost._replace(cache_write=usage.cache_write_tokens))
         if self._size is not None and self._bounded:
             self._size.learn(messages, usage.prompt_tokens, usage.completion_tokens)
         if not completion.metered:

@@ -12,7 +12,7 @@ from proctor.config.patterns import NAME
 from proctor.config.problems import FieldError
 from proctor.config.task import TaskDefinition
 from proctor.environment import PolicyKind
-from proctor.llm.config import ModelName, RequestForm, RequestLimits, VariableName, plain_url
+from proctor.llm.config import EndpointForm, ModelName, RequestForm, RequestLimits, VariableName, plain_url
 from proctor.samples import SampleSelection
 from proctor.types import Value
 
@@ -59,17 +59,18 @@ BaseUrl = Annotated[
 ]
 
 
-class Endpoint(RequestLimits):
-    """An OpenAI-compatible endpoint, and the limits that its agents share."""
+class Endpoint(RequestLimits, EndpointForm):
+    """An endpoint, and the limits that its agents share."""
 
     name: Name
     base_url: BaseUrl | None = None
-    """Up to and including `/v1`; `OPENAI_BASE_URL` if absent. A list names replicas, servers of the same model, each a
-    URL or `{base_url, concurrency}`."""
+    """Up to and including `/v1`; `OPENAI_BASE_URL` if absent, with dialect `messages` `ANTHROPIC_BASE_URL`. A list
+    names replicas, servers of the same model, each a URL or `{base_url, concurrency}`."""
     replicas_file: Annotated[str | None, Field(min_length=1, exclude_if=lambda value: value is None)] = None
     """A file with the URL of a replica on each line, read again when it changes; yours, and not writable by others."""
     api_key_env: VariableName = "OPENAI_API_KEY"
-    """The NAME of the environment variable that holds the key. A plan never holds keys."""
+    """The NAME of the environment variable that holds the key; with dialect `messages` it is ANTHROPIC_API_KEY if
+    absent. A plan never holds keys."""
     concurrency: int = Field(default=16, ge=1, le=10_000)
     """Trials in flight at once over all agents of this endpoint, at each replica; halved by a 429, growing back with
     success."""

@@ -28,7 +28,7 @@ from proctor.config.task import TaskDefinition
 from proctor.config.wording import nearest
 from proctor.environment import PolicyKind
 from proctor.http.tls import Tls
-from proctor.llm.config import ModelName, RequestLimits
+from proctor.llm.config import ModelName, RequestLimits, check_dialect
 from proctor.types import Value
 
 BUILTIN_ENDPOINT = "built-in"
@@ -116,6 +116,15 @@ class Plan(Value):
                     f"a built-in agent must know task {task!r}; add the task's `environment` and data, or the "
                     "agent's `endpoint`",
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _dialects_have_what_agents_ask_for(self) -> Self:
+        for agent in self.agents:
+            try:
+                check_dialect(self.endpoint_of(agent).dialect, agent, metadata=agent.sends_metadata)
+            except FieldError as error:
+                raise FieldError(("agents", agent.name, *error.location), str(error)) from error
         return self
 
     @model_validator(mode="after")
@@ -217,6 +226,7 @@ class Plan(Value):
         """
         full = self.model_dump(mode="json")
         operational = {"concurrency", "api_key_env", "price", "capacity", "rpm", "tpm", "shared", "max_tokens_field"}
+        operational.add("cache_prompt")
         operational |= RequestLimits.model_fields.keys()
         return {
             "seed": full["seed"],

@@ -17,6 +17,7 @@ from eval_client.store.records import HelperCost, Manifest, PairTotals, TaskReco
 from eval_client.store.results import SampleMeans
 from eval_client.store.store import Store
 from proctor import registry
+from proctor.llm.dialects.messages import MAX_TOKENS
 from proctor.tables.table import Figure, Part
 from proctor.types import FinishReason, Summary, TaskProtocol, Value
 
@@ -183,6 +184,8 @@ def report(store: Store) -> RunReport:
     current = _current_summaries(store, all_totals)
     players = {totals.task: totals.agent for totals in all_totals}
     means = store.sample_means(players)
+    cut = {agent.name for agent in plan.agents if plan.endpoint_of(agent).dialect == "messages"}
+    cut -= {agent.name for agent in plan.agents if "max_tokens" in agent.sampling}
     causes = store.causes()
     pairs = [
         _pair(
@@ -195,6 +198,7 @@ def report(store: Store) -> RunReport:
             prices=prices,
             costs=costs,
             retried=retried.get(_key(totals), 0),
+            cut=totals.agent in cut,
             unfinished=unfinished.get(_key(totals)),
         )
         for totals in all_totals
@@ -206,13 +210,19 @@ def report(store: Store) -> RunReport:
         state=store.state(),
         version=manifest.version,
         pairs=tuple(pairs),
-        left_out=manifest.filters.left_out,
+        left_out=(*manifest.filters.left_out, *manifest.model_notes),
         price_list=plan.price_note(),
     )
 
 
 def _key(totals: PairTotals) -> tuple[str, str]:
     return totals.agent, totals.task
+
+
+def _refusals(totals: PairTotals) -> str | None:
+    refused = totals.reasons.get(FinishReason.REFUSED, 0)
+    inputs = "1 input was" if refused == 1 else f"{refused} inputs were"
+    return f"{inputs} declined by the endpoint" if refused else None
 
 
 def _validity(totals: PairTotals) -> dict[str, float]:
@@ -231,6 +241,7 @@ def _pair(
     prices: Mapping[str, Price],
     costs: Sequence[HelperCost],
     retried: int,
+    cut: bool,
     unfinished: Tokens | None,
 ) -> PairReport:
     pair = _key(totals)
@@ -254,8 +265,10 @@ def _pair(
         repeats=_repeats(means),
         mean_score=totals.mean,
         metrics=summary.metrics if measured.value is None else {**summary.metrics, summary.primary: measured.value},
-        notes=(*_choices(task, totals.agent, retried), *summary.notes, *_few(totals, measured.effective_samples)),
-        comparable=task.comparable or (other_sampling(agent, task.published_sampling) if agent is not None else None),
+        notes=(*_choices(task, totals.agent, retried, cut), *summary.notes, *_few(totals, measured.effective_samples)),
+        comparable=task.comparable
+        or (other_sampling(agent, task.published_sampling) if agent is not None else None)
+        or _refusals(totals),
         validity=_validity(totals) if scored else {},
         faults=faults,
         declined=totals.declined,
@@ -350,9 +363,13 @@ def _unfinished(totals: PairTotals, paid: Tokens, prices: Mapping[str, Price]) -
     )
 
 
-def _choices(task: TaskRecord, agent: str, retried: int) -> list[str]:
-    """What the user chose that shapes the scores."""
+def _choices(task: TaskRecord, agent: str, retried: int, cut: bool) -> list[str]:
+    """What the user chose that shapes the scores; `cut`: left to us is how long an answer of the agent may be."""
     notes = [f"Samples: {task.selection}."] if task.selection else []
+    if cut:
+        notes.append(
+            f"Answers of {agent} end at {MAX_TOKENS:,} tokens: dialect messages needs a limit, the plan has none."
+        )
     if retried:
         notes.append(
             f"{retried} trials of {agent} had a score and were played again by `proctor retry`; `proctor show` lists "

@@ -54,6 +54,16 @@ class TaskRecord(Value):
         )
 
 
+class SeenModel(Value):
+    """What a server shows of a model; None where it does not tell."""
+
+    id: str
+    root: str | None = None
+    max_model_len: int | None = None
+    text: str | None = None
+    """The beginning of an answer at temperature 0."""
+
+
 class Manifest(Value):
     """A run's definition: the plan of its latest start or resume, and digests of everything that shapes its trials."""
 
@@ -74,6 +84,10 @@ class Manifest(Value):
     """The run whose answers this run scores again; None for a run of its own answers."""
     owner: str | None = Field(default=None, exclude_if=lambda owner: owner is None)
     """Who began the run: PROCTOR_OWNER, or the account's name. None in runs of earlier versions."""
+    models: dict[str, SeenModel] = Field(default_factory=dict, exclude_if=lambda models: not models)
+    """agent -> what its servers showed of its model when the run began, where it may have several."""
+    model_notes: tuple[str, ...] = Field(default=(), exclude_if=lambda notes: not notes)
+    """How its servers differed, from each other or from those that the run began with."""
     resumed_at: tuple[str, ...] = Field(default=(), exclude_if=lambda times: not times)
     """When the run was resumed, in UTC, as ISO 8601 text."""
 

@@ -89,7 +89,7 @@ class TrialHistory:
 
     def cost(self) -> Cost:
         """The trial's cost so far."""
-        prompt, completion, cached, reasoning = self.tokens()
+        prompt, completion, cached, reasoning, _ = self.tokens()
         cut = sum(turn.is_cut for turn in self.turns)
         return Cost(answers(self.turns), prompt, completion, self.seconds, cached, reasoning, cut)
 

@@ -178,10 +178,11 @@ def http_client(
     return HttpClient(connect, resolve)
 
 
-def json_headers(token: str | None) -> dict[str, str]:
-    """The headers of a request with a JSON body; a token or key goes as a bearer token."""
-    bearer = {} if token is None else {"Authorization": f"Bearer {token}"}
-    return {"Content-Type": "application/json", **bearer}
+def json_headers(token: str | None, header: str = "Authorization") -> dict[str, str]:
+    """The headers of a request with a JSON body; a token or key goes as a bearer token, in another header as it is."""
+    if token is None:
+        return {"Content-Type": "application/json"}
+    return {"Content-Type": "application/json", header: f"Bearer {token}" if header == "Authorization" else token}
 
 
 async def bounded_request(

@@ -9,12 +9,13 @@ from pydantic import AfterValidator, Field, JsonValue, model_validator
 from proctor.config.patterns import VARIABLE
 from proctor.config.problems import FieldError
 from proctor.config.secrets import setting
-from proctor.llm.request import Reasoning, SystemRole
+from proctor.llm.dialects import DIALECTS, DialectName
+from proctor.llm.wire import Form, Reasoning, SystemRole
 from proctor.observability.redaction import looks_secret
 from proctor.types import Value
 
 KEY = "looks like a key; put keys in variables or .env, and only their names in files"
-OPENAI_BASE_URL = "https://api.openai.com/v1"
+LEAVE_OUT = "leave it out, or use an endpoint of `dialect: chat`"
 RESERVED = frozenset({"messages", "metadata", "model", "n", "stream", "stream_options", "tools"})
 """Request fields that Proctor sets itself, or that change the shape of the reply."""
 
@@ -32,8 +33,9 @@ def plain_url(text: str) -> str:
         raise ValueError("must begin with http:// or https:// and a host, such as http://127.0.0.1:8000/v1")
     if url.username or url.password or url.query or url.fragment:
         raise ValueError("must hold no user name, password, query or fragment; put the key in `api_key_env`")
-    if url.path.rstrip("/").endswith("/chat/completions"):
-        raise ValueError("ends with /chat/completions, which Proctor adds itself; end it with /v1")
+    for dialect in DIALECTS.values():
+        if url.path.rstrip("/").endswith(dialect.PATH):
+            raise ValueError(f"ends with {dialect.PATH}, which Proctor adds itself; end it with /v1")
     return text.rstrip("/")
 
 
@@ -83,13 +85,31 @@ class RequestLimits(Value):
     before its first answer: set it for a server that still loads its model."""
 
 
+class EndpointForm(Value):
+    """What an endpoint speaks."""
+
+    dialect: Annotated[DialectName, Field(exclude_if=lambda value: value == "chat")] = "chat"
+    """OpenAI's Chat Completions, which most servers speak; OpenAI's `responses`; Anthropic's `messages`."""
+    cache_prompt: Annotated[Literal["auto", "never"], Field(exclude_if=lambda value: value == "auto")] = "auto"
+    """`auto`: `messages` asks the endpoint to cache conversations from some 1,024 tokens on; others cache by
+    themselves."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _key_of_the_dialect(cls, data: object) -> object:
+        if isinstance(data, dict) and data.get("dialect") == "messages":
+            return {"api_key_env": DIALECTS["messages"].KEY_ENV, **data}
+        return data
+
+
 class RequestForm(Value):
     """How a model's requests are written."""
 
     sampling: Sampling = Field(default_factory=dict)
     """Further request fields, passed through: temperature, top_p, max_tokens, seed, stop, ..."""
     reasoning: Annotated[Reasoning, Field(exclude_if=lambda value: value == "auto")] = "auto"
-    """Which messages of a history carry their reasoning back: `auto`, those with tool calls; `always`; `never`."""
+    """Which messages of a history carry their reasoning back: `auto`, those with tool calls, or all in other dialects
+    than chat; `always`; `never`."""
     system_role: Annotated[SystemRole, Field(exclude_if=lambda value: value == "system")] = "system"
     """The role that the instruction is sent in; `user` puts it before the first user message."""
     max_tokens_field: Annotated[MaxTokensField | None, Field(exclude_if=lambda value: value is None)] = None
@@ -102,15 +122,33 @@ class RequestForm(Value):
         return self
 
 
-class ChatConfig(RequestLimits, RequestForm):
-    """One model at one OpenAI-compatible endpoint, with its time limits and retries."""
+def check_dialect(dialect: DialectName, form: RequestForm, *, metadata: bool) -> None:
+    """Raises FieldError where a model's requests are to hold what its endpoint's dialect lacks."""
+    if dialect == "chat":
+        return
+    lacks = DIALECTS[dialect].LACKS
+    for name in form.sampling:
+        if name in lacks:
+            raise FieldError(("sampling", name), f"dialect {dialect!r} has none; {lacks[name] or LEAVE_OUT}")
+    unused = {
+        "max_tokens_field": form.max_tokens_field is not None,
+        "metadata": metadata,
+        "system_role": dialect == "messages" and form.system_role == "developer",
+    }
+    for field in (field for field, given in unused.items() if given):
+        raise FieldError((field,), f"dialect {dialect!r} has none; {LEAVE_OUT}")
+
+
+class ChatConfig(RequestLimits, EndpointForm, RequestForm):
+    """One model at one endpoint, with its time limits and retries."""
 
     operational: ClassVar[frozenset[str]] = frozenset(
-        {"api_key_env", "max_tokens_field", "max_reply_bytes", *RequestLimits.model_fields}
+        {"api_key_env", "cache_prompt", "max_tokens_field", "max_reply_bytes", *RequestLimits.model_fields}
     )
 
     base_url: Annotated[str, AfterValidator(plain_url)] | None = None
-    """Up to and including `/v1`; None: the variable OPENAI_BASE_URL, or OpenAI itself where that is unset."""
+    """Up to and including `/v1`; None: the variable OPENAI_BASE_URL, or OpenAI itself where that is unset; with dialect
+    `messages` ANTHROPIC_BASE_URL, which needs no `/v1`, or Anthropic itself."""
     model: ModelName
     api_key_env: VariableName = "OPENAI_API_KEY"
     """Name of the variable that holds the key, never the key; where it is unset, no key is sent."""
@@ -118,16 +156,27 @@ class ChatConfig(RequestLimits, RequestForm):
     """True: requests have their task, sample and turn as metadata, which the built-in agents need."""
     max_reply_bytes: int = Field(default=4 << 20, ge=1024)
 
+    @model_validator(mode="after")
+    def _fits_the_dialect(self) -> Self:
+        check_dialect(self.dialect, self, metadata=self.metadata)
+        return self
+
+    def form(self) -> Form:
+        """How conversations are written."""
+        return Form(self.reasoning, self.system_role, self.cache_prompt == "auto")
+
     def request_sampling(self, more: Mapping[str, JsonValue] | None = None) -> Mapping[str, JsonValue]:
         """The sampling of a request; `more` takes precedence."""
         own = renamed(self.sampling, self.max_tokens_field)
         return {**own, **renamed(more, self.max_tokens_field)} if more else own
 
     def endpoint(self) -> str:
-        """The base URL in effect. Raises ValueError where OPENAI_BASE_URL is not a valid URL."""
+        """The base URL in effect. Raises ValueError where the variable of the dialect is not a valid URL."""
         if self.base_url is not None:
             return self.base_url
+        dialect = DIALECTS[self.dialect]
         try:
-            return plain_url(setting("OPENAI_BASE_URL") or OPENAI_BASE_URL)
+            url = plain_url(setting(dialect.BASE_URL_ENV) or dialect.BASE_URL)
         except ValueError as error:
-            raise ValueError(f"OPENAI_BASE_URL: {error}") from error
+            raise ValueError(f"{dialect.BASE_URL_ENV}: {error}") from error
+        return f"{url}/v1" if self.dialect == "messages" and not url.endswith("/v1") else url

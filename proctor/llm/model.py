@@ -1,4 +1,4 @@
-"""A chat model at an OpenAI-compatible endpoint: sends requests, retries them, and classifies every failure."""
+"""A chat model at an endpoint of any dialect: sends requests, retries them, and classifies every failure."""
 
 import asyncio
 import random as chance
@@ -10,7 +10,14 @@ from typing import Any, Literal
 from pydantic import JsonValue, ValidationError
 
 from proctor.config.secrets import secret
-from proctor.environment import AgentRefused, AgentUnavailable, ContextLimitExceeded, InputRefused, ToolsRefused
+from proctor.environment import (
+    AgentRefused,
+    AgentUnavailable,
+    ContextLimitExceeded,
+    InputRefused,
+    RequestRejected,
+    ToolsRefused,
+)
 from proctor.http.client import (
     AnyClient,
     DeadlineExceeded,
@@ -22,10 +29,11 @@ from proctor.http.client import (
 )
 from proctor.llm import traces
 from proctor.llm.config import ChatConfig, renamed
+from proctor.llm.dialects import DIALECTS
+from proctor.llm.dialects.messages import PAUSED, joined
 from proctor.llm.outage import Failed, Outage, Waited, uncounted
 from proctor.llm.outcome import FUNCTION_RAISED, MAX_TOKENS_FIX, TOOLS_FIX, Outcome, Seen, outcome, read_error
-from proctor.llm.request import request_body
-from proctor.llm.wire import ChatReply, Usage
+from proctor.llm.wire import Reply, Request, Usage
 from proctor.observability import gen_ai, tracing
 from proctor.observability.redaction import is_real_key, redacted
 from proctor.retry import RetryPolicy, retry_after_s
@@ -33,6 +41,9 @@ from proctor.types import Action, Message, Tool, Value
 
 EXCERPT_CHARS = 300
 _ESCAPE = re.compile(rb"\\(?:u00|/)")
+NO_USAGE = Usage()
+MOST_PAUSES = 8
+"""So often an answer that the endpoint paused is asked for again."""
 DENIALS = 8
 """So many refusals of the key, the model or the URL in a row, after an answer, are no accident."""
 ONE_TOKEN = Message(role="user", content="1")
@@ -42,10 +53,6 @@ UNAUTHORIZED_FIX = "check the key, the model's name and `base_url`"
 
 class AgentUnauthorized(AgentRefused):
     """The endpoint refuses the key, the model or the URL."""
-
-
-class RequestRejected(AgentUnavailable):
-    """The endpoint refused a request by a status that no retry changes, such as 400; it may answer others."""
 
 
 class Completion(Value):
@@ -107,12 +114,13 @@ class ChatModel:
         wall_clock: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._config = config
+        self._config, self.name = config, config.model
         self._client = client
-        self._url = config.endpoint() + "/chat/completions"
+        self._dialect, self._form = DIALECTS[config.dialect], config.form()
+        self._url = config.endpoint()
         self._key = secret(config.api_key_env)
         self._key_is_real = self._key is not None and is_real_key(self._key.get_secret_value())
-        self._sampling = config.request_sampling()
+        self._fields: dict[str, JsonValue] = {**config.request_sampling(), "model": config.model}
         self._policy = RetryPolicy(max_tries=config.max_tries, max_retry_s=config.max_retry_s)
         self._on_event, self._traces_content = on_event, traces_content
         self._outage = outage
@@ -138,46 +146,48 @@ class ChatModel:
         RequestRejected where this one can't; AgentUnavailable after all retries, naming the last cause and an excerpt
         of the last reply, without the key; EndpointDown where the run drains while the endpoint is down.
         """
-        config, sampling = self._config, self._config.request_sampling(sampling) if sampling else self._sampling
-        body = request_body(
-            config.model,
-            messages,
-            tools,
-            sampling,
-            metadata if config.metadata else None,
-            reasoning=config.reasoning,
-            system_role=config.system_role,
-        )
+        fields = self._fields if not sampling else {**self._config.request_sampling(sampling), "model": self.name}
+        if metadata and self._config.metadata:
+            fields = {**fields, "metadata": {**metadata}}
         if not tracing.recorders:
-            return self._retry_until_available(body, offers_tools=bool(tools))
-        return self._traced(body, messages, sampling, offers_tools=bool(tools))
+            return self._retry_until_available(messages, tools, fields)
+        return self._traced(messages, tools, fields)
 
     async def _traced(
-        self, body: bytes, messages: Sequence[Message], sampling: Mapping[str, JsonValue], *, offers_tools: bool
+        self, messages: Sequence[Message], tools: Sequence[Tool], fields: Mapping[str, JsonValue]
     ) -> Completion:
         """The answer to a request, under a span."""
-        config = self._config
-        attributes = traces.request_attributes(config.model, self._url, sampling)
-        with tracing.begin(f"{gen_ai.CHAT} {config.model}", "client", **attributes) as span:
+        attributes = traces.request_attributes(self.name, self._url, fields)
+        with tracing.begin(f"{gen_ai.CHAT} {self.name}", "client", **attributes) as span:
             if self._traces_content:
                 span.note(**{gen_ai.INPUT_MESSAGES: traces.input_messages(messages)})
-            completion = await self._retry_until_available(body, offers_tools=offers_tools)
+            completion = await self._retry_until_available(messages, tools, fields)
             used = completion.usage
             span.note(tries=completion.tries, **traces.reply_attributes(completion.model, completion.stop, used))
             if self._traces_content:
                 span.note(**{gen_ai.OUTPUT_MESSAGES: traces.output_messages(completion.action, completion.stop)})
         return completion
 
-    async def _retry_until_available(self, body: bytes, *, offers_tools: bool) -> Completion:
+    async def _retry_until_available(
+        self, messages: Sequence[Message], tools: Sequence[Tool], fields: Mapping[str, JsonValue]
+    ) -> Completion:
         """The answer; failed requests are tried again. The waits for an endpoint that is down use no try."""
+        asked, offers_tools = self._dialect.request(messages, tools, fields, self._form), bool(tools)
         started, tries, throttles, waits = self._clock(), 0, 0, Waited()
+        paused: Reply | None = None
+        pauses = 0
         while True:
-            reply = await self._ask(body, waits, offers_tools=offers_tools)
-            if isinstance(reply, ChatReply):
+            reply = await self._ask(asked, waits, offers_tools=offers_tools)
+            if isinstance(reply, Reply):
                 self._answered, self._denied = True, 0
                 self._took_tools |= offers_tools
                 self._on_event(ANSWERED)
-                return self._completion(reply, self._clock() - started, waits.requests)
+                reply = reply if paused is None else joined(paused, reply)
+                if reply.stop != PAUSED or pauses == MOST_PAUSES:
+                    return self._completion(reply, self._clock() - started, waits.requests)
+                paused, pauses = reply, pauses + 1
+                asked = self._dialect.request([*messages, reply.action.message()], tools, fields, self._form)
+                continue
             if reply.throttled and self._outage is not None:
                 throttles += 1
                 await self._hold_back(reply, throttles, waits)
@@ -190,31 +200,39 @@ class ChatModel:
                 raise reply.raises(f"{reply.cause} (after {tries} {'try' if tries == 1 else 'tries'})")
             await self._sleep(wait_s)
 
-    async def _ask(self, body: bytes, waits: Waited, *, offers_tools: bool) -> ChatReply | Failed:
+    async def _ask(self, asked: Request, waits: Waited, *, offers_tools: bool) -> Reply | Failed:
         """The outcome of a request; of one to an endpoint that is down, once it is back."""
 
-        async def send() -> ChatReply | Failed:
+        async def send() -> Reply | Failed:
             if waits.requests > 1:
                 await self._sleep(0.0)  # a slot and a lease for another request
-            reply = await self._request(body, offers_tools=offers_tools)
+            reply = await self._request(asked, offers_tools=offers_tools)
             if isinstance(reply, Failed) and reply.outcome is Outcome.TRANSIENT and not reply.throttled:
                 self._tell(reply)
             return reply
 
         if self._outage is None:
             waits.requests += 1
-            return await self._request(body, offers_tools=offers_tools)
+            return await self._request(asked, offers_tools=offers_tools)
         return await self._outage.ask(send, self._answers_one_token, waits)
 
     async def _answers_one_token(self) -> bool:
         """Whether a request for one token is answered: then the endpoint is not down."""
-        return isinstance(await self.ask_one_token(), ChatReply)
+        return isinstance(await self.ask_one_token(), Reply)
 
-    async def ask_one_token(self) -> ChatReply | Failed:
+    async def ask_one_token(self) -> Reply | Failed:
         """What a request for one token comes to. Raises ContextLimitExceeded, ModelRefused."""
-        sampling = renamed({**self._sampling, "max_tokens": 1}, self._config.max_tokens_field)
-        body = request_body(self._config.model, [ONE_TOKEN], (), sampling, None)
-        return await self._request(body, offers_tools=False)
+        least: dict[str, JsonValue] = {"model": self.name, "max_tokens": self._dialect.LEAST_TOKENS}
+        asked = self._dialect.request([ONE_TOKEN], (), renamed(least, self._config.max_tokens_field), self._form)
+        return await self._request(asked, offers_tools=False)
+
+    async def models(self, deadline_s: float) -> HttpReply:
+        """The endpoint's reply to a request for its models. Raises HttpFailure."""
+        key = self._key.get_secret_value() if self._key is not None else None
+        headers = json_headers(key, self._dialect.KEY_HEADER)
+        most = self._config.max_reply_bytes
+        url = f"{self._url}/models"
+        return await bounded_request(self._client, "GET", url, headers=headers, deadline_s=deadline_s, max_bytes=most)
 
     async def _hold_back(self, failed: Failed, throttles: int, waits: Waited) -> None:
         """Wait after too many requests, which use no try. Raises EndpointDown, AgentRefused."""
@@ -235,27 +253,28 @@ class ChatModel:
             return None
         return self._policy.wait_s(tries, self._random(), elapsed_s=elapsed_s, retry_after_s=failed.retry_after_s)
 
-    def _completion(self, reply: ChatReply, seconds: float, tries: int) -> Completion:
+    def _completion(self, reply: Reply, seconds: float, tries: int) -> Completion:
         return Completion(
-            action=reply.action(),
-            usage=reply.used(),
+            action=reply.action,
+            usage=reply.usage or NO_USAGE,
             metered=reply.usage is not None,
-            model=reply.model or self._config.model,
-            stop=reply.choices[0].finish_reason,
+            model=reply.model or self.name,
+            stop=reply.stop,
             seconds=seconds,
             tries=tries,
         )
 
-    async def _request(self, body: bytes, *, offers_tools: bool) -> ChatReply | Failed:
-        headers = json_headers(self._key.get_secret_value() if self._key is not None else None)
+    async def _request(self, asked: Request, *, offers_tools: bool) -> Reply | Failed:
+        key = self._key.get_secret_value() if self._key is not None else None
+        headers = {**json_headers(key, self._dialect.KEY_HEADER), **asked.headers}
         if tracing.recorders:
             headers |= tracing.headers()
         try:
             reply = await bounded_request(
                 self._client,
                 "POST",
-                self._url,
-                content=body,
+                self._url + asked.path,
+                content=asked.body,
                 headers=headers,
                 deadline_s=self._config.deadline_s,
                 max_bytes=self._config.max_reply_bytes,
@@ -267,29 +286,30 @@ class ChatModel:
         seen = Seen(self._answered, None, offers_tools and not self._took_tools)
         came = outcome(reply.status, reply.headers, reply.body, seen)
         answers = came is Outcome.ANSWER or (reply.status == 200 and came is Outcome.TRANSIENT)
-        read = self._read(reply, body) if answers else None
+        read = self._read(reply, asked.body) if answers else None
         return (
             self._failed(reply, came)
-            if read is None or (came is not Outcome.ANSWER and isinstance(read, ChatReply))
+            if read is None or (came is not Outcome.ANSWER and isinstance(read, Reply))
             else read
         )
 
-    def _read(self, reply: HttpReply, asked: bytes) -> ChatReply | Failed:
+    def _read(self, reply: HttpReply, asked: bytes) -> Reply | Failed:
         """The completion in a reply; one that holds the key it was asked with is none.
 
         What is played is journalled byte for byte. It may hold what is no real key, and what the request says too.
         """
         try:
-            read = ChatReply.read(reply.body)
+            read = self._dialect.read(reply.body)
         except ValidationError as error:
             problem = error.errors(include_input=False)[0]
             where = ".".join(str(part) for part in problem["loc"]) or "body"
-            return Failed(f"{self._where()}: not a chat completion: {where}: {problem['msg']}: {self._excerpt(reply)}")
+            told = f"not a {self._config.dialect} completion: {where}: {problem['msg']}"
+            return Failed(f"{self._where()}: {told}: {self._excerpt(reply)}")
         if self._key_is_real and self._repeats_key(reply.body, read, asked):
             return Failed(f"{self._where()}: its reply repeats the key of {self._config.api_key_env}: not played")
         return read
 
-    def _repeats_key(self, body: bytes, read: ChatReply, asked: bytes) -> bool:
+    def _repeats_key(self, body: bytes, read: Reply, asked: bytes) -> bool:
         """Whether a reply holds our key, and the request's body does not."""
         key = self._key.get_secret_value() if self._key is not None else ""
         may = key.encode() in body or _ESCAPE.search(body) is not None
@@ -325,13 +345,13 @@ class ChatModel:
     def _refused(self, reply: HttpReply, why: str) -> ModelRefused:
         """The refusal of an input, with the text and the cost of a reply that has them."""
         try:
-            read = ChatReply.read(reply.body) if reply.status == 200 else None
+            read = self._dialect.read(reply.body) if reply.status == 200 else None
         except ValidationError:
             read = None
         return ModelRefused(why, None if read is None else self._completion(read, 0.0, 1))
 
     def _where(self) -> str:
-        return f"model {self._config.model} at {self._url}"
+        return f"model {self.name} at {self._url}{self._dialect.PATH}"
 
     def _unset(self) -> str:
         """What an endpoint without a key may fail for."""

@@ -239,9 +239,10 @@ _RESERVES = (
 _BROAD = frozenset({400, 422, 501})
 _NARROW = frozenset({404, 405, 500})
 """Statuses with other causes too: a missing function in a cloud, a traceback. llama.cpp answers 500, OpenRouter 404."""
-_TOOLS = re.compile(r"\btools?\b|\btool_choice\b|\bfunctions?\b")
+_TOOLS = re.compile(r"\btools?(?:\b|_not_)|\btool_choice\b|\bfunctions?\b")
 _UNSUPPORTED = re.compile(
-    r"\bnot support|n't support|\bunsupported\b|\bnot (been |currently )?(enabled|available|permitted|allowed)\b|"
+    r"(?:\b|_)not[ _]support|n't support|\bunsupported\b|"
+    r"\bnot (been |currently )?(enabled|available|permitted|allowed)\b|"
     r"\bunrecognized\b|\brequires? --|\bendpoints found that support\b"
 )
 _HISTORY = re.compile(
@@ -259,6 +260,11 @@ REFUSED_ENDS = re.compile(
 FAILED_ENDS = frozenset(
     {"error", "network_error", "insufficient_system_resource", "abort", "malformed_response", "failed", "cancelled"}
 )
+_FAILED = (
+    (re.compile(r"policy"), Outcome.REFUSAL),
+    (re.compile(r"^(?:invalid|unsupported|empty|failed_to_download|data_residency)_|^image_"), Outcome.REJECTED),
+)
+"""What the code of a failed response says of its request; all others may be over the next time."""
 CONTEXT_ENDS = frozenset({"model_context_window_exceeded", "context_length_exceeded"})
 RETRYABLE = frozenset({408, 409, 425, 429})
 
@@ -326,7 +332,7 @@ def outcome(status: int, headers: Mapping[str, str], body: bytes, seen: Seen = S
     if not isinstance(reply, dict):
         return Outcome.TRANSIENT
     found = _of_reply(reply)
-    if found is Outcome.TRANSIENT:
+    if found in (Outcome.TRANSIENT, Outcome.REJECTED):
         found = next((sign.outcome for sign in _signs(200, read_error(body))), found)
         return Outcome.TRANSIENT if found is Outcome.UNAUTHORIZED and seen.answered else found
     return found
@@ -449,7 +455,9 @@ def _of_response(reply: dict[str, JsonValue]) -> Outcome:
         if isinstance(part, dict)
     ]
     if reply.get("status") in ("failed", "cancelled") or reply.get("error"):
-        return Outcome.TRANSIENT
+        error = reply.get("error")
+        code = str(error.get("code")) if isinstance(error, dict) else ""
+        return next((found for words, found in _FAILED if words.search(code)), Outcome.TRANSIENT)
     if any(part.get("type") == "refusal" for part in parts):
         return Outcome.REFUSAL
     return _of_end(reason) or _unless_empty(bool(items), reply, "output_tokens")

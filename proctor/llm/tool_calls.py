@@ -10,6 +10,8 @@ from proctor.types import Action, Message, ToolCall
 MALFORMED = "malformed_arguments"
 MALFORMED_CHARS = 2_000
 """Of malformed arguments, what an endpoint gets to see again."""
+NO_ANSWER = "(no answer)"
+"""What an answer without content and calls is sent back as: endpoints refuse empty ones."""
 
 
 def normalised(action: Action, history: Sequence[Message]) -> Action:

@@ -1,28 +1,32 @@
-"""Parses replies of OpenAI Chat Completions."""
+"""What the dialects of endpoints share: values of requests and replies, and how replies are read tolerantly."""
 
 import json
 import logging
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    FiniteFloat,
-    GetCoreSchemaHandler,
-    JsonValue,
-    ValidationError,
-)
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, JsonValue, ValidationError
 from pydantic_core import CoreSchema, core_schema, to_json
 
 from proctor.observability.redaction import found_in
-from proctor.types import Action, ToolCall, Value
+from proctor.types import Action, Echo, Message, Tool, ToolCall, Value
 
 log = logging.getLogger(__name__)
 
+Reasoning = Literal["auto", "always", "never"]
+"""Which messages carry their reasoning back: those with tool calls (all, in other dialects than chat), all, none."""
+SystemRole = Literal["system", "developer", "user"]
+Messages = Sequence[Message]
+Tools = Sequence[Tool]
+Fields = Mapping[str, JsonValue]
+_ONLY_WITH_TOOLS = frozenset({"tool_choice", "parallel_tool_calls"})
+"""Request fields that endpoints refuse in requests that offer no tools."""
 MOST_TOKENS = 2**53
 """A larger count is invalid: JSON parsers that use doubles would round it."""
+MOST_ECHO_BYTES = 1 << 20
+MOST_CALLS = 32
+MOST_ARGUMENTS = 256 << 10
+"""Characters of all calls of a reply together; what is beyond is cut, and so malformed."""
 
 
 class Usage(Value):
@@ -32,44 +36,58 @@ class Usage(Value):
     completion_tokens: int = 0
     cached_tokens: int = 0
     """The prompt tokens among them that the endpoint had in its cache."""
+    cache_write_tokens: int = 0
+    """The prompt tokens among them that the endpoint put into its cache, and charges more for."""
     reasoning_tokens: int = 0
     """The tokens that the model thought in, which most endpoints count among the completion tokens too."""
 
-
-MESSAGE_ECHO = frozenset(
-    {"reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "provider_specific_fields"}
-)
-"""Fields of an assistant message that endpoints demand back: DeepSeek, Kimi, MiMo; OpenRouter; LiteLLM."""
-REASONING_TEXT = ("reasoning_content", "reasoning")
-CALL_ECHO = frozenset({"extra_content", "provider_specific_fields"})
-"""Fields of a tool call that endpoints demand back: Gemini's signature; LiteLLM."""
-MOST_ECHO_BYTES = 1 << 20
-MOST_CALLS = 32
-MOST_ARGUMENTS = 256 << 10
-"""Characters of all calls of a reply together; what is beyond is cut, and so malformed."""
-MOST_REPLY_TOKENS = 1 << 18
-"""Token ids and log probabilities of a longer reply are not kept."""
+    def plus(self, more: "Usage") -> "Usage":
+        """The sum, count by count."""
+        return Usage(**{name: count + getattr(more, name) for name, count in self})
 
 
-def _arguments(value: object) -> object:
-    return value if isinstance(value, str) else "" if value is None else to_json(value).decode()
+class Form(NamedTuple):
+    """How a conversation is written."""
+
+    reasoning: Reasoning = "auto"
+    system_role: SystemRole = "system"
+    caches: bool = True
+    """Whether the endpoint is asked to keep the conversation in its cache, where the dialect has a word for that."""
 
 
-def _plain(content: object) -> object:
-    """The text of `content`, which may be a number, or a list of parts, whose texts are joined."""
-    if isinstance(content, list):
-        return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
-    if isinstance(content, int | float):
-        return str(content)
-    return content
+PLAIN = Form()
 
 
-def _calls(value: object) -> object:
-    return value[:MOST_CALLS] if isinstance(value, list) else []
+class Request(NamedTuple):
+    """A request for a completion."""
+
+    path: str
+    """Behind the base URL."""
+    headers: Mapping[str, str]
+    """Those of the dialect, beside the key's."""
+    body: bytes
 
 
-def _text_or_nothing(value: object) -> object:
-    return str(value) if isinstance(value, int | float) else value if isinstance(value, str) else ""
+class Reply(NamedTuple):
+    """A completion as an endpoint replied it."""
+
+    action: Action
+    usage: Usage | None
+    """None where the server reports none, or no valid count: the answer is paid for and valid nevertheless."""
+    model: str | None
+    stop: str | None
+    """Why the answer ends, in the words of chat (`stop`, `length`, `tool_calls`) where there is one."""
+
+    def holds(self, key: str) -> bool:
+        """Whether a key stands in what is kept of the reply, however its characters are escaped."""
+        return found_in(key, to_json((self.action.model_dump(mode="json"), self.model, self.stop)).decode())
+
+
+def fitting(fields: Fields, tools: Tools) -> Fields:
+    """The fields of a request with these tools."""
+    if tools or _ONLY_WITH_TOOLS.isdisjoint(fields):
+        return fields
+    return {name: value for name, value in fields.items() if name not in _ONLY_WITH_TOOLS}
 
 
 class OrNone:
@@ -79,9 +97,15 @@ class OrNone:
         return core_schema.with_default_schema(handler(source), default=None, on_error="default")
 
 
-Text = Annotated[str | Annotated[str, BeforeValidator(_plain)], Field(union_mode="left_to_right")] | None
-"""Other than a text or null is read by our code, and only then."""
 Count = Annotated[int, Field(ge=0, le=MOST_TOKENS)] | None
+Detail = Annotated[Count, OrNone()]
+"""A count beside the usage; one that is invalid counts as not given."""
+JsonObject = dict[str, JsonValue]
+
+
+def objects(value: object) -> list[JsonObject]:
+    """The objects of a list; none of anything else."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 class Wire(BaseModel):
@@ -90,178 +114,130 @@ class Wire(BaseModel):
     model_config = ConfigDict(defer_build=True)
 
 
-class WireFunction(Wire):
-    """The function of a tool call; arguments given as an object instead of a text become its JSON text."""
-
-    name: Annotated[str, BeforeValidator(_text_or_nothing)] = ""
-    arguments: Annotated[str, BeforeValidator(_arguments)] = ""
-
-
-NO_FUNCTION = WireFunction.model_construct(name="", arguments="")
+class _Details(Wire):
+    cached_tokens: Detail = None
+    cache_write_tokens: Detail = None
+    reasoning_tokens: Detail = None
+    thinking_tokens: Detail = None
 
 
-def _function(value: object) -> object:
-    return value if isinstance(value, dict | WireFunction) else NO_FUNCTION
+_NO_DETAILS = _Details.model_construct()
+_Told = Annotated[_Details | None, OrNone()]
 
 
-class WireToolCall(Wire):
-    """A tool call. One without a name, or of another type than `function`, calls an unknown function."""
+class WireUsage(Wire):
+    """The usage of a reply, in the words of any dialect."""
 
-    model_config = ConfigDict(extra="allow")
+    prompt_tokens: Count = None
+    completion_tokens: Count = None
+    input_tokens: Count = None
+    output_tokens: Count = None
+    prompt_tokens_details: _Told = None
+    completion_tokens_details: _Told = None
+    input_tokens_details: _Told = None
+    output_tokens_details: _Told = None
+    prompt_cache_hit_tokens: Detail = None
+    """DeepSeek's name for `prompt_tokens_details.cached_tokens`."""
+    cache_read_input_tokens: Detail = None
+    """Anthropic's; it does not count them among the `input_tokens`, nor those below."""
+    cache_creation_input_tokens: Detail = None
 
-    id: Annotated[str, BeforeValidator(_text_or_nothing)] = ""
-    """Empty where the server leaves it out."""
-    function: Annotated[WireFunction, BeforeValidator(_function)] = NO_FUNCTION
-
-    def value(self) -> ToolCall:
-        """The tool call as a `ToolCall`."""
-        function = self.function
-        return ToolCall(id=self.id, name=function.name, arguments=function.arguments, echo=_echo(self, CALL_ECHO))
-
-
-class WireToolCalls(Wire):
-    """The tool calls of a message, null or absent where there are none, and what goes back with it."""
-
-    model_config = ConfigDict(extra="allow")
-
-    tool_calls: Annotated[list[WireToolCall], BeforeValidator(_calls)] = Field(default_factory=list)
-    function_call: WireFunction | None = None
-    """The one call of servers that know no `tool_calls`."""
-
-    def calls(self) -> tuple[ToolCall, ...]:
-        """The tool calls as `ToolCall` values, an id empty where there was none."""
-        if not self.tool_calls and self.function_call is not None:
-            return (ToolCall(id="", name=self.function_call.name, arguments=self.function_call.arguments),)
-        return tuple(call.value() for call in self.tool_calls)
-
-    def echo(self) -> dict[str, JsonValue]:
-        """What of the message goes back to its endpoint."""
-        return _echo(self, MESSAGE_ECHO)
-
-    def reasoning_text(self) -> str:
-        """What the model thought, where that is said as text."""
-        extra = self.model_extra or {}
-        return next((text for name in REASONING_TEXT if isinstance(text := extra.get(name), str)), "")
+    def value(self) -> Usage:
+        """The tokens that the reply cost; 0 where the server reports none, or more of a kind than there are."""
+        told = self.prompt_tokens_details or self.input_tokens_details or _NO_DETAILS
+        thought = self.completion_tokens_details or self.output_tokens_details or _NO_DETAILS
+        cached = told.cached_tokens or self.prompt_cache_hit_tokens or self.cache_read_input_tokens or 0
+        written = told.cache_write_tokens or self.cache_creation_input_tokens or 0
+        prompt = self.prompt_tokens or self.input_tokens or 0
+        if self.prompt_tokens is None and told is _NO_DETAILS:
+            prompt += cached + written
+        return Usage(
+            prompt_tokens=prompt,
+            completion_tokens=self.completion_tokens or self.output_tokens or 0,
+            cached_tokens=cached if cached <= prompt else 0,
+            cache_write_tokens=written if written <= prompt else 0,
+            reasoning_tokens=thought.reasoning_tokens or thought.thinking_tokens or 0,
+        )
 
 
-def _cut(calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
-    """The calls with at most MOST_ARGUMENTS characters of arguments in sum."""
+class WireReply(Wire):
+    """What the replies of all dialects hold."""
+
+    usage: Annotated[WireUsage | None, OrNone()] = None
+    model: str | None = None
+
+    def reply(self, action: Action, stop: str | None) -> Reply:
+        """The reply with the action in it, and why it ends."""
+        return Reply(action, None if self.usage is None else self.usage.value(), self.model, stop)
+
+
+Part = TypeVar("Part", bound=Wire)
+
+
+def parsed(model: type[Part], body: bytes) -> Part:
+    """Parse a body; lone surrogates, which models do produce, become `?`.
+
+    Raises ValidationError.
+    """
+    try:
+        return model.model_validate_json(body)
+    except ValidationError as broken:
+        try:
+            whole = json.dumps(json.loads(body), ensure_ascii=False).encode(errors="replace")
+            return model.model_validate_json(whole)
+        except (ValueError, RecursionError):
+            raise broken from None
+
+
+def arguments_text(value: object) -> str:
+    """The arguments of a call, given as an object instead of a text, as their JSON text."""
+    return value if isinstance(value, str) else "" if value is None else to_json(value).decode()
+
+
+def plain_text(value: object) -> str:
+    """A text, or the text of a number; empty for anything else."""
+    return str(value) if isinstance(value, int | float) else value if isinstance(value, str) else ""
+
+
+def joined_texts(parts: object, name: str = "text") -> str:
+    """The texts of those parts of a list that have one, joined."""
+    return "".join(plain_text(part.get(name)) for part in objects(parts))
+
+
+def read_call(id_: object, name: object, arguments: object) -> ToolCall:
+    """A call of a reply; what is missing in it is empty."""
+    return ToolCall(id=plain_text(id_), name=plain_text(name), arguments=arguments_text(arguments))
+
+
+def called(content: str, calls: Sequence[ToolCall], echo: Echo, reasoning: str, *, cut: bool, **more: Any) -> Action:
+    """The action of a reply with calls, or with what goes back to its endpoint; `cut`: `max_tokens` cut it."""
+    calls = _cut(calls)
+    echoed = [kept for kept in (echo, *(call.echo for call in calls)) if kept]
+    if echoed and len(to_json(echoed)) > MOST_ECHO_BYTES:
+        log.warning("an answer's reasoning is over %d bytes: it is neither kept nor sent back", MOST_ECHO_BYTES)
+        echo, reasoning, calls = {}, "", tuple(call.model_copy(update={"echo": {}}) for call in calls)
+    return Action(content=content, tool_calls=calls, echo=echo, reasoning=reasoning, cut=cut and bool(calls), **more)
+
+
+def _cut(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+    """The first calls, with at most MOST_ARGUMENTS characters of arguments in sum."""
     left, cut = MOST_ARGUMENTS, list[ToolCall]()
-    for call in calls:
+    for call in calls[:MOST_CALLS]:
         fits = len(call.arguments) <= left
         cut.append(call if fits else call.model_copy(update={"arguments": call.arguments[:left]}))
         left -= min(left, len(call.arguments))
     return tuple(cut)
 
 
-def _echo(part: Wire, names: frozenset[str]) -> dict[str, JsonValue]:
-    extra = part.model_extra or {}
-    return {name: value for name, value in extra.items() if name in names and value is not None}
-
-
-class _Answer(WireToolCalls):
-    content: Text = None
-    refusal: Text = None
-
-
-class _Token(Wire):
-    logprob: FiniteFloat
-
-
-class _Logprobs(Wire):
-    content: list[_Token] | None = Field(default=None, max_length=MOST_REPLY_TOKENS)
-
-
-class _Choice(Wire):
-    message: _Answer
-    finish_reason: str | None = None
-    token_ids: Annotated[Annotated[list[int], Field(max_length=MOST_REPLY_TOKENS)] | None, OrNone()] = None
-    """vLLM's, for requests with `return_token_ids`."""
-    logprobs: Annotated[_Logprobs | None, OrNone()] = None
-    """For requests with `logprobs`."""
-
-
-Detail = Annotated[Count, OrNone()]
-"""A count beside the usage; one that is invalid counts as not given."""
-
-
-class _PromptDetails(Wire):
-    cached_tokens: Detail = None
-
-
-class _CompletionDetails(Wire):
-    reasoning_tokens: Detail = None
-
-
-class _Usage(Wire):
-    prompt_tokens: Count = None
-    completion_tokens: Count = None
-    prompt_tokens_details: Annotated[_PromptDetails | None, OrNone()] = None
-    completion_tokens_details: Annotated[_CompletionDetails | None, OrNone()] = None
-    prompt_cache_hit_tokens: Detail = None
-    """DeepSeek's name for `prompt_tokens_details.cached_tokens`."""
-
-
-class ChatReply(Wire):
-    """A reply, parsed as tolerantly as possible without guessing. Unknown fields are ignored."""
-
-    choices: list[_Choice] = Field(min_length=1)
-    usage: Annotated[_Usage | None, OrNone()] = None
-    """None where the server reports none, or no valid count: the answer is paid for and valid nevertheless."""
-    model: str | None = None
-
-    @classmethod
-    def read(cls, body: bytes) -> "ChatReply":
-        """Parse a body; lone surrogates, which models do produce, become `?`.
-
-        Raises ValidationError.
-        """
-        try:
-            return cls.model_validate_json(body)
-        except ValidationError as broken:
-            try:
-                whole = json.dumps(json.loads(body), ensure_ascii=False).encode(errors="replace")
-                return cls.model_validate_json(whole)
-            except (ValueError, RecursionError):
-                raise broken from None
-
-    def action(self) -> Action:
-        """The first choice as an action; the text of a refusal is its content."""
-        choice, answer = self.choices[0], self.choices[0].message
-        content, tokens, logprobs = answer.content or answer.refusal or "", choice.token_ids, choice.logprobs
-        has_calls = bool(answer.tool_calls) or answer.function_call is not None
-        if not has_calls and not tokens and logprobs is None and MESSAGE_ECHO.isdisjoint(answer.model_extra or ()):
-            return Action(content=content)
-        calls, echo, reasoning = _cut(answer.calls()), answer.echo(), answer.reasoning_text()
-        echoed = [kept for kept in (echo, *(call.echo for call in calls)) if kept]
-        if echoed and len(to_json(echoed)) > MOST_ECHO_BYTES:
-            log.warning("an answer's reasoning is over %d bytes: it is neither kept nor sent back", MOST_ECHO_BYTES)
-            echo, reasoning, calls = {}, "", tuple(call.model_copy(update={"echo": {}}) for call in calls)
-        return Action(
-            content=content,
-            tool_calls=calls,
-            echo=echo,
-            reasoning=reasoning,
-            cut=choice.finish_reason == "length" and bool(calls),
-            token_ids=tuple(tokens or ()),
-            logprobs=tuple(token.logprob for token in (logprobs and logprobs.content) or ()),
-        )
-
-    def holds(self, key: str) -> bool:
-        """Whether a key stands in what is kept of the reply, however its characters are escaped."""
-        kept = self.action().model_dump(mode="json"), self.model, self.choices[0].finish_reason
-        return found_in(key, to_json(kept).decode())
-
-    def used(self) -> Usage:
-        """The tokens that the reply cost; 0 where the server reports none, or more cached ones than the prompt has."""
-        if (usage := self.usage) is None:
-            return Usage()
-        prompt, details = usage.prompt_tokens or 0, usage.prompt_tokens_details
-        cached = (details is not None and details.cached_tokens) or usage.prompt_cache_hit_tokens or 0
-        thought = usage.completion_tokens_details
-        return Usage(
-            prompt_tokens=prompt,
-            completion_tokens=usage.completion_tokens or 0,
-            cached_tokens=cached if cached <= prompt else 0,
-            reasoning_tokens=(thought is not None and thought.reasoning_tokens) or 0,
-        )
+def instructed(messages: Messages, role: SystemRole) -> tuple[str, list[Message]]:
+    """The system text, and the messages without it. With the role `user`, and where the user says nothing, it is in
+    the first message of the user."""
+    told = "\n\n".join(message.content for message in messages if message.role == "system")
+    rest = [message for message in messages if message.role != "system"]
+    first = next((number for number, message in enumerate(rest) if message.role == "user"), None)
+    if told and first is None:
+        return "", [Message(role="user", content=told), *rest]
+    if not told or first is None or role != "user":
+        return told, rest
+    opening = rest[first].model_copy(update={"content": f"{told}\n\n{rest[first].content}"})
+    return "", [*rest[:first], opening, *rest[first + 1 :]]

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, JsonValue
 
-from proctor.llm.request import tool_call_json, tool_json
+from proctor.llm.dialects.chat import tool_call_json, tool_json
 from proctor.types import AGENTBENCH_STATUS, Action, Finish, FinishReason, Message, Observation, Tool, ToolCall
 from task_server.gateway.agentbench import RUNNING
 from task_server.gateway.foreign_session import ForeignSession

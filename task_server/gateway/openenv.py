@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 from pydantic_core import to_json
 
-from proctor.llm.request import messages_json, tool_json
+from proctor.llm.dialects.chat import messages_json, tool_json
 from proctor.llm.tool_calls import normalised
 from proctor.types import Action, Finish, Message, Tool, ToolCall
 from task_server.gateway.foreign_session import ForeignSession

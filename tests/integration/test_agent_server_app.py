@@ -15,10 +15,18 @@ from agent_server.app import build_app
 from agent_server.build import build_agents
 from agent_server.config import AgentServerConfig
 from agent_server.errors import RequestRefused
-from proctor.environment import AgentUnavailable, ContextLimitExceeded, ToolsRefused
+from proctor.environment import (
+    AgentRefused,
+    AgentUnavailable,
+    ContextLimitExceeded,
+    InputRefused,
+    RequestRejected,
+    ToolsRefused,
+)
 from proctor.http.auth import Access
 from proctor.llm.config import ChatConfig
 from proctor.llm.model import ChatModel
+from proctor.llm.outcome import Outcome, Seen, outcome
 from proctor.observability.process import ProcessMetrics
 from proctor.types import Action, Message
 from tests.toy_environment import installed
@@ -99,20 +107,31 @@ async def test_a_failing_policy_is_a_500_whose_cause_stays_in_the_log(
 
 
 @pytest.mark.parametrize(
-    ("raised", "status", "code"),
+    ("raised", "status", "code", "comes_to"),
     [
-        (ContextLimitExceeded(), 400, "context_length_exceeded"),
-        (AgentUnavailable("behind"), 502, "agent_unavailable"),
-        (ToolsRefused("behind"), 400, "tools_not_supported"),
-        (RequestRefused(429, "full", code="rate_limit_exceeded", retry_after_s=0.25), 429, "rate_limit_exceeded"),
+        (ContextLimitExceeded(), 400, "context_length_exceeded", Outcome.CONTEXT_LIMIT),
+        (InputRefused("it was flagged"), 400, "content_filter", Outcome.REFUSAL),
+        (AgentUnavailable("behind"), 502, "agent_unavailable", Outcome.TRANSIENT),
+        (AgentRefused("wrong key"), 403, "agent_refused", Outcome.UNAUTHORIZED),
+        (RequestRejected("odd"), 422, "request_rejected", Outcome.REJECTED),
+        (ToolsRefused("behind"), 400, "tools_not_supported", Outcome.NO_TOOLS),
+        (
+            RequestRefused(429, "full", code="rate_limit_exceeded", retry_after_s=0.25),
+            429,
+            "rate_limit_exceeded",
+            Outcome.TRANSIENT,
+        ),
     ],
 )
-async def test_a_failure_has_its_status_whether_streamed_or_not(raised: Exception, status: int, code: str) -> None:
+async def test_a_failure_has_its_status_and_comes_to_the_same_at_its_client_whether_streamed_or_not(
+    raised: Exception, status: int, code: str, comes_to: Outcome
+) -> None:
     async with over({"ref": Raising(raised)}) as client:
         for stream in (False, True):
             got, error = await ask(client, stream=stream)
             assert (got, error["code"]) == (status, code)
         reply = await client.post("/v1/chat/completions", json=ASKED)
+        assert outcome(reply.status_code, reply.headers, reply.content, Seen(tools=True)) is comes_to
         assert reply.headers.get("retry-after") == ("0.25" if status == 429 else None)
 
 

@@ -1,4 +1,4 @@
-"""One of several servers of a model, as a process: `python -m tests.e2e.replicas.replica_server PORT ANSWER_S [MODEL]`.
+"""One of several servers of a model: `python -m tests.e2e.replicas.replica_server PORT ANSWER_S [MODEL[:LENGTH]]`.
 
 Its replies go by the conversation's length: queries, then an answer. It has a prefix cache, and tells what it was
 asked at `/seen`. ANSWER_S `hangs` answers no completion, `broken` says 500.
@@ -21,7 +21,9 @@ class ReplicaServer:
     """The server's state."""
 
     def __init__(self, how: str, model: str) -> None:
-        self.how, self.model = how, model
+        self.how = how
+        self.model, _, length = model.partition(":")
+        self.length = int(length or 4096)
         self.now = self.most = 0
         self.prefixes: set[bytes] = set()
         self.seen: Counter[str] = Counter()
@@ -46,7 +48,7 @@ class ReplicaServer:
 
     async def reply(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
         if method == "GET":
-            listed = {"object": "list", "data": [{"id": self.model, "object": "model", "max_model_len": 4096}]}
+            listed = {"object": "list", "data": [{"id": self.model, "object": "model", "max_model_len": self.length}]}
             seen = {**self.seen, "most": self.most}
             return 200, json.dumps(seen if path == "/seen" else listed).encode()
         self.now += 1
@@ -57,7 +59,7 @@ class ReplicaServer:
             self.now -= 1
 
     async def complete(self, asked: dict[str, Any]) -> tuple[int, bytes]:
-        probe = asked.get("max_tokens") == 1
+        probe = "max_tokens" in asked  # of one token, or of what is compared between servers
         self.seen["probes" if probe else "requests"] += 1
         if self.how == "hangs":
             await asyncio.sleep(1e6)

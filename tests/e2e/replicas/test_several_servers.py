@@ -165,3 +165,30 @@ def test_a_file_that_is_not_ours_alone_gets_no_key(tmp_path: Path, worker: Serve
         assert done.returncode == 2
         assert ("others can write" if fault == "writable" else "No such file") in done.stderr
         assert several[0].seen() == {"most": 0}
+
+
+def test_servers_of_other_models_are_refused_and_a_resume_takes_other_servers_of_the_same_one(
+    tmp_path: Path, worker: Server
+) -> None:
+    with processes(QUICK, QUICK) as several, ended():
+        several.append(Process(model="other"))
+        write_plan(tmp_path, worker, several)
+        done = proctor("run", "plan.yaml", "--name", "r", cwd=tmp_path)
+        assert done.returncode == 2
+        assert f"{several[2].url} serves other, not m" in done.stderr
+        write_plan(tmp_path, worker, several[:2])
+        assert proctor("run", "plan.yaml", "--name", "r", cwd=tmp_path).returncode == 0
+        several += [Process(model="m:8192"), Process()]
+        write_plan(tmp_path, worker, several[1:2] + several[4:])
+        done = proctor("resume", "r", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        (tmp_path / "other").mkdir()
+        write_plan(tmp_path / "other", worker, [several[0], several[3]], epochs=1)
+        done = proctor("run", "plan.yaml", "--name", "r", cwd=tmp_path / "other")
+        assert done.returncode == 0
+        assert f"{several[3].url} and {several[0].url} differ: max_model_len: 4096, 8192" in done.stderr
+        write_plan(tmp_path / "other", worker, [several[3]], epochs=1)
+        done = proctor("resume", "r", cwd=tmp_path / "other")
+        assert (done.returncode, "max_model_len: 4096, 8192" in done.stderr) == (2, True)
+        report = proctor("report", "r", cwd=tmp_path / "other").stdout
+        assert "differ: max_model_len: 4096, 8192" in " ".join(report.split())

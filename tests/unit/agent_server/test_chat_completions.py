@@ -3,12 +3,13 @@
 import json
 
 import pytest
+from pydantic import JsonValue
 
 from agent_server.agents.base import AgentReply
 from agent_server.chat_completions import chunks, completion, parse_request
 from agent_server.errors import RequestRefused
-from proctor.llm.request import request_body
-from proctor.llm.wire import ChatReply, Usage
+from proctor.llm.dialects import chat, messages
+from proctor.llm.wire import Usage
 from proctor.types import Action, Message, Tool, ToolCall
 
 CALL = ToolCall(id="c1", name="run", arguments='{"a": ')
@@ -23,19 +24,19 @@ def test_what_the_chat_model_sends_is_what_the_agent_gets() -> None:
         Message(role="tool", content="done", tool_call_id="c1"),
     )
     tools = (Tool(name="run", description="runs", parameters={"type": "object"}),)
-    asked = parse_request(request_body("a", messages, tools, {"temperature": 0}, {"task": "t"}))
+    asked = parse_request(
+        chat.request(messages, tools, {"temperature": 0, "model": "a", "metadata": {"task": "t"}}).body
+    )
     ask = asked.agent_request()
     assert (asked.model, ask.messages, ask.tools) == ("a", messages, tools)
     assert (ask.metadata, ask.sampling) == ({"task": "t"}, {"temperature": 0})
 
 
 def test_what_the_agent_answers_is_what_the_chat_model_reads() -> None:
-    reply = ChatReply.model_validate_json(
-        completion("a", AgentReply(ACTION, Usage(prompt_tokens=3, completion_tokens=4)))
-    )
-    assert reply.action() == ACTION
-    assert reply.used() == Usage(prompt_tokens=3, completion_tokens=4)
-    assert reply.choices[0].finish_reason == "tool_calls"
+    reply = chat.read(completion("a", AgentReply(ACTION, Usage(prompt_tokens=3, completion_tokens=4))))
+    assert reply.action == ACTION
+    assert reply.usage == Usage(prompt_tokens=3, completion_tokens=4)
+    assert reply.stop == "tool_calls"
 
 
 def test_content_parts_are_joined_and_developers_are_the_system() -> None:
@@ -71,7 +72,18 @@ def test_a_bad_request_is_refused_naming_the_field(body: str, param: str | None,
 
 def test_the_usage_of_a_model_behind_the_server_is_passed_on_with_its_details() -> None:
     usage = Usage(prompt_tokens=10, completion_tokens=4, cached_tokens=6, reasoning_tokens=3)
-    assert ChatReply.read(completion("a", AgentReply(ACTION, usage))).used() == usage
+    assert chat.read(completion("a", AgentReply(ACTION, usage))).usage == usage
+
+
+def test_what_a_dialect_behind_the_server_demands_back_comes_back() -> None:
+    block = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    use: dict[str, JsonValue] = {"type": "tool_use", "id": "t", "name": "run", "input": {}}
+    called = messages.read(json.dumps({"content": [block, use]}).encode()).action
+    at_client = chat.read(completion("a", AgentReply(called))).action.message()
+    told = Message(role="tool", content="done", tool_call_id="t")
+    behind = parse_request(chat.request([at_client, told], [], {"model": "a"}).body).agent_request().messages
+    turns = json.loads(messages.request(behind, [], {}).body)["messages"]
+    assert turns[1]["content"] == [block, use]
 
 
 @pytest.mark.parametrize("usage", [True, False])

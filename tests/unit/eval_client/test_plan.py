@@ -121,6 +121,37 @@ def test_built_in_agents_that_play_other_tasks_are_not_refused(tmp_path: Path) -
         assert len(load_plan(written(tmp_path, text)).pairs()) == 4
 
 
+@pytest.mark.parametrize(
+    ("dialect", "sampling", "field"),
+    [
+        (
+            "responses",
+            "{temperature: 0, stop: [x]}",
+            "agents.gpt.sampling.stop: dialect 'responses' has none; ",
+        ),
+        ("messages", "{reasoning_effort: low}", "agents.gpt.sampling.reasoning_effort: dialect 'messages' has none; "),
+    ],
+)
+def test_what_the_dialect_of_an_agents_endpoint_lacks_is_refused(
+    tmp_path: Path, dialect: str, sampling: str, field: str
+) -> None:
+    text = SMALL.replace("concurrency: 4", f"dialect: {dialect}").replace("gpt-9", f"gpt-9\n    sampling: {sampling}")
+    with pytest.raises(FileError) as refused:
+        load_plan(written(tmp_path, text))
+    assert str(refused.value).startswith(f"{tmp_path / 'plan.yaml'}:6: {field}")
+
+
+def test_a_dialect_is_a_part_of_a_runs_identity_and_its_cache_is_not(tmp_path: Path) -> None:
+    plan = load_plan(written(tmp_path, SMALL))
+    other = load_plan(tmp_path / "plan.yaml", ["endpoints.shared.dialect=messages"])
+    cached = load_plan(
+        tmp_path / "plan.yaml", ["endpoints.shared.dialect=messages", "endpoints.shared.cache_prompt=never"]
+    )
+    assert differences(plan.identity(), other.identity()) == ["endpoints.shared.dialect: None -> 'messages'"]
+    assert other.identity() == cached.identity()
+    assert other.endpoints[0].api_key_env == "ANTHROPIC_API_KEY"
+
+
 def test_overrides_reach_items_by_name(tmp_path: Path) -> None:
     path = written(tmp_path, SMALL)
     plan = load_plan(path, ["agents.gpt.concurrency=3", "limits.run.tokens=25", "endpoints.shared.concurrency=9"])

@@ -9,7 +9,7 @@ from agent_server.agents.base import AgentRequest
 from agent_server.agents.recorded import RecordedAgent
 from agent_server.errors import RequestRefused
 from proctor.config.yaml import FileError
-from proctor.environment import ContextLimitExceeded
+from proctor.environment import ContextLimitExceeded, InputRefused
 from proctor.types import Message, ToolCall
 
 
@@ -50,9 +50,13 @@ async def test_what_is_not_recorded_is_refused(tmp_path: Path) -> None:
         await agent.answer(ask())
 
 
-async def test_a_recorded_context_limit_is_repeated_and_a_turn_limit_is_the_clients_own(tmp_path: Path) -> None:
-    path = write(tmp_path, line("", action=None, stop="context_limit"), line("", 2, action=None, stop="turn_limit"))
-    agent = RecordedAgent(path)
+async def test_a_recorded_context_limit_or_refusal_is_repeated_and_a_turn_limit_is_the_clients_own(
+    tmp_path: Path,
+) -> None:
+    stops = enumerate(("context_limit", "turn_limit", "refused"), 1)
+    agent = RecordedAgent(write(tmp_path, *(line("", turn, action=None, stop=stop) for turn, stop in stops)))
+    with pytest.raises(InputRefused):
+        await agent.answer(ask(turn="3"))
     with pytest.raises(ContextLimitExceeded):
         await agent.answer(ask(turn="1"))
     with pytest.raises(RequestRefused, match="turn 2"):

@@ -21,6 +21,20 @@ def test_cached_tokens_cost_the_input_price_unless_they_have_their_own() -> None
     assert Price(input=2.0, output=10.0).model_dump() == {"input": 2.0, "output": 10.0}, "as older versions read it"
 
 
+@pytest.mark.parametrize(
+    ("price", "cost"),
+    [
+        ({}, 3.0),
+        ({"cached_input": 0.5}, 0.4 + 0.3 + 0.5 + 1.0),
+        ({"cached_input": 0.5, "cache_write": 2.0}, 0.4 + 0.3 + 0.4 + 1.0),
+        ({"cache_write": 4.0}, 0.4 + 1.2 + 0.8 + 1.0),
+    ],
+)
+def test_tokens_put_into_a_cache_have_a_price_of_their_own(price: dict[str, float], cost: float) -> None:
+    tokens = Tokens(1_000_000, 100_000, 600_000, cache_write=200_000)
+    assert Price(input=2.0, output=10.0, **price).of(tokens) == pytest.approx(cost)
+
+
 def test_a_budget_counts_cached_tokens_at_their_price_and_once() -> None:
     price = Price(input=2.0, output=10.0, cached_input=0.0)
     spend = Spend(RunLimits(money=5.0, tokens=2_000_000), {"a": price})

@@ -66,6 +66,26 @@ async def test_a_report_counts_what_was_scored_and_says_what_was_not(store: Stor
     assert (free.value, free.standard_error, free.validity, free.faults, free.money) == (None, None, {}, {}, None)
 
 
+@pytest.mark.parametrize(("score", "shares", "declined"), [(0.0, (0.5, 0.5), 0), (None, (1.0, 0.0), 1)])
+async def test_a_refused_input_is_no_fault_and_the_score_is_not_comparable(
+    score: float | None, shares: tuple[float, float], declined: int, tmp_path: Path
+) -> None:
+    store = Store(connect(sqlite_url(tmp_path)), "r")
+    trials = [Trial(id=number, agent="paid", task="t", sample=f"s{number}", epoch=0) for number in range(2)]
+    tasks = {"t": TaskRecord(environment="ltp", digest="d", samples=2)}
+    store.create(Manifest(version="1", plan_path="p", plan=PLAN, identity={}, tasks=tasks), trials)
+    journal = Journal(store, store.take_over())
+    refused = Finish(reason=FinishReason.REFUSED, score=score, detail={"cause": "it was flagged"})
+    for trial, end in zip(trials, (Finish(reason=FinishReason.COMPLETED, score=1.0), refused), strict=True):
+        await journal.begin(trial, 1, 0, f"{trial.id:032}")
+        await journal.finish(trial, 1, "w", end, Cost(1, 1, 1, 1.0))
+    await journal.close()
+    (pair,) = report(store).pairs
+    assert (pair.validity["completed"], pair.validity["refused"]) == shares
+    assert (pair.scored, pair.declined, pair.faults) == (2 - declined, declined, {})
+    assert pair.comparable == "1 input was declined by the endpoint"
+
+
 async def test_the_environments_own_metrics_replace_the_mean_while_they_are_of_the_same_trials(store: Store) -> None:
     own = Summary(primary="found", metrics={"found": 0.9}, standard_error=0.01, notes=("small",))
     store.write_summary("paid", "t", 2, own)
@@ -91,6 +111,23 @@ async def test_what_was_cached_costs_its_own_price_and_stands_beside_what_was_th
     assert paid.money == pytest.approx(2 * (0.4 * 2.0 + 0.6 * 0.5 + 0.2 * 10.0))
     costs = next(line for line in shown(made).splitlines() if "2,000,000" in line)
     assert costs.split()[3:8] == ["2,000,000", "1,200,000", "400,000", "140,000", "6.20"]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "sampling", "told"),
+    [("messages", {}, True), ("messages", {"max_tokens": 9}, False), ("responses", {}, False)],
+)
+def test_a_limit_of_tokens_that_the_dialect_needed_is_told(
+    tmp_path: Path, dialect: str, sampling: dict[str, int], told: bool
+) -> None:
+    agents = [{"name": "paid", "endpoint": "e", "sampling": sampling}]
+    plan = {**PLAN, "agents": agents, "endpoints": [{"name": "e", "dialect": dialect}]}
+    store = Store(connect(sqlite_url(tmp_path)), "r")
+    tasks = {"t": TaskRecord(environment="ltp", digest="d", samples=1)}
+    trials = [Trial(id=0, agent="paid", task="t", sample="s", epoch=0)]
+    store.create(Manifest(version="1", plan_path="p", plan=plan, identity={}, tasks=tasks), trials)
+    notes = " ".join(report(store).pairs[0].notes)
+    assert ("Answers of paid end at 4,096 tokens: dialect messages needs a limit, the plan has none." in notes) is told
 
 
 def shown(made: RunReport, *, full: bool = True) -> str:

@@ -95,7 +95,7 @@ async def test_a_request_that_breaks_a_working_server_is_a_failed_try() -> None:
 
 
 async def test_a_failure_among_answers_is_a_failed_try() -> None:
-    one, server = Outage(60), Server(BROKEN, back=None)
+    one, server = Outage(60, clock=lambda: 0.0), Server(BROKEN, back=None)  # it never becomes down
     failing = asyncio.create_task(one.ask(server.send, server.short, Waited()))
     await asyncio.sleep(0.001)
     answered = Server(BROKEN, back=0)
@@ -107,7 +107,7 @@ async def test_a_failure_among_answers_is_a_failed_try() -> None:
 async def test_an_endpoint_that_stays_silent_refuses_its_agent_after_the_patience() -> None:
     (failed,) = await asked(Outage(0.05), Server(REFUSED, back=None), 1)
     assert isinstance(failed, AgentRefused)
-    assert "connection refused: no answer for 0 s; if it is still loading its model, set `patience_s`" in str(failed)
+    assert "connection refused: no answer for 0 s; check `base_url`, or set `patience_s`" in str(failed)
 
 
 async def test_a_run_that_drains_lets_no_call_wait() -> None:

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.json_objects import is_object
-from proctor.llm.request import request_body
+from proctor.llm.dialects import chat
 from proctor.llm.tool_calls import normalised, sendable_arguments
-from proctor.llm.wire import MOST_ARGUMENTS, MOST_CALLS, MOST_ECHO_BYTES, ChatReply
+from proctor.llm.wire import MOST_ARGUMENTS, MOST_CALLS, MOST_ECHO_BYTES, Form
 from proctor.types import Action, Message, Observation, Tool, ToolCall
 from tests.support import SHARED_DATA
 from tests.tool_calls import invalid_history
@@ -25,7 +25,7 @@ def call(id_: str = "a", arguments: str = "{}", **echo: Any) -> ToolCall:
 
 def read(message: Mapping[str, Any]) -> Action:
     body = json.dumps({"choices": [{"message": {"role": "assistant", **message}}]}).encode()
-    return ChatReply.read(body).action()
+    return chat.read(body).action
 
 
 @pytest.mark.shared
@@ -34,7 +34,7 @@ def test_replies_of_real_servers_are_read_as_the_table_says() -> None:
     assert len(lines) == 21
     for line in lines:
         case = json.loads(line)
-        action = normalised(ChatReply.read(json.dumps(case["reply"]).encode()).action(), ())
+        action = normalised(chat.read(json.dumps(case["reply"]).encode()).action, ())
         expected = case["expect"]
         assert action.content == expected["content"], case["case"]
         calls = [[call.id, call.name, call.arguments] for call in action.tool_calls]
@@ -82,7 +82,7 @@ def test_arguments_of_a_history_are_always_an_object(text: str) -> None:
 
 def test_malformed_arguments_go_back_as_an_object_and_stay_as_they_came() -> None:
     asked = Message(role="assistant", content="", tool_calls=(call(arguments='{"script": "' + "x" * 5_000),))
-    (sent,) = json.loads(request_body("m", [asked], [TOOL], {}, None))["messages"]
+    (sent,) = json.loads(chat.request([asked], [TOOL], {}).body)["messages"]
     arguments = json.loads(sent["tool_calls"][0]["function"]["arguments"])
     assert arguments == {"malformed_arguments": asked.tool_calls[0].arguments[:2_000]}
 
@@ -102,7 +102,7 @@ def test_reasoning_goes_back_where_it_is_wanted_and_signatures_always(
     said = read({"content": "yes", **ECHO})
     assert (called.reasoning, called.echo, said.echo) == ("I think", ECHO, ECHO)
     messages = [called.message(), Message(role="tool", content="1", tool_call_id="a"), said.message()]
-    body = json.loads(request_body("m", messages, [TOOL], {}, None, reasoning=reasoning))
+    body = json.loads(chat.request(messages, [TOOL], {}, Form(reasoning)).body)
     first, _, last = body["messages"]
     assert (ECHO.items() <= first.items()) is with_calls
     assert (ECHO.items() <= last.items()) is without_calls
@@ -144,16 +144,16 @@ def test_the_instruction_comes_in_the_role_that_the_endpoint_takes(role: Any, sh
         Message(role="user", content="task"),
         Message(role="assistant", content="yes"),
     ]
-    sent = json.loads(request_body("m", messages, [], {}, None, system_role=role))["messages"]
+    sent = json.loads(chat.request(messages, [], {}, Form(system_role=role)).body)["messages"]
     assert [(message["role"], message["content"]) for message in sent] == shown
 
 
 def test_choices_of_tools_are_sent_only_where_there_are_tools() -> None:
     sampling: dict[str, Any] = {"tool_choice": "required", "parallel_tool_calls": False, "temperature": 0}
-    with_tools = json.loads(request_body("m", [], [TOOL], sampling, None))
+    with_tools = json.loads(chat.request([], [TOOL], sampling).body)
     assert sampling.items() <= with_tools.items()
-    without = json.loads(request_body("m", [], [], sampling, None))
-    assert without == {"temperature": 0, "model": "m", "messages": []}
+    without = json.loads(chat.request([], [], sampling).body)
+    assert without == {"temperature": 0, "messages": []}
 
 
 TOLD = Message(role="tool", content="1", tool_call_id="a")

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 from pydantic_core import to_json
 
-from proctor.llm import request
-from proctor.llm.request import Reasoning, SystemRole, request_body
+from proctor.llm.dialects import chat
+from proctor.llm.wire import Form, Reasoning, SystemRole
 from proctor.session.transcript import Transcript
 from proctor.types import Action, Message, Observation, Tool, ToolCall
 
@@ -39,7 +39,7 @@ def test_the_body_is_that_of_all_messages_encoded_anew(
         observation = Observation(messages=messages)
         history = transcript.observe(observation)
         sent = [
-            request_body("m", some, tools, {"top_p": 1}, {"task": "t"}, reasoning=reasoning, system_role=system_role)
+            chat.request(some, tools, {"top_p": 1, "model": "m"}, Form(reasoning, system_role)).body
             for some in (history, list(history), history)
         ]
         assert sent[0] == sent[1] == sent[2]
@@ -51,7 +51,7 @@ def test_a_history_that_begins_anew_sends_nothing_of_the_old() -> None:
     transcript = Transcript()
     for content in ("old", "new"):
         observation = Observation(messages=(Message(role="user", content=content),), fresh=True)
-        body = json.loads(request_body("m", transcript.observe(observation), [], {}, None))
+        body = json.loads(chat.request(transcript.observe(observation), [], {}).body)
         assert [message["content"] for message in body["messages"]] == [content]
 
 
@@ -64,7 +64,7 @@ def test_each_message_is_encoded_once(system_role: SystemRole, monkeypatch: pyte
         encoded.update(text.decode().split('"'))
         return text
 
-    monkeypatch.setattr(request, "to_json", counting)
+    monkeypatch.setattr(chat, "to_json", counting)
     transcript = Transcript()
     for turn in range(30):
         news = Message(role="user", content=f"said {turn}")
@@ -72,7 +72,7 @@ def test_each_message_is_encoded_once(system_role: SystemRole, monkeypatch: pyte
         observation = Observation(messages=(*told, news))
         history = transcript.observe(observation)
         for _ in range(2):  # the second one is a repetition
-            request_body("m", history, [], {}, None, system_role=system_role)
+            chat.request(history, [], {}, Form(system_role=system_role))
         transcript.answer(observation, Action(content=f"answer {turn}"))
     first = [r"told\n\nsaid 0"] if system_role == "user" else ["told", "said 0"]
     texts = [*first, *(f"said {turn}" for turn in range(1, 30)), *(f"answer {turn}" for turn in range(29))]

@@ -6,16 +6,17 @@ import math
 import pytest
 from pydantic import JsonValue, ValidationError
 
-from proctor.llm.request import request_body
-from proctor.llm.wire import MOST_REPLY_TOKENS, ChatReply, Usage
+from proctor.llm.dialects import chat
+from proctor.llm.dialects.chat import MOST_REPLY_TOKENS
+from proctor.llm.wire import Reply, Usage
 from proctor.types import Action, Message, Tool, ToolCall
 
 CALL = ToolCall(id="c1", name="run", arguments='{"a": ')
 
 
-def reply(message: JsonValue, **fields: JsonValue) -> ChatReply:
+def reply(message: JsonValue, **fields: JsonValue) -> Reply:
     body = {"choices": [{"message": message, "finish_reason": "stop"}], **fields}
-    return ChatReply.model_validate_json(json.dumps(body))
+    return chat.read(json.dumps(body).encode())
 
 
 def test_a_request_has_the_protocols_shape() -> None:
@@ -26,7 +27,7 @@ def test_a_request_has_the_protocols_shape() -> None:
         Message(role="tool", content="done", tool_call_id="c1"),
     ]
     tools = [Tool(name="run", description="runs", parameters={"type": "object"})]
-    body = json.loads(request_body("m", messages, tools, {"temperature": 0}, {"task": "t"}))
+    body = json.loads(chat.request(messages, tools, {"temperature": 0, "model": "m"}).body)
     assert body == {
         "model": "m",
         "temperature": 0,
@@ -42,12 +43,11 @@ def test_a_request_has_the_protocols_shape() -> None:
         "tools": [
             {"type": "function", "function": {"name": "run", "description": "runs", "parameters": {"type": "object"}}}
         ],
-        "metadata": {"task": "t"},
     }
 
 
 def test_what_is_not_given_is_not_sent() -> None:
-    assert set(json.loads(request_body("m", [], [], {}, None))) == {"model", "messages"}
+    assert set(json.loads(chat.request([], [], {"model": "m"}).body)) == {"model", "messages"}
 
 
 @pytest.mark.parametrize(
@@ -76,25 +76,25 @@ def test_what_is_not_given_is_not_sent() -> None:
     ],
 )
 def test_an_answer_is_read(message: JsonValue, action: Action) -> None:
-    assert reply(message).action() == action
+    assert reply(message).action == action
 
 
 @pytest.mark.parametrize("body", ["{", "[]", "null", "{}", '{"choices": []}', '{"choices": [{"message": null}]}'])
 def test_what_holds_no_answer_is_refused(body: str) -> None:
     with pytest.raises(ValidationError):
-        ChatReply.model_validate_json(body)
+        chat.read(body.encode())
 
 
 @pytest.mark.parametrize(
     ("usage", "used"),
     [
-        (None, Usage()),
+        (None, None),
         ({"prompt_tokens": 3, "completion_tokens": None, "total_tokens": 3}, Usage(prompt_tokens=3)),
         ({"prompt_tokens": 3, "completion_tokens": 4}, Usage(prompt_tokens=3, completion_tokens=4)),
     ],
 )
-def test_usage_is_read(usage: JsonValue, used: Usage) -> None:
-    assert reply({"content": ""}, usage=usage).used() == used
+def test_usage_is_read(usage: JsonValue, used: Usage | None) -> None:
+    assert reply({"content": ""}, usage=usage).usage == used
 
 
 CACHED = {"prompt_tokens_details": {"cached_tokens": 6, "audio_tokens": 0}}
@@ -119,7 +119,7 @@ def test_usage_tells_what_was_cached_and_what_was_thought(
     details: dict[str, JsonValue], cached: int, thought: int
 ) -> None:
     read = reply({"content": ""}, usage={"prompt_tokens": 10, "completion_tokens": 4, **details})
-    assert read.used() == Usage(prompt_tokens=10, completion_tokens=4, cached_tokens=cached, reasoning_tokens=thought)
+    assert read.usage == Usage(prompt_tokens=10, completion_tokens=4, cached_tokens=cached, reasoning_tokens=thought)
 
 
 @pytest.mark.parametrize("count", [10**23, 2**53 + 1, -1, 1.5, "many", [], {}, float("inf")])
@@ -128,7 +128,7 @@ def test_details_of_usage_that_are_no_counts_are_0_and_leave_the_rest_metered(na
     wrongs: list[JsonValue] = [count, {"cached_tokens": count, "reasoning_tokens": count}, [{"cached_tokens": 1}]]
     for details in wrongs:
         read = reply({"content": "hi"}, usage={"prompt_tokens": 10, "completion_tokens": 4, name: details})
-        assert (read.action(), read.used()) == (Action(content="hi"), Usage(prompt_tokens=10, completion_tokens=4))
+        assert (read.action, read.usage) == (Action(content="hi"), Usage(prompt_tokens=10, completion_tokens=4))
 
 
 @pytest.mark.parametrize(
@@ -140,14 +140,14 @@ def test_a_reply_with_tool_calls_that_was_cut_by_max_tokens_says_so(
 ) -> None:
     message = {"content": "", "tool_calls": [{"id": "c", "function": {"name": "run", "arguments": '{"a": '}}] * calls}
     body = {"choices": [{"message": message, "finish_reason": finish_reason}]}
-    assert ChatReply.read(json.dumps(body).encode()).action().cut is cut
+    assert chat.read(json.dumps(body).encode()).action.cut is cut
 
 
 @pytest.mark.parametrize("count", [10**23, 2**53 + 1, -1, 1.5, "many", [], {}])
 def test_an_answer_whose_counts_are_no_counts_is_taken_as_unmetered(count: JsonValue) -> None:
     for usage in ({"prompt_tokens": count}, {"prompt_tokens": 3, "completion_tokens": count}, "none"):
         read = reply({"content": "hi"}, usage=usage)
-        assert (read.action(), read.usage, read.used()) == (Action(content="hi"), None, Usage())
+        assert (read.action, read.usage) == (Action(content="hi"), None)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_token_ids_and_log_probabilities_are_kept_where_they_can_be_read(
     choice: dict[str, JsonValue], token_ids: tuple[int, ...], logprobs: tuple[float, ...]
 ) -> None:
     body = json.dumps({"choices": [{"message": {"content": "hi"}, **choice}]}).encode()
-    action = ChatReply.read(body).action()
+    action = chat.read(body).action
     assert (action.content, action.token_ids, action.logprobs) == ("hi", token_ids, logprobs)
     assert action.without_echo() == Action(content="hi"), "they are no environment's business"
     assert Action.model_validate_json(action.model_dump_json()) == action
