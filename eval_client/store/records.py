@@ -167,6 +167,31 @@ class HelperCost(Value):
     completion_tokens: int
 
 
+class ReplicaCost(Value):
+    """What one of the servers of an agent's endpoint answered, over all trials and attempts."""
+
+    agent: str
+    replica: str
+    """Its base URL."""
+    calls: int
+    prompt_tokens: int
+    cached_tokens: int
+    """0 where the server does not tell them."""
+    completion_tokens: int
+    seconds: float
+    """Of all calls, one after the other."""
+
+    @property
+    def tokens_a_second(self) -> float | None:
+        """Completion tokens of one call in a second; None where the server reports no usage."""
+        return self.completion_tokens / self.seconds if self.completion_tokens and self.seconds else None
+
+    @property
+    def cached_share(self) -> float | None:
+        """Of the prompt tokens, how many were in the server's cache; None where it does not tell."""
+        return self.cached_tokens / self.prompt_tokens if self.cached_tokens and self.prompt_tokens else None
+
+
 class PairTotals(Value):
     """Progress of a pair of agent and task."""
 

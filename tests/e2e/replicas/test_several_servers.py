@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import subprocess
 import sys
 import time
@@ -101,6 +102,8 @@ def test_trials_stay_at_their_replica_so_its_cache_serves_them(tmp_path: Path, w
         write_plan(tmp_path, worker, several)
         run(tmp_path)
         seen = [each.seen() for each in several]
+    report = proctor("report", "r", cwd=tmp_path).stdout
+    assert all(re.search(rf"{re.escape(each.url)} .* 80 .*%", report) for each in several), report
     trials = played(tmp_path)
     assert len(trials) == 4 * SAMPLES
     assert all(len({replica for replica, _ in turns}) == 1 for turns in trials.values())
@@ -192,3 +195,15 @@ def test_servers_of_other_models_are_refused_and_a_resume_takes_other_servers_of
         assert (done.returncode, "max_model_len: 4096, 8192" in done.stderr) == (2, True)
         report = proctor("report", "r", cwd=tmp_path / "other").stdout
         assert "differ: max_model_len: 4096, 8192" in " ".join(report.split())
+
+
+def test_the_doctor_asks_each_server(tmp_path: Path, worker: Server) -> None:
+    with processes(QUICK, "broken") as several:
+        several.append(Process(model="m:8192"))
+        write_plan(tmp_path, worker, several)
+        done = proctor("doctor", "plan.yaml", cwd=tmp_path)
+    said = " ".join(done.stdout.split())
+    assert done.returncode != 0
+    assert re.search(rf"{several[0].url}\S* answers", said)
+    assert re.search(rf"{several[1].url}\S*.{{0,80}}engine dead", said)
+    assert f"{several[2].url} and {several[0].url} differ: max_model_len: 4096, 8192" in said
