@@ -5,11 +5,17 @@ asked at `/seen`. ANSWER_S `hangs` answers no completion, `broken` says 500.
 """
 
 import asyncio
+import contextlib
 import hashlib
 import json
+import subprocess
 import sys
+import urllib.request
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
+
+from tests.pace import slowly
 
 QUERY = "Action: Operation\n```sql\nSELECT 1;\n```"
 ANSWER = 'Action: Answer\nFinal Answer: ["1"]'
@@ -86,6 +92,37 @@ class ReplicaServer:
                 cached = prompt
             self.prefixes.add(state.digest())
         return prompt, cached
+
+
+class Process:
+    """A scripted server in a process."""
+
+    def __init__(self, how: float | str = 0.05, model: str = "m", port: int = 0) -> None:
+        arguments = [sys.executable, "-m", "tests.e2e.replicas.replica_server", str(port), str(how), model]
+        self.process = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.port = int(self.process.stdout.readline())
+        self.url = f"http://127.0.0.1:{self.port}/v1"
+
+    def seen(self) -> dict[str, int]:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/seen", timeout=slowly(10)) as reply:
+            found: dict[str, int] = json.load(reply)
+        return found
+
+    def kill(self) -> None:
+        with self.process:
+            self.process.kill()
+
+
+@contextlib.contextmanager
+def processes(*how: float | str) -> Iterator[list[Process]]:
+    """Servers, killed afterwards; others may be added to the list."""
+    running = [Process(each) for each in how]
+    try:
+        yield running
+    finally:
+        for one in running:
+            one.kill()
 
 
 async def main(port: int, how: str, model: str = "m") -> None:

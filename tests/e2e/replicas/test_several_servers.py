@@ -1,12 +1,9 @@
 """One model behind several servers, in processes of their own, one of which is killed, hangs, fails or joins."""
 
-import contextlib
 import json
 import re
 import subprocess
-import sys
 import time
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.proctor import Server, begin, ended, proctor, rows, scored, server
-from tests.e2e.replicas.replica_server import TURNS
+from tests.e2e.replicas.replica_server import TURNS, Process, processes
 from tests.pace import slowly, until
 
 TASKS = "tasks: [{name: db-own, environment: db, capacity: 160, parameters: {engine: sqlite}}]\n"
@@ -36,37 +33,6 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     (folder / "tasks.yaml").write_text(TASKS)
     with server("worker", "--tasks", "tasks.yaml", cwd=folder) as running:
         yield running
-
-
-class Process:
-    """A scripted server in a process."""
-
-    def __init__(self, how: float | str = QUICK, model: str = "m", port: int = 0) -> None:
-        arguments = [sys.executable, "-m", "tests.e2e.replicas.replica_server", str(port), str(how), model]
-        self.process = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
-        self.port = int(self.process.stdout.readline())
-        self.url = f"http://127.0.0.1:{self.port}/v1"
-
-    def seen(self) -> dict[str, int]:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/seen", timeout=slowly(10)) as reply:
-            found: dict[str, int] = json.load(reply)
-        return found
-
-    def kill(self) -> None:
-        with self.process:
-            self.process.kill()
-
-
-@contextlib.contextmanager
-def processes(*how: float | str) -> Iterator[list[Process]]:
-    """Servers, killed afterwards; others may be added to the list."""
-    running = [Process(each) for each in how]
-    try:
-        yield running
-    finally:
-        for one in running:
-            one.kill()
 
 
 def write_plan(folder: Path, worker: Server, where: str | list[Process], epochs: int = 4) -> None:
@@ -195,15 +161,3 @@ def test_servers_of_other_models_are_refused_and_a_resume_takes_other_servers_of
         assert (done.returncode, "max_model_len: 4096, 8192" in done.stderr) == (2, True)
         report = proctor("report", "r", cwd=tmp_path / "other").stdout
         assert "differ: max_model_len: 4096, 8192" in " ".join(report.split())
-
-
-def test_the_doctor_asks_each_server(tmp_path: Path, worker: Server) -> None:
-    with processes(QUICK, "broken") as several:
-        several.append(Process(model="m:8192"))
-        write_plan(tmp_path, worker, several)
-        done = proctor("doctor", "plan.yaml", cwd=tmp_path)
-    said = " ".join(done.stdout.split())
-    assert done.returncode != 0
-    assert re.search(rf"{several[0].url}\S* answers", said)
-    assert re.search(rf"{several[1].url}\S*.{{0,80}}engine dead", said)
-    assert f"{several[2].url} and {several[0].url} differ: max_model_len: 4096, 8192" in said
