@@ -22,6 +22,7 @@ from eval_client.preflight import (
     check_trust,
     check_usable,
     new_run,
+    trials_at_once,
 )
 from eval_client.run.context import RunContext, run_context
 from eval_client.run.demand_report import DemandReport
@@ -87,6 +88,8 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
         if seen is not None and seen.noted(manifest) != manifest:
             manifest = seen.noted(manifest)
             request.store.update_manifest(manifest)
+        if leads:
+            await _say_bounds(request, client)
         digests = manifest.digests()
         async with membership(request.store, joins=request.joins, either=request.either) as member:
             if request.resume:
@@ -146,6 +149,14 @@ def _begin(request: RunRequest, listed: Mapping[str, SampleList], known: Manifes
             check_plan(known, request.plan)
     check_tasks(known, listed)
     return known
+
+
+async def _say_bounds(request: RunRequest, client: TaskClient) -> None:
+    """Say how many trials each model plays at once, and what binds them."""
+    with contextlib.suppress(TaskServerError):
+        sessions = {task.name: task.total for task in (await client.tasks()).tasks}
+        for agent in [agent for agent in request.plan.agents if agent.is_model]:
+            request.announce(trials_at_once(request.plan, agent, sessions))
 
 
 def _options(local: LocalServers) -> list[str]:

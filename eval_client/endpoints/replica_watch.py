@@ -99,7 +99,7 @@ class ReplicaWatch:
             if await self._answers(replica):
                 self._checked[replica] = self._replicas.clock()
                 return
-        if replica.answered_at < began and self._others_answered(replica, began):
+        if replica.answered_at < began and await self._another_answers(replica, began):
             silent_s = self._replicas.clock() - self._silent_since(replica)
             replica.outage.lost(f"it takes requests and answered none for {silent_s:.0f} s, nor one for one token")
 
@@ -116,15 +116,22 @@ class ReplicaWatch:
 
     def _is_silent(self, replica: Replica) -> bool:
         since = self._silent_since(replica)
-        return self._replicas.clock() - since >= SILENT_S and self._others_answered(replica, since)
+        others = [other for other in self._replicas.all.values() if other is not replica and other.up]
+        works = any(other.answered_at > since or not other.calls for other in others)
+        return self._replicas.clock() - since >= SILENT_S and works
 
     def _silent_since(self, replica: Replica) -> float:
         """Since when no request at a replica was answered, with requests out there; now where none is."""
         first = min((began for _, began in replica.calls.values()), default=self._replicas.clock())
         return max(first, replica.answered_at, self._checked.get(replica, float("-inf")))
 
-    def _others_answered(self, replica: Replica, since: float) -> bool:
-        return any(other.answered_at > since for other in self._replicas.all.values() if other is not replica)
+    async def _another_answers(self, replica: Replica, since: float) -> bool:
+        """Whether another replica has answered, or does where none has anything to do."""
+        others = [other for other in self._replicas.all.values() if other is not replica and other.up]
+        if any(other.answered_at > since for other in others):
+            return True
+        idle = next((other for other in others if not other.calls), None)
+        return idle is not None and await self._answers(idle)
 
     async def _until_ready(self, replica: Replica) -> None:
         """Use a new replica once it lists the plan's model; leave one out that serves another."""

@@ -325,7 +325,7 @@ class ChatModel:
             self._answered = True
             raise self._refused(reply, f"{said}: {self._excerpt(reply)}")
         error = read_error(reply.body)
-        if error.code == FUNCTION_RAISED:  # its message may quote another endpoint's
+        if FUNCTION_RAISED in error.code.split():  # its message may quote another endpoint's
             return Failed(redacted(error.message), Outcome.REJECTED, raises=RequestRejected)
         if reply.status == 401 and self._key is not None:
             said += f" (variable {self._config.api_key_env} holds the key that was sent)"

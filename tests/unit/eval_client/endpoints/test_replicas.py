@@ -298,6 +298,17 @@ def test_a_server_that_hangs_is_found_out_and_a_slow_one_is_left_alone() -> None
     assert all(len(trial) == 20 for trial in played)
 
 
+def test_a_server_that_hangs_is_found_out_when_nothing_else_is_left_to_play() -> None:
+    world = World([*servers(3), Server("http://hangs/v1", trouble=HANGS)])
+
+    async def run() -> float:
+        async with world.watched():
+            await world.play(64, 64, turns=2)
+            return now()
+
+    assert 120 <= simulated(run()) <= 130
+
+
 def test_a_prompt_that_kills_its_server_goes_on_alone_with_its_tries_counted() -> None:
     world = World(servers(6), concurrency=4, max_tries=4)
     for server in world.servers.values():
