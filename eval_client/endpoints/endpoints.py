@@ -12,11 +12,12 @@ from eval_client.core.limits.shares import EndpointFeedback
 from eval_client.core.limits.throttle import EndpointLimit
 from eval_client.core.spend import Spend, Tokens
 from eval_client.endpoints.allowance import Allowance, CallSize, Turn
+from eval_client.endpoints.bound_model import BoundModel
 from eval_client.endpoints.gate import Gate
 from eval_client.endpoints.likeness import LASTING, differences, listed_models
 from eval_client.endpoints.rejections import SAME_REJECTIONS, Rejections
 from eval_client.endpoints.replica_watch import ReplicaWatch, replicas_of_file
-from eval_client.endpoints.replicas import Binding, Replica, Replicas
+from eval_client.endpoints.replicas import Replica, Replicas
 from eval_client.metrics import EndpointMetrics
 from eval_client.plan.entries import AgentEntry, Endpoint, ReplicaEntry
 from eval_client.plan.plan import Plan
@@ -100,11 +101,11 @@ class Endpoints:
                 if name in self.pooled:
                     self.addresses[name] = _address(config)
 
-    def model(self, agent: str, answered_by: str | None = None) -> "_Limited | Binding":
+    def model(self, agent: str, answered_by: str | None = None) -> "_Limited | BoundModel":
         """The model of an agent that is no command, for one attempt; `answered_by` is the replica of its last turn."""
         endpoint = self._endpoint_of[agent]
         if endpoint in self.replicas:
-            return Binding(self.replicas[endpoint], agent, answered_by)
+            return BoundModel(self.replicas[endpoint], agent, answered_by)
         return self._models[agent, endpoint]
 
     def is_down(self, endpoint: str) -> bool:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from eval_client.core.events import AttemptEnded, AttemptOutcome, Job
 from eval_client.core.progress import Progress
 from eval_client.core.spend import SpendLimit
+from eval_client.endpoints.bound_model import BoundModel
 from eval_client.endpoints.endpoints import Endpoints
-from eval_client.endpoints.replicas import Binding
 from eval_client.plan.plan import Plan, trial_seed
 from eval_client.store.connection import retry_until_available
 from eval_client.store.journal import Journal
@@ -157,7 +157,7 @@ class TrialPlayer:
         try:
             return await self._episode(pending, session, model).play()
         finally:
-            if isinstance(model, Binding):
+            if isinstance(model, BoundModel):
                 model.leave()
 
     def _episode(self, pending: PendingTrial, session: str, model: Model) -> Episode:

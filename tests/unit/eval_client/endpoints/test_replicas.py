@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from eval_client.core.limits.throttle import EndpointLimit
+from eval_client.endpoints.bound_model import BoundModel
 from eval_client.endpoints.replica_watch import ReplicaWatch
-from eval_client.endpoints.replicas import Binding, Replica, ReplicaModel, Replicas
+from eval_client.endpoints.replicas import Replica, ReplicaModel, Replicas
 from eval_client.plan.entries import Endpoint, ReplicaEntry
 from proctor.environment import AgentRefused, AgentUnavailable
 from proctor.llm.model import AgentUnauthorized, Completion
@@ -133,7 +134,7 @@ class World:
 
     async def trial(self, name: str, turns: int, agent: str = "a") -> list[str | None]:
         """Play a trial; the URL that answered each turn."""
-        binding = Binding(self.all, agent)
+        binding = BoundModel(self.all, agent)
         try:
             return [(await binding(QUESTION, (), {"sample": name})).replica for _ in range(turns)]
         finally:
@@ -350,7 +351,7 @@ def test_replicas_join_in_the_middle_and_a_trial_that_was_answered_before_goes_b
             played = await playing
             assert any(set(trial) == {"http://h8/v1"} for trial in played)
             assert not world.servers["http://h9/v1"].asked
-            binding = Binding(world.all, "a", "http://h8/v1")
+            binding = BoundModel(world.all, "a", "http://h8/v1")
             assert (await binding(QUESTION, (), {"sample": "again"})).replica == "http://h8/v1"
 
     simulated(run())
