@@ -18,6 +18,7 @@ from eval_client.core.selection import (
 )
 from eval_client.endpoints import likeness
 from eval_client.endpoints.endpoints import check_settings, replica_configs
+from eval_client.endpoints.replica_watch import rooms
 from eval_client.filters import choose_samples
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.plan import Plan, differences
@@ -104,15 +105,14 @@ async def check_servers(known: Manifest | None, plan: Plan, client: AnyClient) -
 def trials_at_once(plan: Plan, agent: AgentEntry, sessions: Mapping[str, int]) -> str:
     """How many trials of an agent can be in flight, and what binds them; `sessions` are those of each task."""
     endpoint, tasks = plan.endpoint_of(agent), [task for name, task in plan.pairs() if name == agent.name]
-    servers = len(replica_configs(plan, agent)) if endpoint.has_replicas else 1
-    rooms = [endpoint.at(replica).concurrency for replica in endpoint.replicas()] or [endpoint.concurrency] * servers
+    room = rooms(endpoint)
     bounds = {
-        f"endpoint {endpoint.name}": sum(rooms),
-        "its own `concurrency`": agent.concurrency or sum(rooms),
+        f"endpoint {endpoint.name}": sum(room),
+        "its own `concurrency`": agent.concurrency or sum(room),
         f"the sessions of {' and '.join(tasks)}": sum(sessions.get(task, 0) for task in tasks),
     }
     binds, trials = min(bounds.items(), key=lambda bound: bound[1])
-    each = f", some {round(trials / servers)} at each of its {servers} servers" if servers > 1 else ""
+    each = f", some {round(trials / len(room))} at each of its {len(room)} servers" if len(room) > 1 else ""
     return f"agent {agent.name} plays up to {trials} trials at once, bound by {binds}{each}"
 
 

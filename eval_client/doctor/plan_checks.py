@@ -10,7 +10,7 @@ from eval_client.doctor import models, resumed, servers, tasks, tool_calls
 from eval_client.doctor.docker_host import Sandboxes
 from eval_client.doctor.finding import Finding, Status, fail, skip, warn
 from eval_client.doctor.machine_checks import Options, docker, general_checks
-from eval_client.doctor.quick import key_findings
+from eval_client.doctor.quick import key_findings, most_trials
 from eval_client.doctor.run_checks import Check, in_thread
 from eval_client.endpoints import likeness
 from eval_client.endpoints.endpoints import chat_config, replica_configs
@@ -49,7 +49,7 @@ class PlanChecks:
         """All checks, in the order of the report."""
         plan, here = self.plan, self.plan.played_here()
         environments = sorted({definition.environment for definition in here})
-        under_way = sum(plan.concurrency_of(agent) for agent in plan.agents)
+        under_way = most_trials(plan)
         checks = [Check(f"agent {agent.name}", self._agent(agent)) for agent in plan.agents]
         checks.insert(0, Check("keys", in_thread(key_findings, plan)))
         if not self._local:

@@ -174,6 +174,13 @@ class ReplicaWatch:
         self._replicas.refresh()
 
 
+def rooms(endpoint: Endpoint) -> list[int]:
+    """Trials at once at each server of an endpoint, as far as its servers are known."""
+    if endpoint.replicas_file is not None:
+        return [endpoint.concurrency] * len(replicas_of_file(endpoint)[0])
+    return [endpoint.at(replica).concurrency for replica in endpoint.replicas()] or [endpoint.concurrency]
+
+
 def state_of(file: str) -> object:
     """What changes when a file does; None where it is missing."""
     try:
