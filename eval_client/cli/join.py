@@ -60,9 +60,9 @@ def join(
         manifest = found.manifest()
         over = found.is_over()
         plan = Plan.model_validate(manifest.plan)
-        if any(endpoint.replicas_file is not None for endpoint in plan.endpoints):
+        if not checked and any(endpoint.replicas_file is not None for endpoint in plan.endpoints):
             raise UsageProblem(
-                "the run's `replicas_file` is read for a plan's file alone: proctor resume, where that file is"
+                "the run's `replicas_file` is read for a plan's own file alone; list the URLs in the plan"
             )
     served = Served(controller, agents) if controller or agents else None
     request = RunRequest(
