@@ -18,7 +18,7 @@ bench:  ; @scripts/bench.sh  # re-measures what the README claims: benchmarks/RE
 bench-rivals: ; @scripts/bench.sh --rivals  # what a turn costs in Inspect, beside ours
 lock:   ; @scripts/lock.sh   # requirements.lock anew, from the newest versions that pyproject.toml allows
 pythons: ; @scripts/pythons.sh  # installs and imports everything on each Python from 3.11 that this machine has
-interop: ; @scripts/interop.sh  # against Inspect, AgentRL, OpenEnv and Harbor, each in a virtual environment of its own
+interop: ; @scripts/interop.sh  # against Inspect, AgentRL, OpenEnv, Harbor and LiteLLM, each in a virtual environment of its own
 size:   ; @scripts/size.sh   # what a plain installation weighs
 size-of-code: ; @$${PYTHON:-python3} -m benchmarks.size_of_code  # lines of the spine, the worlds and the rooms added since, against their budgets
 dist:   ; @scripts/dist.sh   # the sdist and the wheel of this version, in dist/

@@ -68,7 +68,8 @@ def pairs_table(reports: Sequence[RunReport]) -> ResultTable:
     """All pairs with all that is equal in every environment, a row each: for spreadsheets and programs."""
     titles = ("run", "agent", "task", "environment", "metric", "value", "scored", "planned", "coverage", *VALIDITY)
     titles += ("bad_replies", "cut_answers", "faults", "turns", "prompt_tokens", "cached_tokens")
-    titles += ("completion_tokens", "reasoning_tokens", "money", "seconds", "protocol")
+    titles += ("completion_tokens", "reasoning_tokens", "cache_write_tokens", "estimated_tokens", "money")
+    titles += ("seconds", "protocol")
     columns = tuple(
         TableColumn(title, parts=ERROR_PARTS if title == "value" else ())
         for title in (*titles, "not_comparable_because")
@@ -84,7 +85,10 @@ def pairs_table(reports: Sequence[RunReport]) -> ResultTable:
 
 
 def _pair_cells(run: str, pair: PairReport) -> tuple[Entry, ...]:
-    tokens = (pair.prompt_tokens, pair.cached_tokens, pair.completion_tokens, pair.reasoning_tokens)
+    tokens = (
+        *(pair.prompt_tokens, pair.cached_tokens, pair.completion_tokens, pair.reasoning_tokens),
+        *(pair.cache_write_tokens, pair.estimated_tokens),
+    )
     numbers = (pair.turns, *tokens, pair.money, pair.seconds)
     return (
         *(run, pair.agent, pair.task, pair.environment, pair.primary),
@@ -270,7 +274,8 @@ def _costs(reports: Sequence[RunReport], lines: Sequence[_Line]) -> ResultTable:
     titles = ("turns", "tokens in", "cached", "tokens out", "reasoning", "money", "s per trial")
     beside = ", and of those under way or given back" if len(named) > len(lines) else ""
     title = f"costs of the finished trials{beside}"
-    table = _by_pair(title, named, titles, rows, _price_notes(reports, lines))
+    estimates = [note for line in lines for note in line.pair.estimates]
+    table = _by_pair(title, named, titles, rows, [*estimates, *_price_notes(reports, lines)])
     return _with_total(table, len(titles))
 
 

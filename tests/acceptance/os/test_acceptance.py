@@ -398,7 +398,7 @@ async def test_a_container_that_dies_is_a_fault(quick: OperatingSystem) -> None:
 
     finish = await play(quick, sample(13), Killer(bash("true"), "Act: finish"))
     assert (finish.reason, finish.score) == (FinishReason.TASK_ERROR, None)
-    assert str(finish.detail["cause"]).startswith("EnvironmentFault: ")
+    assert str(finish.detail["cause"]).startswith("ServiceAway: ")
 
 
 async def test_an_unreachable_daemon_keeps_the_environment_from_starting(
