@@ -19,7 +19,7 @@ PLAN = """\
 name: several
 controller: {worker}
 epochs: {epochs}
-endpoints: [{{name: e, {where}, api_key_env: REPLICA_KEY, concurrency: 4}}]
+endpoints: [{{name: e, {where}, api_key_env: REPLICA_KEY, concurrency: {concurrency}}}]
 agents: [{{name: model, endpoint: e, model: m}}]
 tasks: [{{name: db-own}}]
 """
@@ -35,10 +35,12 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield running
 
 
-def write_plan(folder: Path, worker: Server, where: str | list[Process], epochs: int = 4) -> None:
+def write_plan(folder: Path, worker: Server, where: str | list[Process], epochs: int = 4, concurrency: int = 4) -> None:
     if not isinstance(where, str):
         where = "base_url: " + json.dumps([one.url for one in where])
-    (folder / "plan.yaml").write_text(PLAN.format(worker=worker.url, where=where, epochs=epochs))
+    (folder / "plan.yaml").write_text(
+        PLAN.format(worker=worker.url, where=where, epochs=epochs, concurrency=concurrency)
+    )
 
 
 def played(folder: Path) -> dict[object, list[tuple[str | None, int]]]:
@@ -75,6 +77,15 @@ def test_trials_stay_at_their_replica_so_its_cache_serves_them(tmp_path: Path, w
     assert all(len({replica for replica, _ in turns}) == 1 for turns in trials.values())
     assert all(each["most"] == 4 and each["answered"] >= SAMPLES * TURNS / 2 for each in seen)
     assert sum(cached for turns in trials.values() for _, cached in turns) >= 0.9 * alone
+
+
+def test_eight_servers_have_128_trials_in_flight(tmp_path: Path, worker: Server) -> None:
+    with processes(*[1.0] * 8) as several:
+        write_plan(tmp_path, worker, several, epochs=10, concurrency=16)
+        run(tmp_path)
+        seen = [each.seen() for each in several]
+    assert [each["most"] for each in seen] == [16] * 8
+    assert sum(each["answered"] for each in seen) == 10 * SAMPLES * TURNS
 
 
 @pytest.mark.parametrize("how", ["killed", "broken"])
