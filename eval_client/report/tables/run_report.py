@@ -10,7 +10,17 @@ from eval_client.report.report import ERROR_PARTS, VALIDITY, HelperReport, PairR
 from eval_client.store.records import ReplicaCost
 from proctor.summary import NOT_UNDERSTOOD, THOUGHTS
 from proctor.tables.money import money_text
-from proctor.tables.table import MONEY, Entry, Figure, ResultTable, TableColumn, TableRow, coverage_text, row_names
+from proctor.tables.table import (
+    MONEY,
+    Entry,
+    Figure,
+    ResultTable,
+    TableColumn,
+    TableRow,
+    coverage_text,
+    row_names,
+    title_with_behind,
+)
 
 ON_FRONT = "*"
 SHORT = {
@@ -130,9 +140,9 @@ def _leaderboard(lines: Sequence[_Line]) -> ResultTable:
         [*comparable, *(note for line in lines for note in line.pair.notes), *_means(lines), *cost_notes]
     )
     protocol = "" if first.protocol == "text" else f", {first.protocol}"
-    scored, planned = sum(line.pair.scored for line in lines), sum(line.pair.planned for line in lines)
-    behind = "" if scored == planned else f": {scored:,} of {planned:,} planned trials are scored"
-    return ResultTable(f"{first.task} ({first.environment}{protocol}){behind}", columns, rows, tuple(notes))
+    counts = ((line.pair.scored, line.pair.planned) for line in lines)
+    title = title_with_behind(f"{first.task} ({first.environment}{protocol})", counts)
+    return ResultTable(title, columns, rows, tuple(notes))
 
 
 def _means(lines: Sequence[_Line]) -> list[str]:

@@ -126,7 +126,9 @@ class DialectEndpoint:
                 waiting.remove(item["call_id"])
             elif item.get("role") == "user":
                 assert not waiting
-            assert item.get("role") != "assistant" or item["content"] != ""
+            if item.get("role") == "assistant":
+                assert item["content"] != ""
+                assert item["type"] == "message", "llama.cpp refuses one without a type"
             assert before.get("type") != "reasoning" or item.get("role", "assistant") == "assistant"
             assert before.get("type") != "reasoning" or item.get("type") != "function_call_output"
         assert items
