@@ -196,7 +196,10 @@ def _planned(manifest: Manifest, path: Path, overrides: Sequence[str]) -> Plan:
     """The plan of a resume: from its file where that is still there. Raises FileError."""
     if path.is_file():
         return load_plan(path, overrides, lambda plan: narrowed(plan, manifest.filters))
-    return with_overrides(Plan.model_validate(manifest.plan), overrides)
+    plan = with_overrides(Plan.model_validate(manifest.plan), overrides)
+    if any(endpoint.replicas_file is not None for endpoint in plan.endpoints):
+        raise FileError(f"{path}: is gone; a `replicas_file` is read for a plan's file alone, never for a stored plan")
+    return plan
 
 
 async def _executed(interrupts: Interrupts) -> Run:

@@ -1,5 +1,6 @@
 """Turns the arguments of `evaluate` into a request to execute a run."""
 
+import inspect
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,7 @@ from pydantic import JsonValue
 
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.load import check_data, load_plan, placed
-from eval_client.plan.plan import Plan
+from eval_client.plan.plan import POLICIES_AT_ONCE, Plan
 from eval_client.run_request import RunRequest
 from eval_client.run_results import PlanError
 from eval_client.store.connection import StoreError, reason
@@ -98,7 +99,7 @@ def entries_and_functions(agents: Agents) -> tuple[list[Mapping[str, Any]], dict
         for name, function in functions.items():
             if not callable(function):
                 raise PlanError(f"agents: {name!r} is not a function; give other agents in a list: [function, 'naive']")
-        return [_function_entry(name) for name in functions], functions
+        return [_function_entry(*each) for each in functions.items()], functions
     entries: list[Mapping[str, Any]] = []
     functions = {}
     for agent in agents if isinstance(agents, Sequence) and not isinstance(agents, str) else [agents]:
@@ -114,10 +115,12 @@ def entries_and_functions(agents: Agents) -> tuple[list[Mapping[str, Any]], dict
             name = re.sub(r"[^A-Za-z0-9._-]", "", getattr(agent, "__name__", "")).lstrip("._-")[:64] or "function"
             if name in functions:
                 raise PlanError(f"agents: two functions are called {name!r}; give a dict of names and functions")
-            entries.append(_function_entry(name))
+            entries.append(_function_entry(name, agent))
             functions[name] = agent
     return entries, functions
 
 
-def _function_entry(name: str) -> Mapping[str, Any]:
-    return {"name": name, "builtin": "function"}
+def _function_entry(name: str, function: AgentFunction) -> Mapping[str, Any]:
+    """An async function is called as often at once as built-in agents are, a plain one from all its threads."""
+    entry = {"name": name, "builtin": "function"}
+    return {**entry, "concurrency": POLICIES_AT_ONCE} if inspect.iscoroutinefunction(function) else entry

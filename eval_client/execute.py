@@ -14,7 +14,16 @@ from eval_client.core.progress import RunResult
 from eval_client.core.spend import OUT_OF
 from eval_client.core.stall import STILL_S, StallReasons
 from eval_client.plan.plan import Plan
-from eval_client.preflight import PreflightError, check_plan, check_tasks, check_trust, check_usable, new_run
+from eval_client.preflight import (
+    PreflightError,
+    check_plan,
+    check_servers,
+    check_tasks,
+    check_trust,
+    check_usable,
+    new_run,
+    trials_at_once,
+)
 from eval_client.run.context import RunContext, run_context
 from eval_client.run.demand_report import DemandReport
 from eval_client.run.shard_coordinator import ShardCoordinator, leaves_early, must_close, until_over
@@ -73,7 +82,14 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
         listed = (
             {} if request.started_by_client else await _listed(plan, client, local, known.digests() if known else {})
         )
+        leads = not (request.joins or request.started_by_client)
+        seen = await check_servers(known, plan, http) if leads else None
         manifest = _begin(request, listed, known)
+        if seen is not None and seen.noted(manifest) != manifest:
+            manifest = seen.noted(manifest)
+            request.store.update_manifest(manifest)
+        if leads:
+            await _say_bounds(request, client)
         digests = manifest.digests()
         async with membership(request.store, joins=request.joins, either=request.either) as member:
             if request.resume:
@@ -97,6 +113,7 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
                         error_limit=request.fail_on_error,
                     ) as context,
                 ):
+                    context.endpoints.began_with = manifest.models
                     ended = await _play(request, context, client, local, watch)
                     if not member.alone and leaves_early(ended):  # others may go on while our sessions end
                         spent = context.endpoints.spend.by_agent
@@ -132,6 +149,14 @@ def _begin(request: RunRequest, listed: Mapping[str, SampleList], known: Manifes
             check_plan(known, request.plan)
     check_tasks(known, listed)
     return known
+
+
+async def _say_bounds(request: RunRequest, client: TaskClient) -> None:
+    """Say how many trials each model plays at once, and what binds them."""
+    with contextlib.suppress(TaskServerError):
+        sessions = {task.name: task.total for task in (await client.tasks()).tasks}
+        for agent in [agent for agent in request.plan.agents if agent.is_model]:
+            request.announce(trials_at_once(request.plan, agent, sessions))
 
 
 def _options(local: LocalServers) -> list[str]:
@@ -218,7 +243,8 @@ async def _supply(context: RunContext) -> LoneSupply | ShardCoordinator:
 
 async def _inform(context: RunContext, watch: TaskWatcher, supply: LoneSupply | ShardCoordinator) -> None:
     """Keep the runner informed of task server, endpoints and trials, until cancelled. Raises Fenced."""
-    await asyncio.gather(watch.run(), Sharing(context).run(), supply.run())
+    replicas = [each.run() for each in context.endpoints.watches()]
+    await asyncio.gather(watch.run(), Sharing(context).run(), supply.run(), *replicas)
 
 
 async def _listed(

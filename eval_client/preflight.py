@@ -1,10 +1,12 @@
 """Checks before a run plays, and the trials of a new run."""
 
 import getpass
+import logging
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
+from typing import NamedTuple
 
 from eval_client.core.flow import Pair
 from eval_client.core.selection import (
@@ -14,13 +16,19 @@ from eval_client.core.selection import (
     Filters,
     SelectionError,
 )
-from eval_client.endpoints.endpoints import check_settings
+from eval_client.endpoints import likeness
+from eval_client.endpoints.endpoints import check_settings, replica_configs
+from eval_client.endpoints.replica_watch import rooms
 from eval_client.filters import choose_samples
+from eval_client.plan.entries import AgentEntry
 from eval_client.plan.plan import Plan, differences
 from eval_client.plan.published import other_play
-from eval_client.store.records import Manifest, PairCopy, TaskRecord, Trial
+from eval_client.store.records import Manifest, PairCopy, SeenModel, TaskRecord, Trial
 from proctor.config.yaml import FileError
+from proctor.http.client import AnyClient
 from task_server.wire.messages import SampleList
+
+log = logging.getLogger(__name__)
 
 
 class PreflightError(Exception):
@@ -55,6 +63,57 @@ def check_plan(manifest: Manifest, plan: Plan) -> None:
     if lines:
         changed = "\n  ".join(lines)
         raise PreflightError(f"the plan changed since the run began:\n  {changed}\nundo that, or start a new run")
+
+
+class SeenServers(NamedTuple):
+    """What the servers of endpoints that have several show of their models."""
+
+    models: dict[str, SeenModel]
+    """agent -> its model"""
+    notes: tuple[str, ...]
+    """How servers differ."""
+
+    def noted(self, manifest: Manifest) -> Manifest:
+        """The manifest with them."""
+        notes = dict.fromkeys((*manifest.model_notes, *self.notes))
+        return manifest.model_copy(update={"models": self.models | manifest.models, "model_notes": tuple(notes)})
+
+
+async def check_servers(known: Manifest | None, plan: Plan, client: AnyClient) -> SeenServers:
+    """Ask the servers of each endpoint that has several what they serve; those that do not answer are left out.
+
+    Raises PreflightError where one serves another model, or no longer the one that the run, if `known`, began with.
+    """
+    models, notes = {} if known is None else dict(known.models), list[str]()
+    for agent in [agent for agent in plan.agents if not agent.is_command and plan.endpoint_of(agent).has_replicas]:
+        seen, before = await likeness.seen_models(client, replica_configs(plan, agent)), models.get(agent.name)
+        wrong, unlike = likeness.others(agent.model or agent.name, seen), likeness.unlike(seen)
+        for url, one in seen.items() if before is not None else ():
+            assert before is not None
+            wrong += [f"{url}: {line}" for line in likeness.differences(before, one, likeness.LASTING)]
+            unlike += [f"{url}, since the run began: {line}" for line in likeness.differences(before, one)]
+        if wrong:
+            raise PreflightError(f"agent {agent.name}: {'; '.join(wrong)}; leave such servers out")
+        notes += [f"agent {agent.name}: {line}" for line in unlike]
+        if seen:
+            models.setdefault(agent.name, next(iter(seen.values())))
+    for line in notes:
+        log.warning("%s", line)
+    return SeenServers(models, tuple(notes))
+
+
+def trials_at_once(plan: Plan, agent: AgentEntry, sessions: Mapping[str, int]) -> str:
+    """How many trials of an agent can be in flight, and what binds them; `sessions` are those of each task."""
+    endpoint, tasks = plan.endpoint_of(agent), [task for name, task in plan.pairs() if name == agent.name]
+    room = rooms(endpoint)
+    bounds = {
+        f"endpoint {endpoint.name}": sum(room),
+        "its own `concurrency`": agent.concurrency or sum(room),
+        f"the sessions of {' and '.join(tasks)}": sum(sessions.get(task, 0) for task in tasks),
+    }
+    binds, trials = min(bounds.items(), key=lambda bound: bound[1])
+    each = f", some {round(trials / len(room))} at each of its {len(room)} servers" if len(room) > 1 else ""
+    return f"agent {agent.name} plays up to {trials} trials at once, bound by {binds}{each}"
 
 
 def check_trust(plan: Plan, listed: Mapping[str, SampleList]) -> None:

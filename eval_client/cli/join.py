@@ -18,6 +18,7 @@ from eval_client.cli.common import (
     store_option,
 )
 from eval_client.cli.play import error_console, metrics_option, play, show_result
+from eval_client.cli.usage import UsageProblem
 from eval_client.core.progress import RunResult
 from eval_client.plan.plan import Plan
 from eval_client.run_request import RunRequest, Served
@@ -59,6 +60,10 @@ def join(
         manifest = found.manifest()
         over = found.is_over()
         plan = Plan.model_validate(manifest.plan)
+        if not checked and any(endpoint.replicas_file is not None for endpoint in plan.endpoints):
+            raise UsageProblem(
+                "the run's `replicas_file` is read for a plan's own file alone; list the URLs in the plan"
+            )
     served = Served(controller, agents) if controller or agents else None
     request = RunRequest(
         plan,

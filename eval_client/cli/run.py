@@ -70,7 +70,7 @@ def run(
     plan: Path | None,
     models: tuple[str, ...],
     environments: tuple[str, ...],
-    base_url: str | None,
+    base_urls: tuple[str, ...],
     output: Path,
     store: str | None,
     name: str | None,
@@ -98,7 +98,7 @@ def run(
     with report_usage_errors():
         if plan is not None and epochs is not None:
             overrides = (*overrides, f"epochs={epochs}")
-        chosen = chosen_plan(plan, models, environments, base_url, epochs, overrides, filters)
+        chosen = chosen_plan(plan, models, environments, base_urls, epochs, overrides, filters)
         if chosen.path is not None and not either:  # clients that an orchestrator starts must all play the same
             chosen, overrides = with_fallbacks(chosen, chosen.path, overrides)
         chosen = chosen._replace(plan=with_tags(chosen.plan, tags))

@@ -78,6 +78,14 @@ PROBLEMS: dict[str, ProblemKind] = {
         "check the endpoint; if it is only slow, run the doctor again with --patience 60",
     ),
     "agent-quota": ProblemKind(_AGENT, "add credit to the account, or use another key"),
+    "replicas-file": ProblemKind(
+        "the servers of this endpoint come from it", "write one URL a line into a file of yours that others can't write"
+    ),
+    "replicas-unlike": ProblemKind(
+        "trials of one agent would be played by different models",
+        "start all servers with the same model and settings; vLLM tells cached tokens only with "
+        "--enable-prompt-tokens-details",
+    ),
     "agent-throttled": ProblemKind("the endpoint is busy; a run retries and is slow", "lower `concurrency`, or wait"),
     "agent-tls": ProblemKind(_AGENT, "correct http or https in `base_url`, or the endpoint's certificate"),
     "agent-failing": ProblemKind("trials are retried and may stay unscored", "read the endpoint's own log"),

@@ -8,11 +8,13 @@ from functools import cached_property
 
 from eval_client.doctor import models, resumed, servers, tasks, tool_calls
 from eval_client.doctor.docker_host import Sandboxes
-from eval_client.doctor.finding import Finding, Status, fail, skip
+from eval_client.doctor.finding import Finding, Status, fail, skip, warn
 from eval_client.doctor.machine_checks import Options, docker, general_checks
-from eval_client.doctor.quick import key_findings
+from eval_client.doctor.quick import key_findings, most_trials
 from eval_client.doctor.run_checks import Check, in_thread
-from eval_client.endpoints.endpoints import chat_config
+from eval_client.endpoints import likeness
+from eval_client.endpoints.endpoints import chat_config, replica_configs
+from eval_client.endpoints.replica_watch import replicas_of_file
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.plan import Plan
 from eval_client.report.preview import planned_tasks, volumes
@@ -22,6 +24,7 @@ from proctor.config.secrets import secret
 from proctor.config.task import TaskDefinition
 from proctor.config.yaml import FileError
 from proctor.http.client import AnyClient
+from proctor.llm.config import ChatConfig
 from task_server.wire.messages import TaskList
 
 TURN_BYTES, TRIAL_BYTES = 4096, 4096
@@ -46,7 +49,7 @@ class PlanChecks:
         """All checks, in the order of the report."""
         plan, here = self.plan, self.plan.played_here()
         environments = sorted({definition.environment for definition in here})
-        under_way = sum(agent.concurrency for agent in plan.agents)
+        under_way = most_trials(plan)
         checks = [Check(f"agent {agent.name}", self._agent(agent)) for agent in plan.agents]
         checks.insert(0, Check("keys", in_thread(key_findings, plan)))
         if not self._local:
@@ -84,7 +87,26 @@ class PlanChecks:
             return [skip("agent", f"{said}; it is started for each trial")]
         if agent.builtin is not None and agent.endpoint is None:
             return [skip("agent", f"agent {agent.name} is built in; its server is started for the run")]
-        config = chat_config(self.plan, agent, None)
+        if self.plan.endpoint_of(agent).has_replicas:
+            return await self._replicas(agent)
+        return await self._at(agent, chat_config(self.plan, agent, None))
+
+    async def _replicas(self, agent: AgentEntry) -> Sequence[Finding]:
+        """The findings at each server of the agent's endpoint, and how they differ."""
+        endpoint = self.plan.endpoint_of(agent)
+        problems = replicas_of_file(endpoint)[1] if endpoint.replicas_file is not None else []
+        configs = replica_configs(self.plan, agent)
+        found = await asyncio.gather(*(self._at(agent, config) for config in configs.values()))
+        findings = [fail("replicas-file", f"agent {agent.name}: {problem}") for problem in problems]
+        findings += [finding for each in found for finding in each]
+        if not self.options.calls:
+            return findings
+        seen = await likeness.seen_models(self.http, configs)
+        unlike = [*likeness.others(agent.model or agent.name, seen), *likeness.unlike(seen)]
+        return [*findings, *(warn("replicas-unlike", f"agent {agent.name}: {line}") for line in unlike)]
+
+    async def _at(self, agent: AgentEntry, config: ChatConfig) -> Sequence[Finding]:
+        """The findings at one server."""
         try:
             config.endpoint()
         except ValueError as error:

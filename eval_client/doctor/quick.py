@@ -12,6 +12,7 @@ from eval_client.doctor.docker_host import Sandboxes, has_image
 from eval_client.doctor.finding import Finding, fail, ok, skip, warn
 from eval_client.doctor.run_checks import in_thread
 from eval_client.endpoints.endpoints import chat_config
+from eval_client.endpoints.replica_watch import rooms
 from eval_client.plan.plan import Plan
 from proctor.config.secrets import secret
 from proctor.config.task import TaskDefinition
@@ -28,13 +29,18 @@ async def quick_problems(plan: Plan, output: Path) -> list[Finding]:
     """The problems of a plan that show at once; `output` is the folder of the runs."""
     engines = await asyncio.gather(*(engine_problem(each) for each in _played_by_own_workers(plan)))
     found = [*engines, *_of_models(plan), *key_findings(plan), *await _servers(plan)]
-    trials = sum(agent.concurrency for agent in plan.agents)
+    trials = most_trials(plan)
     found += machine.folder_findings(await in_thread(machine.folder_facts, output))
     found += [
         machine.memory_finding(machine.available_memory()),
         machine.descriptor_finding(machine.descriptor_limit(), trials),
     ]
     return [each for each in found if each is not None and each.is_problem]
+
+
+def most_trials(plan: Plan) -> int:
+    """Trials at once over all agents."""
+    return sum(min(plan.concurrency_of(agent), sum(rooms(plan.endpoint_of(agent)))) for agent in plan.agents)
 
 
 async def engine_problem(definition: TaskDefinition) -> Finding | None:

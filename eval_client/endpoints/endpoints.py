@@ -12,14 +12,19 @@ from eval_client.core.limits.shares import EndpointFeedback
 from eval_client.core.limits.throttle import EndpointLimit
 from eval_client.core.spend import Spend, Tokens
 from eval_client.endpoints.allowance import Allowance, CallSize, Turn
+from eval_client.endpoints.bound_model import BoundModel
 from eval_client.endpoints.gate import Gate
+from eval_client.endpoints.likeness import LASTING, differences, listed_models
 from eval_client.endpoints.rejections import SAME_REJECTIONS, Rejections
+from eval_client.endpoints.replica_watch import ReplicaWatch, replicas_of_file
+from eval_client.endpoints.replicas import Replica, Replicas
 from eval_client.metrics import EndpointMetrics
-from eval_client.plan.entries import AgentEntry, Endpoint
+from eval_client.plan.entries import AgentEntry, Endpoint, ReplicaEntry
 from eval_client.plan.plan import Plan
+from eval_client.store.records import SeenModel
 from proctor.config.secrets import secret
 from proctor.environment import AgentRefused, AgentStopped, AgentUnavailable, RequestRejected
-from proctor.http.client import AnyClient
+from proctor.http.client import AnyClient, HttpFailure
 from proctor.llm.config import ChatConfig, EndpointForm, RequestForm, RequestLimits
 from proctor.llm.model import ChatModel, Completion, EndpointEvent, ModelRefused
 from proctor.llm.outage import EndpointDown, Outage
@@ -49,67 +54,151 @@ class Endpoints:
     ) -> None:
         self.spend, self.allowance = spend, Allowance(spend)
         self._ensure_lease = ensure_lease
-        self.limits = {endpoint.name: EndpointLimit(endpoint.concurrency) for endpoint in _endpoints(plan)}
+        self.limits: dict[str, EndpointLimit] = {}
+        """What follows is by endpoint, or by replica where an endpoint has several."""
         self.calls: dict[int, Call] = {}
         """Model calls under way, oldest first, each named by its agent."""
         self.troubles: dict[str, str] = {}
         """agent -> how its last request failed, until one succeeds"""
-        self.feedback = {name: EndpointFeedback() for name in self.limits}
-        """endpoint -> its answers since they were last reported to other clients"""
+        self.feedback: dict[str, EndpointFeedback] = {}
+        """Answers since they were last reported to other clients."""
         self.on_throttled: list[Callable[[], None]] = []
-        self.gates = {name: Gate() for name in self.limits}
-        self.pooled = {one.name: one for one in _endpoints(plan) if one.shared or one.rpm or one.tpm}
-        """The endpoints whose limits `run.sharing` keeps in pools; the limits of the others are this run's own."""
+        self.gates: dict[str, Gate] = {}
+        self.pooled: dict[str, Endpoint] = {}
+        """Those whose limits `run.sharing` keeps in pools; the limits of the others are this run's own."""
         self.addresses: dict[str, tuple[str, str]] = {}
-        """pooled endpoint -> (base URL, key)"""
+        """(base URL, key) of those in pools."""
         self.shares: dict[str, Share] = {}
-        """pooled endpoint -> this client's newest share"""
+        """This client's newest shares of those in pools."""
         self.unshared: dict[str, str] = {}
-        """pooled endpoint -> why it can't be shared with other runs at the moment"""
+        """Why some of those in pools can't be shared with other runs at the moment."""
         self.metrics = EndpointMetrics()
-        self._changed = changed
+        self._plan, self._client, self._builtin, self._changed = plan, client, builtin, changed
         self.outages: dict[str, Outage] = {}
         """endpoint -> whether it is down"""
-        models = [agent for agent in plan.agents if not agent.is_command]
-        for agent in models:
+        self.began_with: Mapping[str, SeenModel] = {}
+        """agent -> its model as the run began with it, where its endpoint has several servers"""
+        self.replicas: dict[str, Replicas] = {}
+        """endpoint that has several servers -> those"""
+        self._rejections = {agent.name: Rejections() for agent in plan.agents}
+        self._models: dict[tuple[str, str], _Limited] = {}
+        self._endpoint_of = {agent.name: plan.endpoint_of(agent).name for agent in plan.agents}
+        for endpoint in _endpoints(plan):
+            if endpoint.has_replicas:
+                replicas = self.replicas[endpoint.name] = Replicas(endpoint, self._at, changed)
+                self.outages[endpoint.name] = replicas.whole
+                for replica in endpoint.replicas():
+                    self.join(replicas, replica, ready=True)
+            else:
+                self._limit(endpoint.name, endpoint)
+        for agent in plan.agents:
             endpoint = plan.endpoint_of(agent)
-            self.outages.setdefault(endpoint.name, Outage(endpoint.patience_s, changed))
-        self._models = {
-            agent.name: _Limited(
-                self._chat(plan, agent, client, builtin),
-                agent.name,
-                self._limit(plan, agent),
-                self.allowance,
-                self.calls,
-                size=None if agent.builtin else CallSize(chat_config(plan, agent, builtin)),
-                gate=self.gates[plan.endpoint_of(agent).name],
-                metrics=self.metrics,
-                ensure_lease=ensure_lease,
-            )
-            for agent in models
-        }
-        for agent in models:
-            name = plan.endpoint_of(agent).name
-            if name in self.pooled:
-                self.addresses[name] = _address(chat_config(plan, agent, builtin))
+            if not agent.is_command and not endpoint.has_replicas:
+                name = endpoint.name
+                outage = self.outages.setdefault(name, Outage(endpoint.patience_s, changed))
+                config = chat_config(plan, agent, builtin)
+                self._models[agent.name, name] = self._limited(agent, name, config, outage)
+                if name in self.pooled:
+                    self.addresses[name] = _address(config)
 
-    def model(self, agent: str) -> "_Limited":
-        """The model of an agent that is no command."""
-        return self._models[agent]
+    def model(self, agent: str, answered_by: str | None = None) -> "_Limited | BoundModel":
+        """The model of an agent that is no command, for one attempt; `answered_by` is the replica of its last turn."""
+        endpoint = self._endpoint_of[agent]
+        if endpoint in self.replicas:
+            return BoundModel(self.replicas[endpoint], agent, answered_by)
+        return self._models[agent, endpoint]
 
     def is_down(self, endpoint: str) -> bool:
         """Whether an endpoint is down; that of the commands never is."""
         return endpoint in self.outages and self.outages[endpoint].down
 
-    def _limit(self, plan: Plan, agent: AgentEntry) -> EndpointLimit:
-        return self.limits[plan.endpoint_of(agent).name]
+    def capacities(self) -> dict[str, int]:
+        """endpoint -> trials that it takes at once now"""
+        alone = {name: limit.capacity for name, limit in self.limits.items() if name in self._endpoint_of.values()}
+        return alone | {name: replicas.capacity for name, replicas in self.replicas.items()}
 
-    def _chat(self, plan: Plan, agent: AgentEntry, client: AnyClient, builtin: str | None) -> ChatModel:
-        limit, name = self._limit(plan, agent), plan.endpoint_of(agent).name
-        gate = self.gates[name]
+    def endpoint(self, name: str) -> str:
+        """The endpoint whose limits have this name: itself, or that of a replica."""
+        return self.pooled[name].name if name in self.pooled else name
+
+    def granted(self, name: str, trials: int) -> int:
+        """Record how many trials at once other clients leave to this one; how many that are over its endpoint."""
+        replicas = self.replicas.get(self.endpoint(name))
+        if replicas is None:
+            return trials
+        for replica in replicas.all.values():
+            if replica.key == name:
+                replica.grant = trials
+        replicas.refresh()
+        return replicas.granted
+
+    def join(self, replicas: Replicas, replica: ReplicaEntry, *, ready: bool) -> Replica:
+        """Use another replica of an endpoint; one that is not `ready` once it was seen to serve the model."""
+        endpoint = replicas.endpoint.at(replica)
+        key = f"{endpoint.name} at {replica.base_url}"
+        self._limit(key, endpoint)
+        agent = next(agent for agent in self._plan.agents if self._endpoint_of[agent.name] == endpoint.name)
+        self.addresses[key] = _address(chat_config(self._plan, agent, self._builtin, replica.base_url))
+        return replicas.add(replica.base_url, key, self.limits[key], ready=ready)
+
+    def watches(self) -> list[ReplicaWatch]:
+        """Loops to run beside the run, one for each endpoint with several servers."""
+        return [self._watch(replicas) for replicas in self.replicas.values()]
+
+    def _watch(self, replicas: Replicas) -> ReplicaWatch:
+        agents = [name for name, endpoint in self._endpoint_of.items() if endpoint == replicas.endpoint.name]
+
+        async def ask(replica: Replica, agent: str | None) -> object:
+            return await self._at(agent or agents[0], replica).model.ask_one_token()
+
+        async def look(replica: Replica) -> str | None:
+            names = {agent: self._at(agent, replica).model.name for agent in agents}
+            listed = await listed_models(self._at(agents[0], replica).model)
+            if not listed:
+                raise HttpFailure("no list of models")
+            if missing := sorted({*names.values()} - listed.keys()):
+                return f"it serves {', '.join(sorted(listed))}, not {', '.join(missing)}"
+            known = [
+                (self.began_with[agent], listed[name]) for agent, name in names.items() if agent in self.began_with
+            ]
+            return "; ".join(line for one, other in known for line in differences(one, other, LASTING)) or None
+
+        return ReplicaWatch(replicas, ask, look, lambda replica: self.join(replicas, replica, ready=False))
+
+    def _at(self, agent: str, replica: Replica) -> "_Limited":
+        """An agent's model at a replica."""
+        known = self._models.get((agent, replica.key))
+        if known is None:
+            entry = self._plan.agent(agent)
+            config = chat_config(self._plan, entry, self._builtin, replica.url)
+            known = self._models[agent, replica.key] = self._limited(entry, replica.key, config, replica.outage)
+        return known
+
+    def _limit(self, name: str, endpoint: Endpoint) -> None:
+        self.limits[name], self.gates[name] = EndpointLimit(endpoint.concurrency), Gate()
+        self.feedback[name] = EndpointFeedback()
+        if endpoint.shared or endpoint.rpm or endpoint.tpm or endpoint.name != name:
+            self.pooled[name] = endpoint
+
+    def _limited(self, agent: AgentEntry, name: str, config: ChatConfig, outage: Outage) -> "_Limited":
+        return _Limited(
+            self._chat(agent, name, config, outage),
+            agent.name,
+            self.limits[name],
+            self.allowance,
+            self.calls,
+            size=None if agent.builtin else CallSize(config),
+            gate=self.gates[name],
+            metrics=self.metrics,
+            ensure_lease=self._ensure_lease,
+            rejections=self._rejections[agent.name],
+        )
+
+    def _chat(self, agent: AgentEntry, name: str, config: ChatConfig, outage: Outage) -> ChatModel:
+        limit, gate, endpoint = self.limits[name], self.gates[name], self._endpoint_of[agent.name]
 
         def on_event(event: EndpointEvent) -> None:
-            self.metrics.requests(name, event.kind).inc()
+            self.metrics.requests(endpoint, event.kind).inc()
             capacity = int(limit.limit)
             if event.kind == "ok":
                 self.troubles.pop(agent.name, None)
@@ -135,23 +224,36 @@ class Endpoints:
                 await gate.enter(0.0)
             await self._ensure_lease()
 
-        config, content = chat_config(plan, agent, builtin), plan.traces.content
-        outage = self.outages[name]
-        return ChatModel(config, client, outage=outage, on_event=on_event, traces_content=content, sleep=sleep)
+        content = self._plan.traces.content
+        return ChatModel(config, self._client, outage=outage, on_event=on_event, traces_content=content, sleep=sleep)
 
 
-def chat_config(plan: Plan, agent: AgentEntry, builtin: str | None) -> ChatConfig:
-    """The chat settings of an agent; `builtin` is the base URL of the run's own agent server."""
+def chat_config(plan: Plan, agent: AgentEntry, builtin: str | None, replica: str | None = None) -> ChatConfig:
+    """The chat settings of an agent; `builtin` is the base URL of the run's own agent server.
+
+    `replica` is the URL of one of several servers; None: the first one that the plan lists.
+    """
     endpoint = plan.endpoint_of(agent)
+    listed = endpoint.replicas()
+    url = endpoint.base_url if not isinstance(endpoint.base_url, tuple) else listed[0].base_url
     own = agent.builtin is not None and agent.endpoint is None
     return ChatConfig(
-        base_url=builtin if own else endpoint.base_url,
+        base_url=builtin if own else replica or url,
         model=agent.model or agent.name,
         api_key_env=LOCAL_TOKEN_ENV if own else endpoint.api_key_env,
         metadata=agent.sends_metadata,
         **{name: getattr(agent, name) for name in RequestForm.model_fields},
         **{name: getattr(endpoint, name) for name in (*RequestLimits.model_fields, *EndpointForm.model_fields)},
     )
+
+
+def replica_configs(plan: Plan, agent: AgentEntry) -> dict[str, ChatConfig]:
+    """URL -> the chat settings there, of an agent whose endpoint may have several servers, as far as they are known."""
+    endpoint = plan.endpoint_of(agent)
+    urls = [replica.base_url for replica in endpoint.replicas()]
+    if endpoint.replicas_file is not None:
+        urls = replicas_of_file(endpoint)[0]
+    return {url: chat_config(plan, agent, None, url) for url in urls}
 
 
 def check_settings(plan: Plan) -> None:
@@ -188,13 +290,15 @@ class _Limited:
         gate: Gate,
         metrics: EndpointMetrics,
         ensure_lease: Callable[[], Awaitable[None]],
+        rejections: Rejections,
     ) -> None:
-        self._model, self._agent, self._limit, self._calls = model, agent, limit, calls
+        self.model = model
+        self._agent, self._limit, self._calls = agent, limit, calls
         self._allowance, self._spend, self._size = allowance, allowance.spend, size
         self._bounded = self._spend.bounded
         self._gate, self._metrics, self._ensure_lease = gate, metrics, ensure_lease
         self._estimate = Estimate()
-        self._rejections = Rejections()
+        self._rejections = rejections
 
     async def __call__(
         self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
@@ -210,7 +314,7 @@ class _Limited:
         self._calls[id(call)] = call
         number = self._rejections.begin()
         try:
-            completion = await self._model.complete(messages, tools, metadata)
+            completion = await self.model.complete(messages, tools, metadata)
             self._paid(completion, messages, reserved)
             self._spend.turns[turn[1]] += 1
             self._rejections.answered()

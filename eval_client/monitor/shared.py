@@ -14,13 +14,17 @@ WRITE_EVERY_S = 2.0
 
 
 def shared_lines(endpoints: Endpoints) -> tuple[str, ...]:
-    """One line for each endpoint that is shared, can't be shared, or has waiting requests."""
+    """One line for each endpoint that is shared, can't be shared, or has waiting requests, and each replica down."""
     found = []
     for name, share in endpoints.shares.items():
         parts = [f"not shared with other runs: {endpoints.unshared[name]}"] if name in endpoints.unshared else []
         parts += [part for part in (_part(share), paced(endpoints, name)) if part]
         if parts:
             found.append(f"endpoint {name}: {'; '.join(parts)}")
+    for name, replicas in endpoints.replicas.items():
+        down = [replica for replica in replicas.all.values() if replica.outage.down and not replica.gone]
+        if not replicas.whole.down:  # else that is told as the run's trouble
+            found += [f"endpoint {name}: replica {one.url} is down: {one.outage.cause}" for one in down]
     return tuple(map(redacted, found))
 
 

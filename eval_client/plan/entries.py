@@ -33,23 +33,85 @@ def _name_or_url(text: str) -> str:
 Url = Annotated[str, AfterValidator(_url)]
 
 
+class ReplicaEntry(Value):
+    """One of several servers of the same model."""
+
+    base_url: Url
+    """Up to and including `/v1`."""
+    concurrency: Annotated[int | None, Field(ge=1, le=10_000, exclude_if=lambda value: value is None)] = None
+    """Trials in flight at once there; the endpoint's `concurrency` if absent."""
+
+
+def _kind_of_replica(given: object) -> str:
+    return "one" if isinstance(given, str) else "entry"
+
+
+def _kind_of_base_url(given: object) -> str:
+    return "several" if isinstance(given, list | tuple) else "one"
+
+
+AnyReplica = Annotated[
+    Annotated[Url, Tag("one")] | Annotated[ReplicaEntry, Tag("entry")], Discriminator(_kind_of_replica)
+]
+SeveralUrls = Annotated[tuple[AnyReplica, ...], Field(min_length=1, max_length=1_000)]
+BaseUrl = Annotated[
+    Annotated[Url, Tag("one")] | Annotated[SeveralUrls, Tag("several")], Discriminator(_kind_of_base_url)
+]
+
+
 class Endpoint(RequestLimits, EndpointForm):
     """An endpoint, and the limits that its agents share."""
 
     name: Name
-    base_url: Url | None = None
-    """Up to and including `/v1`; `OPENAI_BASE_URL` if absent, with dialect `messages` `ANTHROPIC_BASE_URL`."""
+    base_url: BaseUrl | None = None
+    """Up to and including `/v1`; `OPENAI_BASE_URL` if absent, with dialect `messages` `ANTHROPIC_BASE_URL`. A list
+    names replicas, servers of the same model, each a URL or `{base_url, concurrency}`."""
+    replicas_file: Annotated[str | None, Field(min_length=1, exclude_if=lambda value: value is None)] = None
+    """A file with the URL of a replica on each line, read again when it changes; yours, and not writable by others."""
     api_key_env: VariableName = "OPENAI_API_KEY"
     """The NAME of the environment variable that holds the key; with dialect `messages` it is ANTHROPIC_API_KEY if
     absent. A plan never holds keys."""
     concurrency: int = Field(default=16, ge=1, le=10_000)
-    """Trials in flight at once over all agents of this endpoint; halved by a 429, growing back with success."""
+    """Trials in flight at once over all agents of this endpoint, at each replica; halved by a 429, growing back with
+    success."""
     rpm: RequestsAMinute | None = None
     """Requests a minute, repeated ones counted."""
     tpm: TokensAMinute | None = None
     """Tokens a minute, prompts and completions together."""
     shared: bool = True
     """Whether the limits above hold for all runs together that use this URL with this key."""
+
+    @model_validator(mode="after")
+    def _replicas_are_told_once(self) -> Self:
+        if self.replicas_file is not None and self.base_url is not None:
+            raise FieldError(("replicas_file",), "stands beside `base_url`; leave one of them out")
+        urls = [replica.base_url for replica in self.replicas()]
+        for place, url in enumerate(urls):
+            if url in urls[:place]:
+                raise FieldError(("base_url", place), "stands twice; give each replica once")
+        return self
+
+    @property
+    def has_replicas(self) -> bool:
+        """Whether several servers may answer for it."""
+        return self.replicas_file is not None or isinstance(self.base_url, tuple)
+
+    def replicas(self) -> tuple[ReplicaEntry, ...]:
+        """The replicas that the plan lists; none for a single URL and for a file."""
+        if not isinstance(self.base_url, tuple):
+            return ()
+        return tuple(ReplicaEntry(base_url=one) if isinstance(one, str) else one for one in self.base_url)
+
+    def relative_to(self, folder: Path) -> "Endpoint":
+        """The same endpoint, its file's path resolved against a folder."""
+        if self.replicas_file is None:
+            return self
+        return self.model_copy(update={"replicas_file": str(folder / Path(self.replicas_file).expanduser())})
+
+    def at(self, replica: ReplicaEntry) -> "Endpoint":
+        """What holds for one of the replicas alone."""
+        concurrency = replica.concurrency or self.concurrency
+        return self.model_copy(update={"base_url": replica.base_url, "concurrency": concurrency, "replicas_file": None})
 
 
 class AgentEntry(RequestForm):
@@ -68,8 +130,9 @@ class AgentEntry(RequestForm):
     """The name of an entry in `endpoints`, or a base URL."""
     model: ModelName | None = None
     """The model's name at the endpoint; the agent's own name if absent."""
-    concurrency: int = Field(default=16, ge=1, le=10_000)
-    """Trials of this agent in flight at once."""
+    concurrency: Annotated[int | None, Field(ge=1, le=10_000, exclude_if=lambda value: value is None)] = None
+    """Trials of this agent in flight at once. If absent, as many as its endpoint takes; 4 of a command, 64 of a plain
+    Python function, 256 of an async one and of a built-in agent."""
     metadata: bool = False
     """Send task, sample, conversation, seed, epoch and turn with each request; built-in agents need them."""
     price: Price | None = None

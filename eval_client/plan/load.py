@@ -71,7 +71,8 @@ def read_plan(path: Path, overrides: Sequence[str] = ()) -> Plan:
 def placed(plan: Plan, folder: Path) -> Plan:
     """The same plan with all paths resolved against a folder, normally that of the plan's file. Raises FieldErrors."""
     tasks = tuple(task.relative_to(folder) if isinstance(task, TaskDefinition) else task for task in plan.tasks)
-    return plan.model_copy(update={"tasks": tasks, "tls": plan.tls.relative_to(folder)})
+    endpoints = tuple(endpoint.relative_to(folder) for endpoint in plan.endpoints)
+    return plan.model_copy(update={"tasks": tasks, "tls": plan.tls.relative_to(folder), "endpoints": endpoints})
 
 
 def with_overrides(plan: Plan, overrides: Sequence[str]) -> Plan:

@@ -34,6 +34,11 @@ from proctor.types import Value
 BUILTIN_ENDPOINT = "built-in"
 COMMAND_ENDPOINT = "commands"
 DEFAULT_ENDPOINT = "default"
+COMMANDS_AT_ONCE, FUNCTIONS_AT_ONCE, POLICIES_AT_ONCE = 4, 64, 256
+MOST_AT_ONCE = 10_000
+"""Trials in flight at once of an agent whose servers a file lists: the endpoint bounds them."""
+SEVERAL = "replicas"
+"""Stands for the URLs of several servers where those may change."""
 
 
 class Plan(Value):
@@ -159,6 +164,20 @@ class Plan(Value):
         digest = hashlib.blake2b(agent.endpoint.encode(), digest_size=4).hexdigest()
         return Endpoint(name=f"url-{digest}", base_url=agent.endpoint)
 
+    def concurrency_of(self, agent: AgentEntry) -> int:
+        """Trials of an agent in flight at once; of one without bound, what its endpoint takes by the plan."""
+        if agent.concurrency is not None:
+            return agent.concurrency
+        if agent.is_command:
+            return COMMANDS_AT_ONCE
+        if agent.endpoint is None and agent.builtin is not None:
+            return FUNCTIONS_AT_ONCE if agent.is_function else POLICIES_AT_ONCE
+        endpoint = self.endpoint_of(agent)
+        replicas = endpoint.replicas()
+        if not replicas:
+            return MOST_AT_ONCE if endpoint.has_replicas else endpoint.concurrency
+        return min(MOST_AT_ONCE, sum(endpoint.at(replica).concurrency for replica in replicas))
+
     def price_of(self, agent: AgentEntry) -> Price | None:
         """The price of an agent's tokens; None if it is not known."""
         if agent.price is not None or self.price_list is None or not agent.is_model:
@@ -213,7 +232,7 @@ class Plan(Value):
             "seed": full["seed"],
             "epochs": full["epochs"],
             "agents": _by_name(full["agents"], operational),
-            "endpoints": _by_name(full["endpoints"], operational),
+            "endpoints": _by_name([_without_urls(one) for one in full["endpoints"]], operational),
             "tasks": {
                 task.name: task.shape() if isinstance(task, TaskDefinition) else {"name": task.name}
                 for task in self.tasks
@@ -222,6 +241,13 @@ class Plan(Value):
             "limits": {"trial": full["limits"]["trial"]},
             **_selections(self.tasks),
         }
+
+
+def _without_urls(endpoint: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """An endpoint without the URLs of its replicas, which a resume may change."""
+    if "replicas_file" not in endpoint and not isinstance(endpoint["base_url"], list):
+        return endpoint
+    return {**{key: value for key, value in endpoint.items() if key != "replicas_file"}, "base_url": SEVERAL}
 
 
 def _selections(tasks: Sequence[TaskDefinition | RemoteTask]) -> dict[str, JsonValue]:

@@ -37,6 +37,8 @@ class ConversationTurn(Value):
     finish_reason: str | None
     """The endpoint's; `length` is an answer cut by `max_tokens`."""
     model: str | None
+    replica: str | None
+    """The URL that answered, where the endpoint has several."""
     metered: bool | None
     """False where the endpoint reported no usage, or a command has its own: the tokens are unknown."""
 
@@ -83,6 +85,7 @@ def _turn(turn: Turn, observation: Observation, sent: Sequence[Message], known: 
         tries=turn.tries,
         finish_reason=turn.stop,
         model=turn.model,
+        replica=turn.replica,
         metered=turn.metered,
     )
 

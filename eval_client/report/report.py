@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
+from pydantic import Field
+
 from eval_client.core.spend import Price, Tokens, helper, money_of
 from eval_client.core.statistics.clustered import clustered_mean
 from eval_client.core.statistics.repeats import shares, steps
@@ -13,7 +15,7 @@ from eval_client.core.statistics.single import mean_interval, metric_interval
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.plan import Plan
 from eval_client.plan.published import other_sampling
-from eval_client.store.records import HelperCost, Manifest, PairTotals, TaskRecord
+from eval_client.store.records import HelperCost, Manifest, PairTotals, ReplicaCost, TaskRecord
 from eval_client.store.results import SampleMeans
 from eval_client.store.store import Store
 from proctor import registry
@@ -170,6 +172,8 @@ class RunReport(Value):
     """What of the plan was left out on the command line, a line for each kind; it counts as not planned."""
     price_list: str | None = None
     """Where prices are from, if some are from a list."""
+    replicas: tuple[ReplicaCost, ...] = Field(default=(), exclude_if=lambda costs: not costs)
+    """What each server answered, of endpoints that have several."""
 
 
 class PrimaryMetric(NamedTuple):
@@ -231,8 +235,9 @@ def report(store: Store) -> RunReport:
         state=store.state(),
         version=manifest.version,
         pairs=tuple(pairs),
-        left_out=manifest.filters.left_out,
+        left_out=(*manifest.filters.left_out, *manifest.model_notes),
         price_list=plan.price_note(),
+        replicas=tuple(store.replica_costs()) if any(one.has_replicas for one in plan.endpoints) else (),
     )
 
 

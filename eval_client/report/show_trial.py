@@ -121,6 +121,7 @@ def _rule(turn: ConversationTurn) -> Rule:
         f"model {turn.model_seconds:.1f} s"
         + ("" if turn.world_seconds is None else f", world {turn.world_seconds:.1f} s"),
         *([f"{turn.tries} tries"] if turn.tries > 1 else []),
+        *([f"at {turn.replica}"] if turn.replica else []),
     ]
     return Rule(Text(" · ".join(facts)), align="left", style="dim")
 

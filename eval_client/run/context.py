@@ -132,9 +132,9 @@ def _schedule(
 ) -> Schedule:
     limits = CapacityLimits(
         endpoint_of={agent.name: plan.endpoint_of(agent).name for agent in plan.agents},
-        concurrency={agent.name: agent.concurrency for agent in plan.agents},
+        concurrency={agent.name: plan.concurrency_of(agent) for agent in plan.agents},
         pairs=plan.pairs(),
-        pooled=endpoints.pooled,
+        pooled={endpoint.name for endpoint in endpoints.pooled.values()},
         alone=alone,
     )
     schedule = Schedule(limits, progress, attempts=plan.limits.attempts, alone=alone, error_limit=error_limit)
@@ -144,8 +144,9 @@ def _schedule(
 
 def _capacities(endpoints: Endpoints) -> EndpointsChanged:
     """How many trials the endpoints take at once now."""
-    down = frozenset(name for name in endpoints.limits if endpoints.is_down(name))
-    return EndpointsChanged({n: 1 if n in down else limit.capacity for n, limit in endpoints.limits.items()}, down)
+    capacities = endpoints.capacities()
+    down = frozenset(name for name in capacities if endpoints.is_down(name))
+    return EndpointsChanged({name: 1 if name in down else room for name, room in capacities.items()}, down)
 
 
 def _releasing(endpoints: Endpoints, on_stop: Callable[[bool], None]) -> Callable[[bool], None]:
@@ -154,6 +155,8 @@ def _releasing(endpoints: Endpoints, on_stop: Callable[[bool], None]) -> Callabl
     def stop(at_once: bool) -> None:
         for outage in endpoints.outages.values():
             outage.release()
+        for replicas in endpoints.replicas.values():
+            replicas.release()
         on_stop(at_once)
 
     return stop

@@ -39,7 +39,7 @@ class DemandReport:
         }
         if progress.draining:
             left = dict(progress.running)
-        return wanted(self._plan, {name: limit.capacity for name, limit in self._endpoints.limits.items()}, left)
+        return wanted(self._plan, self._endpoints.capacities(), left)
 
 
 def wanted(plan: Plan, endpoints: Mapping[str, int], left: Mapping[Pair, int]) -> dict[str, int]:
@@ -53,7 +53,7 @@ def wanted(plan: Plan, endpoints: Mapping[str, int], left: Mapping[Pair, int]) -
     by_endpoint: dict[tuple[str, str], int] = {}
     for (agent, task), trials in left.items():
         key = (task, plan.endpoint_of(agents[agent]).name)
-        by_endpoint[key] = by_endpoint.get(key, 0) + min(max(0, trials), agents[agent].concurrency)
+        by_endpoint[key] = by_endpoint.get(key, 0) + min(max(0, trials), plan.concurrency_of(agents[agent]))
     total = {task.name: 0 for task in plan.tasks}
     for (task, endpoint), sessions in by_endpoint.items():
         total[task] += min(sessions, endpoints[endpoint])

@@ -95,7 +95,7 @@ class ShardCoordinator:
 
     async def _exchange(self) -> None:
         """Publish this client's quotas, endpoint feedback and spending; apply the limits computed from all shards."""
-        pooled = {f"endpoint {name}" for name in self._endpoints.pooled}
+        pooled = {f"endpoint {name}" for name in map(self._endpoints.endpoint, self._endpoints.pooled)}
         self._runner.handle(TrialsFree(self._supply.left()))
         mine = ShardState(
             slices={name: quota for name, quota in self._schedule.quotas().items() if name not in pooled},

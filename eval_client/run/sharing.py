@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from eval_client.core.events import QuotasGranted
 from eval_client.core.limits.pool import ClientReport, Pool, PoolClient, Share, exchange
-from eval_client.core.limits.shares import EndpointFeedback
+from eval_client.core.limits.shares import EndpointFeedback, Quota
 from eval_client.plan.entries import Endpoint
 from eval_client.run.context import RunContext
 from eval_client.store.connection import is_transient
@@ -40,24 +40,31 @@ class Sharing:
         self._runner, self._schedule = context.runner, context.schedule
         self._member, self._endpoints = member, endpoints = context.member, context.endpoints
         self._server = member.store.engine.dialect.name != "sqlite"
-        self._places: dict[str, Pools | None] = {name: self._place(one) for name, one in endpoints.pooled.items()}
+        self._places: dict[str, Pools | None] = {}
         where = "" if self._server else str(member.store.engine.url)
         self._run = hashlib.blake2b(f"{where}\0{member.store.run}".encode(), digest_size=16).hexdigest()
         """Identifies the run among all that keep their pools in the same place."""
-        self._own: dict[str, Pool] = {name: Pool() for name in self._places}
+        self._own: dict[str, Pool] = {}
         """endpoint -> the pool of this client alone, used without a place"""
         self._known: set[str] = set()
         """Endpoints to whose pools this client has reported."""
-        self._due_at = dict.fromkeys(self._places, float("-inf"))
+        self._due_at: dict[str, float] = {}
         self._wake = asyncio.Event()
         self._left = False
-        for name in self._places:
-            endpoints.gates[name].on_need = partial(self._hurry, name)
+        self._join()
         endpoints.on_throttled.append(self._hurry_all)
+
+    def _join(self) -> None:
+        """Keep a pool of each endpoint and replica that has none yet."""
+        for name, endpoint in self._endpoints.pooled.items():
+            if name not in self._places:
+                self._places[name], self._own[name] = self._place(endpoint), Pool()
+                self._due_at[name] = float("-inf")
+                self._endpoints.gates[name].on_need = partial(self._hurry, name)
 
     async def run(self) -> None:
         """Run until cancelled, then leave the pools, which frees this client's shares; no-op without pools."""
-        if not self._places:
+        if not self._places and not self._endpoints.replicas:
             return
         try:
             while True:
@@ -67,12 +74,14 @@ class Sharing:
 
     async def _round(self) -> None:
         self._wake.clear()
-        for name, due_at in self._due_at.items():
+        self._join()
+        for name, due_at in list(self._due_at.items()):
             if due_at <= time.monotonic():
                 await self._exchange(name)
         await asyncio.sleep(LEAST_PAUSE_S)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(min(self._due_at.values()) - time.monotonic()):
+            due_at = min(self._due_at.values(), default=time.monotonic() + EXCHANGE_S)
+            async with asyncio.timeout(due_at - time.monotonic()):
                 await self._wake.wait()
 
     def _place(self, endpoint: Endpoint) -> Pools | None:
@@ -107,15 +116,18 @@ class Sharing:
 
     def _report(self, name: str, feedback: EndpointFeedback) -> ClientReport:
         endpoint, member = self._endpoints.pooled[name], self._member
+        quota = self._schedule.quotas()[f"endpoint {endpoint.name}"]
+        if endpoint.name in self._endpoints.replicas:
+            quota = self._endpoints.replicas[endpoint.name].quota(name, quota)
         client = PoolClient(
             run=self._run,
-            endpoint=name,
+            endpoint=endpoint.name,
             name=member.store.run[:128],
             number=member.shard,
             ceiling=endpoint.concurrency,
             rpm=endpoint.rpm,
             tpm=endpoint.tpm,
-            slice=self._schedule.quotas()[f"endpoint {name}"],
+            slice=quota,
         )
         return ClientReport(
             key=self._key(name),
@@ -165,15 +177,22 @@ class Sharing:
         self._endpoints.limits[name].adopt(share.level.limit, share.level.cool_until + ahead)
         gate.take(share.rates, tuple(slot._replace(due=slot.due + ahead) for slot in share.slots))
         self._endpoints.shares[name] = share
-        had_none = not self._schedule.flow.use()["endpoint"][name][1]
-        self._runner.handle(QuotasGranted({f"endpoint {name}": share.grant}))
+        endpoint = self._endpoints.endpoint(name)
+        had_none = not self._schedule.flow.use()["endpoint"][endpoint][1]
+        self._runner.handle(QuotasGranted({f"endpoint {endpoint}": self._endpoints.granted(name, share.grant)}))
         if had_none and share.grant:
             self._runner.need_more.set()
         again_s = gate.asks_again_in_s(now)
         if again_s is not None:
             self._due_at[name] = min(self._due_at[name], now + max(again_s, SHORTEST_AGAIN_S))
-        if quota.held > max(self._schedule.flow.use()["endpoint"][name]):
+        if quota.held > self._held(name, endpoint):
             self._hurry(name)  # report at once what was given up: others wait for it
+
+    def _held(self, name: str, endpoint: str) -> int:
+        """What this client uses now, or may use without asking."""
+        replicas = self._endpoints.replicas.get(endpoint)
+        held = max(self._schedule.flow.use()["endpoint"][endpoint])
+        return held if replicas is None else replicas.quota(name, Quota(held=0, wanted=0)).held
 
     async def _leave(self) -> None:
         self._left = True

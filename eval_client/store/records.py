@@ -54,6 +54,16 @@ class TaskRecord(Value):
         )
 
 
+class SeenModel(Value):
+    """What a server shows of a model; None where it does not tell."""
+
+    id: str
+    root: str | None = None
+    max_model_len: int | None = None
+    text: str | None = None
+    """The beginning of an answer at temperature 0."""
+
+
 class Manifest(Value):
     """A run's definition: the plan of its latest start or resume, and digests of everything that shapes its trials."""
 
@@ -74,6 +84,10 @@ class Manifest(Value):
     """The run whose answers this run scores again; None for a run of its own answers."""
     owner: str | None = Field(default=None, exclude_if=lambda owner: owner is None)
     """Who began the run: PROCTOR_OWNER, or the account's name. None in runs of earlier versions."""
+    models: dict[str, SeenModel] = Field(default_factory=dict, exclude_if=lambda models: not models)
+    """agent -> what its servers showed of its model when the run began, where it may have several."""
+    model_notes: tuple[str, ...] = Field(default=(), exclude_if=lambda notes: not notes)
+    """How its servers differed, from each other or from those that the run began with."""
     resumed_at: tuple[str, ...] = Field(default=(), exclude_if=lambda times: not times)
     """When the run was resumed, in UTC, as ISO 8601 text."""
 
@@ -131,6 +145,8 @@ class Turn(Value):
     """The model's name as the endpoint reported it."""
     metered: bool | None = None
     """Whether the endpoint reported the usage; else it is estimated, and in runs of earlier versions 0."""
+    replica: str | None = None
+    """The base URL that answered, where the endpoint has several."""
 
     @property
     def is_cut(self) -> bool:
@@ -152,6 +168,31 @@ class HelperCost(Value):
     """The model's name at its endpoint."""
     calls: int
     tokens: Tokens
+
+
+class ReplicaCost(Value):
+    """What one of the servers of an agent's endpoint answered, over all trials and attempts."""
+
+    agent: str
+    replica: str
+    """Its base URL."""
+    calls: int
+    prompt_tokens: int
+    cached_tokens: int
+    """0 where the server does not tell them."""
+    completion_tokens: int
+    seconds: float
+    """Of all calls, one after the other."""
+
+    @property
+    def tokens_a_second(self) -> float | None:
+        """Completion tokens of one call in a second; None where the server reports no usage."""
+        return self.completion_tokens / self.seconds if self.completion_tokens and self.seconds else None
+
+    @property
+    def cached_share(self) -> float | None:
+        """Of the prompt tokens, how many were in the server's cache; None where it does not tell."""
+        return self.cached_tokens / self.prompt_tokens if self.cached_tokens and self.prompt_tokens else None
 
 
 class PairTotals(Value):

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from eval_client.core.progress import grouped_causes
 from eval_client.core.spend import NO_TOKENS, TOKEN_COLUMNS, Tokens
 from eval_client.store.migration import existing_columns
-from eval_client.store.records import RETRIED, HelperCost, JournalledTools, PairTotals
+from eval_client.store.records import RETRIED, HelperCost, JournalledTools, PairTotals, ReplicaCost
 from eval_client.store.tables import attempt_table, reply_table, summary_table, trial_table, turn_table
 from proctor.types import Finish, FinishReason, Summary
 from task_server.wire.messages import cluster_numbers
@@ -78,6 +78,30 @@ class Results:
                 )
                 for row in connection.execute(query).mappings()
             ]
+
+    def replica_costs(self) -> list[ReplicaCost]:
+        """What each server of an endpoint that has several answered, by agent and URL; empty for an older store."""
+        t, u = trial_table.c, turn_table.c
+        if u.replica not in existing_columns(self.engine, turn_table):
+            return []
+        sums = [u[name] for name in ("prompt_tokens", "cached_tokens", "completion_tokens", "model_seconds")]
+        columns = (t.agent, u.replica, sa.func.count(), *(sa.func.sum(column * 1.0) for column in sums))
+        query = sa.select(*columns).select_from(turn_table.join(trial_table, sa.and_(t.run == u.run, t.id == u.trial)))
+        query = query.where(u.run == self.run, u.replica.is_not(None)).group_by(t.agent, u.replica)
+        with self.engine.connect() as connection:
+            rows = connection.execute(query.order_by(t.agent, u.replica)).all()
+        return [
+            ReplicaCost(
+                agent=agent,
+                replica=replica,
+                calls=calls,
+                prompt_tokens=int(prompt),
+                cached_tokens=int(cached),
+                completion_tokens=int(completion),
+                seconds=seconds,
+            )
+            for agent, replica, calls, prompt, cached, completion, seconds in rows
+        ]
 
     def pair_totals(self) -> list[PairTotals]:
         """The progress of every pair, in the order of the run's plan."""

@@ -129,9 +129,11 @@ turn_table = sa.Table(
     sa.Column("metered", sa.Boolean),
     sa.Column("ended_at", TIME),
     *_told_costs(),
+    sa.Column("replica", sa.String(255)),
 )
 """`stop` is the endpoint's finish_reason, `model` the name it gave, `metered` whether it reported the usage: null where
-the client stopped instead of asking. The columns from `world_seconds` on are null in rows of schema 2."""
+the client stopped instead of asking; `replica` is the URL that answered, of several. The columns from
+`world_seconds` on are null in rows of schema 2."""
 reply_table = sa.Table(
     "proctor_reply",
     metadata,

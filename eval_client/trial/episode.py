@@ -266,4 +266,5 @@ def _costs(answer: Completion) -> dict[str, Any]:
         "stop": answer.stop and _storable(answer.stop, STOP_CHARS),
         "model": _storable(answer.model, MODEL_CHARS),
         "metered": answer.metered,
+        "replica": answer.replica and _storable(answer.replica, MODEL_CHARS),
     }

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from eval_client.core.events import AttemptEnded, AttemptOutcome, Job
 from eval_client.core.progress import Progress
 from eval_client.core.spend import SpendLimit
+from eval_client.endpoints.bound_model import BoundModel
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan.plan import Plan, trial_seed
 from eval_client.store.connection import retry_until_available
@@ -153,7 +154,8 @@ class TrialPlayer:
         """Make an attempt with the agent's model, or with its command."""
         agent = pending.trial.agent
         if not self._plan.agent(agent).is_command:
-            return self._episode(pending, session, self._endpoints.model(agent)).play()
+            turns = pending.trial_history.turns
+            return self._bound(pending, session, self._endpoints.model(agent, turns[-1].replica if turns else None))
         assert self._commands is not None
 
         def attempted(command: CommandModel) -> Awaitable[AttemptEnd]:
@@ -162,6 +164,14 @@ class TrialPlayer:
 
         spend, calls = self._endpoints.spend, self._endpoints.calls
         return self._commands.play(pending.trial, spend, calls, self._member.ensure_lease, attempted)
+
+    async def _bound(self, pending: PendingTrial, session: str, model: Model) -> AttemptEnd:
+        """Make an attempt with a model, which keeps its place at one of several servers until the attempt's end."""
+        try:
+            return await self._episode(pending, session, model).play()
+        finally:
+            if isinstance(model, BoundModel):
+                model.leave()
 
     def _episode(self, pending: PendingTrial, session: str, model: Model) -> Episode:
         trial, endpoints = pending.trial, self._endpoints

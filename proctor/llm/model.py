@@ -53,6 +53,10 @@ UNPAID_FIX = "the account has no credits left: top it up, then `proctor resume` 
 UNAUTHORIZED_FIX = "check the key, the model's name and `base_url`"
 
 
+class AgentUnauthorized(AgentRefused):
+    """The endpoint refuses the key, the model or the URL."""
+
+
 class Completion(Value):
     """A model's answer, with its cost in tokens, time and requests."""
 
@@ -68,6 +72,8 @@ class Completion(Value):
     """From the first request to the whole reply, waits between requests included."""
     tries: int
     """HTTP requests made."""
+    replica: str | None = None
+    """The base URL that answered, where the endpoint has several."""
 
 
 class EndpointEvent(Value):
@@ -240,9 +246,21 @@ class ChatModel:
 
     async def _answers_one_token(self) -> bool:
         """Whether a request for one token is answered: then the endpoint is not down."""
+        return isinstance(await self.ask_one_token(), Reply)
+
+    async def ask_one_token(self) -> Reply | Failed:
+        """What a request for one token comes to. Raises ContextLimitExceeded, ModelRefused."""
         least: dict[str, JsonValue] = {"model": self.name, "max_tokens": self._dialect.LEAST_TOKENS}
         asked = self._dialect.request([ONE_TOKEN], (), renamed(least, self._config.max_tokens_field), self._form)
-        return isinstance(await self._request(asked, offers_tools=False), Reply)
+        return await self._request(asked, offers_tools=False)
+
+    async def models(self, deadline_s: float) -> HttpReply:
+        """The endpoint's reply to a request for its models. Raises HttpFailure."""
+        key = self._key.get_secret_value() if self._key is not None else None
+        headers = json_headers(key, self._dialect.KEY_HEADER)
+        most = self._config.max_reply_bytes
+        url = f"{self._url}/models"
+        return await bounded_request(self._client, "GET", url, headers=headers, deadline_s=deadline_s, max_bytes=most)
 
     async def _hold_back(self, failed: Failed, throttles: int, waits: Waited) -> None:
         """Wait after too many requests, which use no try. Raises EndpointDown, AgentRefused."""
@@ -336,7 +354,7 @@ class ChatModel:
             self._answered = True
             raise self._refused(reply, f"{said}: {self._excerpt(reply)}")
         error = read_error(reply.body)
-        if error.code == FUNCTION_RAISED:  # its message may quote another endpoint's
+        if FUNCTION_RAISED in error.code.split():  # its message may quote another endpoint's
             return Failed(redacted(error.message), Outcome.REJECTED, raises=RequestRejected)
         if reply.status == 401 and self._key is not None:
             said += f" (variable {self._config.api_key_env} holds the key that was sent)"
@@ -390,7 +408,7 @@ _RAISED: Mapping[Outcome, tuple[type[AgentUnavailable], str]] = {
     Outcome.TRANSIENT: (AgentUnavailable, ""),
     Outcome.REJECTED: (RequestRejected, ""),
     Outcome.UNPAID: (AgentRefused, f": {UNPAID_FIX}"),
-    Outcome.UNAUTHORIZED: (AgentRefused, f": {UNAUTHORIZED_FIX}"),
+    Outcome.UNAUTHORIZED: (AgentUnauthorized, f": {UNAUTHORIZED_FIX}"),
     Outcome.NO_TOOLS: (ToolsRefused, f": it takes no tools; {TOOLS_FIX}"),
     Outcome.MAX_TOKENS_FIELD: (AgentRefused, f": {MAX_TOKENS_FIX}"),
 }

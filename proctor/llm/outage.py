@@ -155,6 +155,14 @@ class Outage:
             self.down, self._outages = True, self._outages + 1
             self._changed()
 
+    def lost(self, cause: str) -> None:
+        """Record that the endpoint is down, as whoever watches it found out."""
+        self.since = self._clock() if self.since is None else self.since
+        self.cause = cause
+        if not self.down:
+            self.down, self._outages = True, self._outages + 1
+            self._changed()
+
     def release(self) -> None:
         """Let no call wait any more, from now on."""
         self._released.set()

@@ -28,6 +28,7 @@ from task_server.wire.messages import SampleList
 from tests.database_servers import postgresql, program
 from tests.e2e.docker_engine import OwnEngine
 from tests.e2e.proctor import TOKEN, proctor, server
+from tests.e2e.replicas.replica_server import Process, processes
 from tests.pace import slowly
 from tests.support import serving
 
@@ -440,3 +441,20 @@ def test_an_engine_without_image_and_room(tmp_path: Path) -> None:
     finally:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
         folder.rmdir()
+
+
+def test_each_server_of_an_endpoint_is_asked_and_their_file_is_read(tmp_path: Path) -> None:
+    plan, listed = tmp_path / "plan.yaml", tmp_path / "servers"
+    text = "endpoints: [{name: e, %s}]\nagents: [{name: a, endpoint: e, model: m}]\ntasks: [" + OWN + "]\n"
+    with processes(0.05, "broken") as several:
+        several.append(Process(model="m:8192"))
+        plan.write_text(text % f"base_url: {json.dumps([each.url for each in several])}")
+        report = doctor(tmp_path, "plan.yaml", OPENAI_API_KEY=CANARY)
+        report.says("agent", "ok", several[0].url)
+        report.says("agent-failing", "fail", several[1].url, "engine dead")
+        report.says("replicas-unlike", "warn", several[2].url, "max_model_len: 4096, 8192")
+        plan.write_text(text % "replicas_file: servers")
+        listed.write_text(f"{several[0].url}\nnonsense\n")
+        report = doctor(tmp_path, "plan.yaml", OPENAI_API_KEY=CANARY)
+        report.says("agent", "ok", several[0].url)
+        report.says("replicas-file", "fail", "line 2")

@@ -16,8 +16,14 @@ SUGGESTED = "db,kg,alfworld"
 @click.argument("path", metavar="[FILE]", default="plan.yaml", type=FILE)
 @click.option("-m", "--model", "models", multiple=True, metavar="MODEL", help="A model; several are compared.")
 @click.option("-e", "--environment", "environments", multiple=True, metavar="NAME", help="An environment to play.")
-@click.option("--base-url", metavar="URL", help="The models' endpoint, up to and including /v1.")
-def init(path: Path, models: tuple[str, ...], environments: tuple[str, ...], base_url: str | None) -> None:
+@click.option(
+    "--base-url",
+    "base_urls",
+    multiple=True,
+    metavar="URL",
+    help="The models' endpoint, up to and including /v1; several times: servers of the same model.",
+)
+def init(path: Path, models: tuple[str, ...], environments: tuple[str, ...], base_urls: tuple[str, ...]) -> None:
     """Write a commented plan to FILE, plan.yaml by default; a file that exists is never overwritten.
 
     Asks three questions: for the model, its endpoint and the environments. What an option answers is not asked, and no
@@ -28,14 +34,14 @@ def init(path: Path, models: tuple[str, ...], environments: tuple[str, ...], bas
     asks = not (models and environments)
     try:
         models = models or (click.prompt("Model, as its endpoint calls it", default="gpt-4.1-mini"),)
-        if asks and base_url is None:
-            base_url = click.prompt("Its endpoint, up to and including /v1", default=url_in_effect(None))
+        if asks and not base_urls:
+            base_urls = (click.prompt("Its endpoint, up to and including /v1", default=url_in_effect(None)),)
         environments = environments or _asked_environments()
     except click.Abort as error:
         raise UsageProblem(
             "no answer, so no plan was written; options answer too: proctor init -m MODEL -e ENV"
         ) from error
-    text = plan_text(models, environments, base_url=base_url, made_by="proctor init")
+    text = plan_text(models, environments, base_urls=base_urls, made_by="proctor init")
     with report_usage_errors():
         plan = made_plan(text)
     try:

@@ -19,7 +19,7 @@ def plan_text(
     models: Sequence[str],
     environments: Sequence[str],
     *,
-    base_url: str | None,
+    base_urls: Sequence[str],
     epochs: int = 1,
     made_by: str,
 ) -> str:
@@ -36,13 +36,14 @@ def plan_text(
         f"epochs: {epochs}  # how often each agent plays each sample",
     ]
     if served:
-        url = _quoted(url_in_effect(base_url))
+        urls = [_quoted(url_in_effect(url)) for url in base_urls or (None,)]
+        url = urls[0] if len(urls) == 1 else f"[{', '.join(urls)}]"
         lines += [
             "endpoints:",
             "  - name: models",
             f"    base_url: {url}  # any OpenAI-compatible endpoint, up to and including /v1",
             "    api_key_env: OPENAI_API_KEY  # the NAME of the variable that holds the key; keys stay out of plans",
-            "    concurrency: 16  # trials in flight at once, over all agents of this endpoint",
+            "    concurrency: 16  # trials in flight at once, at each URL, over all agents",
         ]
     lines.append("agents:")
     lines += [_agent(name, model) for name, model in zip(names, models, strict=True)]

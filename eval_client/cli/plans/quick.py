@@ -67,8 +67,11 @@ def model_options(command: Command) -> Command:
     )
     url = click.option(
         "--base-url",
+        "base_urls",
+        multiple=True,
         metavar="URL",
-        help="Endpoint of the models of -m, up to and including /v1. Default: OPENAI_BASE_URL, else OpenAI. "
+        help="Endpoint of the models of -m, up to and including /v1; several times: servers of the same model. "
+        "Default: OPENAI_BASE_URL, else OpenAI. "
         "The key comes from OPENAI_API_KEY.",
     )
     return models(environments(url(command)))
@@ -78,14 +81,14 @@ def chosen_plan(
     path: Path | None,
     models: Sequence[str],
     environments: Sequence[str],
-    base_url: str | None,
+    base_urls: Sequence[str],
     epochs: int | None,
     overrides: Sequence[str],
     filters: Filters,
 ) -> ChosenPlan:
     """The plan in the file, else the one that the options make. Raises UsageProblem, FileError."""
     if path is not None:
-        if models or environments or base_url:
+        if models or environments or base_urls:
             raise UsageProblem("-m, -e and --base-url make a plan; leave them out, or leave PLAN out")
         whole = read_plan(path, overrides)
         plan = load_plan(path, overrides, lambda plan: narrowed(plan, filters))
@@ -96,7 +99,7 @@ def chosen_plan(
             "proctor run -m gpt-4.1-mini -e db --limit 20; without a key: proctor run -m naive -e alfworld"
         )
     text = plan_text(
-        models, environments, base_url=base_url, epochs=epochs or 1, made_by=_command(models, environments)
+        models, environments, base_urls=base_urls, epochs=epochs or 1, made_by=_command(models, environments)
     )
     plan = made_plan(text, overrides)
     return ChosenPlan(narrowed(plan, filters), None, with_left_out(filters, plan), text)

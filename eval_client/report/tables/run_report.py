@@ -1,11 +1,13 @@
 """Pure: the tables of `proctor report`, over one run or several."""
 
 import math
+import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from eval_client.report.plots.cost import pareto_front
 from eval_client.report.report import ERROR_PARTS, VALIDITY, HelperReport, PairReport, RunReport
+from eval_client.store.records import ReplicaCost
 from proctor.summary import NOT_UNDERSTOOD, THOUGHTS
 from proctor.tables.money import money_text
 from proctor.tables.table import (
@@ -68,6 +70,7 @@ def shared_tables(reports: Sequence[RunReport]) -> list[ResultTable]:
     lines = _lines(reports)
     left_out = [f"{report.run}: {line}" for report in reports for line in report.left_out]
     tables = [_validity(lines, left_out), _costs(reports, lines)]
+    tables += [_replica_costs(reports)] if any(report.replicas for report in reports) else []
     return [*tables, _helper_costs(lines)] if any(line.pair.helpers for line in lines) else tables
 
 
@@ -314,6 +317,43 @@ def _number(entry: Entry) -> float | None:
 def _total(counts: Sequence[float | None], form: str = ",.0f") -> Figure:
     known = [count for count in counts if count is not None]
     return Figure(math.fsum(known) if known else None, form)
+
+
+def _replica_costs(reports: Sequence[RunReport]) -> ResultTable:
+    """What each server of an endpoint that has several answered; what a server does not tell is unknown."""
+    costs = [(report.run, cost) for report in reports for cost in report.replicas]
+    columns, cells = row_names(
+        [(cost.agent, cost.replica, run) for run, cost in costs], ("agent", "replica", "run"), always=2
+    )
+    columns += tuple(map(TableColumn, ("calls", "tokens out", "tokens out a second", "cached share")))
+    rows = tuple(
+        TableRow(
+            (
+                *name,
+                cost.calls,
+                Figure(cost.completion_tokens or None, ",.0f"),
+                Figure(cost.tokens_a_second, ".1f"),
+                Figure(cost.cached_share, ".0%"),
+            )
+        )
+        for name, (_, cost) in zip(cells, costs, strict=True)
+    )
+    return ResultTable("answers of each server, over all trials", columns, rows, _slowest([cost for _, cost in costs]))
+
+
+def _slowest(costs: Sequence[ReplicaCost]) -> tuple[str, ...]:
+    """The slowest server of each agent against the median."""
+    lines = []
+    for agent in dict.fromkeys(cost.agent for cost in costs):
+        speeds = {cost.replica: cost.tokens_a_second for cost in costs if cost.agent == agent}
+        known = {replica: speed for replica, speed in speeds.items() if speed is not None}
+        if len(known) > 1:
+            slowest, median = min(known, key=lambda replica: known[replica]), statistics.median(known.values())
+            lines.append(
+                f"{agent}: the slowest server, {slowest}, writes {known[slowest]:.1f} tokens a second and call, the "
+                f"median {median:.1f}"
+            )
+    return tuple(lines)
 
 
 def _helper_costs(lines: Sequence[_Line]) -> ResultTable:

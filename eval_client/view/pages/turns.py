@@ -118,6 +118,8 @@ def _facts(stored: Turn, told: ConversationTurn) -> Iterator[str]:
         yield f"{stored.tries} tries"
     if stored.model:
         yield stored.model
+    if stored.replica:
+        yield f"at {stored.replica}"
 
 
 def _message(message: Message, part: str) -> PageMessage:

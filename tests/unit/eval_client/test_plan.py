@@ -10,9 +10,10 @@ import yaml
 import environments.database
 from eval_client.arguments import new_request, override_texts
 from eval_client.cli.plans.made import made_plan, plan_text
+from eval_client.plan.entries import Endpoint
 from eval_client.plan.load import load_plan, with_overrides
 from eval_client.plan.plan import Plan, differences, trial_seed
-from eval_client.preflight import PlannedTrials
+from eval_client.preflight import PlannedTrials, trials_at_once
 from proctor import PlanError
 from proctor.config.yaml import FileError
 from tests.toy_environment import installed
@@ -251,6 +252,51 @@ def test_characters_are_the_same_from_files_options_python_and_the_store(tmp_pat
 
 
 def test_a_made_plan_is_plain_yaml_for_other_readers_too() -> None:
-    text = plan_text(["vendor/\U0001f642 e\u0301"], ["db"], base_url="http://127.0.0.1:9/v1", made_by="proctor")
+    text = plan_text(["vendor/\U0001f642 e\u0301"], ["db"], base_urls=["http://127.0.0.1:9/v1"], made_by="proctor")
     assert yaml.safe_load(text)["agents"][0]["model"] == "vendor/\U0001f642 e\u0301"
     assert made_plan(text).agents[0].model == "vendor/\U0001f642 e\u0301"
+
+
+@pytest.mark.parametrize(
+    ("agent", "endpoint", "trials", "said"),
+    [
+        ({}, {}, 16, "bound by endpoint e"),
+        ({"concurrency": 5}, {}, 5, "bound by its own `concurrency`"),
+        ({}, {"concurrency": 90}, 90, "bound by the sessions of db-own"),
+        ({}, {"base_url": ["http://a/v1", "http://b/v1"]}, 32, "bound by endpoint e, some 16 at each of its 2 servers"),
+        ({}, {"base_url": ["http://a/v1", {"base_url": "http://b/v1", "concurrency": 4}]}, 20, "bound by endpoint e"),
+        ({"builtin": "naive", "endpoint": None, "model": None}, {}, 256, None),
+        ({"builtin": "function", "endpoint": None, "model": None}, {}, 64, None),
+        ({"kind": "command", "command": ["x", "{url}"], "endpoint": None, "model": None}, {}, 4, None),
+    ],
+)
+def test_an_agent_without_concurrency_plays_what_its_endpoint_takes(
+    agent: dict[str, object], endpoint: dict[str, object], trials: int, said: str | None
+) -> None:
+    plan = Plan.model_validate(
+        {
+            "endpoints": [{"name": "e", "base_url": "http://a/v1", **endpoint}],
+            "agents": [{"name": "a", "endpoint": "e", "model": "m", **agent}],
+            "tasks": [{"name": "db-own", "environment": "db"}],
+        }
+    )
+    assert plan.concurrency_of(plan.agents[0]) == trials
+    if said is not None:
+        line = trials_at_once(plan, plan.agents[0], {"db-own": 80})
+        assert f"up to {min(trials, 80)} trials" in line
+        assert said in line
+
+
+def test_the_urls_of_several_servers_may_change_and_a_single_one_not() -> None:
+    def identity(**endpoint: object) -> object:
+        return (
+            with_overrides(Plan.model_validate(yaml.safe_load(SMALL)), [])
+            .model_copy(update={"endpoints": (Endpoint.model_validate({"name": "shared", **endpoint}),)})
+            .identity()
+        )
+
+    several = identity(base_url=["http://a/v1", "http://b/v1"])
+    assert several == identity(base_url=[{"base_url": "http://c/v1", "concurrency": 3}])
+    assert several == identity(replicas_file="servers")
+    assert several != identity(base_url="http://a/v1")
+    assert identity(base_url="http://a/v1") != identity(base_url="http://b/v1")

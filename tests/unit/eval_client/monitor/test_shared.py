@@ -18,12 +18,14 @@ PLAN = Plan.model_validate(
     {
         "endpoints": [
             {"name": "e", "base_url": "http://model/v1"},
+            {"name": "two", "base_url": ["http://a/v1", "http://b/v1"]},
             {"name": "own", "base_url": "http://other/v1", "shared": False},
         ],
         "agents": [
             {"name": "a", "endpoint": "e"},
             {"name": "b", "endpoint": "own"},
             {"name": "c", "builtin": "naive"},
+            {"name": "d", "endpoint": "two"},
         ],
         "tasks": [{"name": "t", "environment": "ltp"}],
     }
@@ -49,8 +51,11 @@ def share(*others: str, rates: Rates | None = None) -> Share:
 
 
 def test_only_endpoints_that_are_to_be_shared_are_and_never_those_of_the_run_itself(endpoints: Endpoints) -> None:
-    assert set(endpoints.pooled) == {"e"}
-    assert endpoints.addresses == {"e": ("http://model/v1", "token-of-the-tests")}
+    key = "token-of-the-tests"
+    several = {f"two at http://{host}/v1": (f"http://{host}/v1", key) for host in ("a", "b")}
+    assert endpoints.addresses == {"e": ("http://model/v1", key), **several}
+    assert endpoints.pooled.keys() == endpoints.addresses.keys()
+    assert {endpoints.endpoint(name) for name in several} == {"two"}
 
 
 def test_a_run_that_is_alone_says_nothing(endpoints: Endpoints) -> None:
@@ -91,3 +96,15 @@ def test_the_lines_lie_in_the_runs_folder_written_seldom_and_go_with_the_run(tmp
     assert lines_of(path) == ["two"]
     file.close()
     assert lines_of(path) == []
+
+
+async def test_one_of_several_servers_that_is_down_is_named_until_all_are(endpoints: Endpoints) -> None:
+    first, second = endpoints.replicas["two"].all.values()
+    first.outage.lost("no connection")
+    assert shared_lines(endpoints) == ("endpoint two: replica http://a/v1 is down: no connection",)
+    assert not endpoints.is_down("two")
+    second.outage.lost("no connection")
+    assert shared_lines(endpoints) == ()
+    assert endpoints.is_down("two")
+    first.outage.answered()
+    assert not endpoints.is_down("two")

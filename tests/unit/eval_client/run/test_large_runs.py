@@ -65,7 +65,7 @@ def runner(of: Plan) -> Runner:
     """No task has a slot, so nothing is played and there is no player."""
     limits = CapacityLimits(
         endpoint_of={agent.name: "e" for agent in of.agents},
-        concurrency={agent.name: agent.concurrency for agent in of.agents},
+        concurrency={agent.name: of.concurrency_of(agent) for agent in of.agents},
         pairs=of.pairs(),
         pooled=(),
         alone=True,

@@ -1,0 +1,96 @@
+"""Whether the servers of one endpoint serve the same model, and the one that a run began with."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from pydantic_core import from_json
+
+from eval_client.store.records import SeenModel
+from proctor.environment import AgentStopped, AgentUnavailable
+from proctor.http.client import AnyClient, HttpFailure
+from proctor.llm.config import ChatConfig
+from proctor.llm.model import ChatModel
+from proctor.types import Message
+
+LOOK_S = 15.0
+"""Longest wait for one server; one that does not answer by then is not compared."""
+TOKENS = 32
+QUESTION = Message(role="user", content="Name the planets of the solar system with a sentence about each.")
+
+
+async def seen_models(client: AnyClient, configs: Mapping[str, ChatConfig]) -> dict[str, SeenModel]:
+    """URL -> what that server shows of a model; those that do not answer are left out."""
+    once = [ChatModel(config.model_copy(update={"max_tries": 1}), client) for config in configs.values()]
+    found = await asyncio.gather(*map(_seen, once))
+    return {url: seen for url, seen in zip(configs, found, strict=True) if seen is not None}
+
+
+async def _seen(model: ChatModel) -> SeenModel | None:
+    try:
+        async with asyncio.timeout(LOOK_S):
+            listed = await listed_models(model)
+            text = await _text(model)
+    except (HttpFailure, TimeoutError):
+        return None
+    if not listed:
+        return None if text is None else SeenModel(id=model.name, text=text)
+    mine = listed.get(model.name)
+    return SeenModel(id=", ".join(sorted(listed))) if mine is None else mine.model_copy(update={"text": text})
+
+
+async def _text(model: ChatModel) -> str | None:
+    try:
+        answer = await model.complete([QUESTION], sampling={"temperature": 0, "max_tokens": TOKENS})
+    except (AgentUnavailable, AgentStopped):
+        return None
+    return answer.action.content or answer.action.reasoning
+
+
+async def listed_models(model: ChatModel) -> dict[str, SeenModel]:
+    """The models that a server lists, by id; empty where it has no such list. Raises HttpFailure."""
+    reply = await model.models(LOOK_S)
+    try:
+        given: list[dict[str, object]] = from_json(reply.body)["data"] if reply.status == 200 else []
+        found = [SeenModel(id=str(one["id"]), root=_name(one), max_model_len=_length(one)) for one in given]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return {}
+    return {one.id: one for one in found}
+
+
+def _name(given: Mapping[str, object]) -> str | None:
+    root = given.get("root")
+    return root if isinstance(root, str) else None
+
+
+def _length(given: Mapping[str, object]) -> int | None:
+    length = given.get("max_model_len")
+    return length if isinstance(length, int) and not isinstance(length, bool) else None
+
+
+def others(model: str, seen: Mapping[str, SeenModel]) -> list[str]:
+    """The servers that serve another model, each as a line."""
+    return [f"{url} serves {one.id}, not {model}" for url, one in seen.items() if one.id != model]
+
+
+def unlike(seen: Mapping[str, SeenModel]) -> list[str]:
+    """How servers of the same model differ from the first one, each as a line."""
+    lines: list[str] = []
+    for url, one in list(seen.items())[1:]:
+        first_url, first = next(iter(seen.items()))
+        lines += [f"{url} and {first_url} differ: {line}" for line in differences(first, one)]
+    return lines
+
+
+LASTING = ("root", "max_model_len")
+"""What the servers of a run must agree in, beside the model's id."""
+
+
+def differences(before: SeenModel, now: SeenModel, fields: Sequence[str] = (*LASTING, "text")) -> list[str]:
+    """What differs between two servers, where both tell it."""
+    told = {field: (getattr(before, field), getattr(now, field)) for field in fields}
+    words = {"text": f"the first {TOKENS} tokens at temperature 0"}
+    return [
+        f"{words.get(field, field)}: {one!r}, {other!r}"
+        for field, (one, other) in told.items()
+        if one is not None and other is not None and one != other
+    ]
