@@ -4,9 +4,9 @@ import re
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-_TAG = r"(?i:think|thinking|thought|seed:think)\s*>"
+_TAG = r"(?i:think|thinking|thought|seed:think)(?:\s[^<>]*)?>"
 _MARK = re.compile(
-    rf"(?P<opens><{_TAG}|\[THINK\]|(?P<channel>(?:<\|start\|>assistant\s*)?<\|channel\|>\s*analysis|\Aanalysis(?=[A-Z])))"
+    rf"(?P<opens><{_TAG}|\[THINK\]|(?P<channel>(?:<\|start\|>assistant\s*)?<\|channel\|>\s*analysis|\Aanalysis(?=[A-Z]|(?s:.*)assistantfinal)))"
     rf"|(?P<closes></{_TAG}|\[/THINK\]|(?P<header><\|channel\|>[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>))"
     r"|(?P<ends><\|(?:end|return|call)\|>|<\|start\|>(?:assistant)?|assistantfinal)"
 )
@@ -36,8 +36,12 @@ def without_thought(text: str) -> str:
 
 
 def has_thought(text: str) -> bool:
-    """Whether something in the reply opens or closes a thought."""
-    return without_thought(text) != text
+    """Whether something in the reply opens or closes a thought; a channel of harmony's alone is none."""
+    marks = list(_MARK.finditer(text))
+    if any(mark["opens"] or (mark["closes"] and not mark["header"]) for mark in marks):
+        return True
+    header = next((mark for mark in marks if mark["header"]), None)
+    return header is not None and bool(_MARK.sub("", text[: header.start()]).strip())
 
 
 @dataclass

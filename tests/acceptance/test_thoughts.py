@@ -15,7 +15,7 @@ from environments.stss.environment import Stss
 from proctor import registry
 from proctor.environment import Agent, Environment, Policy
 from proctor.session.play import PolicyAgent, play_to_finish, read_answer
-from proctor.session.thoughts import without_thought
+from proctor.session.thoughts import has_thought, without_thought
 from proctor.summary import summarize
 from proctor.types import Action, Finish, Observation
 from tests.scripted_model import ScriptedModel
@@ -310,6 +310,24 @@ def test_no_thought_is_left_in_what_remains(parts: list[str]) -> None:
     rest = without_thought("".join(parts))
     assert without_thought(rest) == rest
     assert rest in "".join(parts)
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        ("<|channel|>final<|message|>b", False),
+        ("<|start|>assistant<|channel|>commentary to=functions.f<|message|>{}<|call|>", False),
+        ("hm<|end|><|start|>assistant<|channel|>final<|message|>b", True),
+        ("<think></think>b", True),
+        ('<think x="1">a', True),
+        ("analysisuser asks.assistantfinalb", True),
+        ("analysis of it", False),
+        ("b", False),
+    ],
+)
+def test_channels_alone_are_no_thoughts(text: str, counts: bool) -> None:
+    assert has_thought(text) is counts
+    assert without_thought(text) in ("b", text, "", "{}")
 
 
 @pytest.mark.parametrize("mark", ["<|channel|>analysis", "<|channel|>", "<think", "<think>", "<|start|>assistant", "<"])

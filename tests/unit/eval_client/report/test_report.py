@@ -66,6 +66,13 @@ async def test_a_report_counts_what_was_scored_and_says_what_was_not(store: Stor
     assert (free.value, free.standard_error, free.validity, free.faults, free.money) == (None, None, {}, {}, None)
 
 
+async def test_the_report_says_where_thoughts_stood_in_scored_replies(store: Store) -> None:
+    metrics = {"mean_score": 0.75, "thoughts": 3.0, "helper_thoughts": 1.0}
+    store.write_summary("paid", "t", 2, Summary(primary="mean_score", metrics=metrics))
+    text = rendered(report_tables([report(store)], full=True), "text", 200)
+    assert "3 replies of paid and 1 of the task's own models on t (ltp) held thoughts" in " ".join(text.split())
+
+
 @pytest.mark.parametrize(("score", "shares", "declined"), [(0.0, (0.5, 0.5), 0), (None, (1.0, 0.0), 1)])
 async def test_a_refused_input_is_no_fault_and_the_score_is_not_comparable(
     score: float | None, shares: tuple[float, float], declined: int, tmp_path: Path
