@@ -19,7 +19,7 @@ from eval_client.cli.common import (
 )
 from eval_client.cli.play import error_console, metrics_option, play, show_result
 from eval_client.core.progress import RunResult
-from eval_client.plan.plan import Plan
+from eval_client.plan.load import recorded_plan
 from eval_client.run_request import RunRequest, Served
 from eval_client.store.run_folders import find_run
 
@@ -58,7 +58,7 @@ def join(
         found, folder = find_run(run, store, output)
         manifest = found.manifest()
         over = found.is_over()
-        plan = Plan.model_validate(manifest.plan)
+        plan = recorded_plan(manifest.plan)
     served = Served(controller, agents) if controller or agents else None
     request = RunRequest(
         plan,

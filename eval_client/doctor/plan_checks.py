@@ -22,6 +22,7 @@ from proctor.config.secrets import secret
 from proctor.config.task import TaskDefinition
 from proctor.config.yaml import FileError
 from proctor.http.client import AnyClient
+from proctor.llm.model import connection
 from task_server.wire.messages import TaskList
 
 TURN_BYTES, TRIAL_BYTES = 4096, 4096
@@ -90,7 +91,7 @@ class PlanChecks:
         except ValueError as error:
             return [fail("agent-url", f"agent {agent.name}: {error}", "correct the variable OPENAI_BASE_URL")]
         try:
-            secret(config.api_key_env)
+            connection(config)
         except ValueError:
             return [skip("agent", f"agent {agent.name}: see key-broken")]
         patience_s = self.options.patience_s

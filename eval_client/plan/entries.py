@@ -12,6 +12,7 @@ from proctor.config.patterns import NAME
 from proctor.config.problems import FieldError
 from proctor.config.task import TaskDefinition
 from proctor.environment import PolicyKind
+from proctor.http.connection import ConnectionFields
 from proctor.llm.config import EndpointForm, ModelName, RequestForm, RequestLimits, VariableName, plain_url
 from proctor.samples import SampleSelection
 from proctor.types import Value
@@ -33,7 +34,7 @@ def _name_or_url(text: str) -> str:
 Url = Annotated[str, AfterValidator(_url)]
 
 
-class Endpoint(RequestLimits, EndpointForm):
+class Endpoint(RequestLimits, EndpointForm, ConnectionFields):
     """An endpoint, and the limits that its agents share."""
 
     name: Name

@@ -2,8 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+from pydantic import JsonValue
 
 from eval_client.core.selection import SelectionError, catalogue_of, choose
 from eval_client.plan.plan import Plan
@@ -12,7 +14,10 @@ from proctor.config.problems import FieldProblem
 from proctor.config.task import TaskDefinition
 from proctor.config.yaml import Document, FieldErrors, FileError, parse, read_text
 from proctor.environment import missing_policies
+from proctor.http.connection import UNVERIFIED, unverified
 from proctor.http.tls import Tls
+
+KEY_COMMAND = "api_key_command"
 
 
 def load_plan(path: Path, overrides: Sequence[str] = (), narrow: Callable[[Plan], Plan] = lambda plan: plan) -> Plan:
@@ -26,6 +31,9 @@ def load_plan(path: Path, overrides: Sequence[str] = (), narrow: Callable[[Plan]
         plan = narrow(placed(plan, path.resolve().parent))
         if plan.tls != Tls():
             plan.tls.context()
+        for endpoint in plan.endpoints:
+            if not endpoint.tls.verify and unverified(endpoint.base_url):
+                raise FieldErrors([FieldProblem(("endpoints", endpoint.name, "tls", "verify"), UNVERIFIED)])
         check_data(plan)
     return plan
 
@@ -71,7 +79,29 @@ def read_plan(path: Path, overrides: Sequence[str] = ()) -> Plan:
 def placed(plan: Plan, folder: Path) -> Plan:
     """The same plan with all paths resolved against a folder, normally that of the plan's file. Raises FieldErrors."""
     tasks = tuple(task.relative_to(folder) if isinstance(task, TaskDefinition) else task for task in plan.tasks)
-    return plan.model_copy(update={"tasks": tasks, "tls": plan.tls.relative_to(folder)})
+    endpoints = tuple(endpoint.relative_to(folder) for endpoint in plan.endpoints)
+    return plan.model_copy(update={"tasks": tasks, "endpoints": endpoints, "tls": plan.tls.relative_to(folder)})
+
+
+def recorded_plan(stored: Mapping[str, JsonValue]) -> Plan:
+    """The plan in a store, without the commands in it: others may write there."""
+    return Plan.model_validate({**_without_commands({**stored}), "on_end": ()})
+
+
+def kept_overrides(stored: Sequence[str]) -> list[str]:
+    """The overrides in a store that a resume takes up: those of commands are not among them."""
+    return [each for each in stored if not each.startswith("on_end") and KEY_COMMAND not in each]
+
+
+def _without_commands(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Plain data without commands that print keys. Raises FileError where there are any."""
+    if value.get(KEY_COMMAND):
+        raise FileError(f"{KEY_COMMAND}: commands of a stored plan are not run; give the plan's file: --plan FILE")
+    for each in value.values():
+        for inner in each if isinstance(each, list) else (each,):
+            if isinstance(inner, dict):
+                _without_commands(inner)
+    return value
 
 
 def with_overrides(plan: Plan, overrides: Sequence[str]) -> Plan:
