@@ -22,7 +22,7 @@ def is_event_stream(content_type: str | None, body: bytes) -> bool:
     """Whether a body is server-sent events, also where nobody asked for them or its type is said wrongly."""
     begins = body.lstrip()[:6]
     said = content_type is not None and "event-stream" in content_type
-    return begins.startswith((b"data:", b"event:")) or (said and not begins.startswith(b"{"))
+    return begins.startswith((b"data:", b"event:", b":", b"id:", b"retry:")) or (said and not begins.startswith(b"{"))
 
 
 def whole_answer(body: bytes) -> bytes:
