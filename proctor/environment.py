@@ -206,9 +206,9 @@ class Environment(BaseModel, ABC):
 
     @property
     def drops_thoughts(self) -> bool:
-        """True if a closed `<think>...</think>` at the beginning of a reply is removed before `play` gets the reply.
+        """True if what a model thought aloud (`<think>`, `[THINK]`, ...) is removed before `play` gets the reply.
 
-        By default so in the profile `strict`; the published implementations treat such a block as part of the reply.
+        By default so in the profile `strict`; the published implementations treat it as part of the reply.
         """
         return getattr(self, "profile", None) == "strict"
 

@@ -15,6 +15,10 @@ MISSING_CALL: UnreadableKind = "no_call"
 NOT_UNDERSTOOD = "not_understood"
 """The metric added to each summary of scored finishes: the number of replies that could not be parsed."""
 
+THOUGHTS = ("thoughts", "helper_thoughts")
+"""The metrics added where thoughts were read as parts of replies: the number of such replies of the agent, and of the
+environment's models, in scored finishes; left out if 0."""
+
 
 def summarize(
     environment: Environment, finishes: Sequence[Finish], clusters: Sequence[int] = (), samples: Sequence[int] = ()
@@ -46,8 +50,9 @@ def summarize(
         means = {name: value for name, value in once.metrics.items() if name in alike}
         summary = summary.model_copy(update={"metrics": summary.metrics | means})
     if scored:
-        counted = {**summary.metrics, NOT_UNDERSTOOD: _not_understood(environment, [finish for *_, finish in scored])}
-        summary = summary.model_copy(update={"metrics": counted})
+        played = [finish for *_, finish in scored]
+        counted = {NOT_UNDERSTOOD: _not_understood(environment, played), **_thoughts_read(environment, played)}
+        summary = summary.model_copy(update={"metrics": {**summary.metrics, **counted}})
     if not all(map(math.isfinite, summary.metrics.values())):
         raise ValueError("a metric over these finishes is not a finite number")
     return summary.model_copy(update={"standard_error": _jackknife(_left_out(environment, of_samples))})
@@ -155,6 +160,14 @@ def _not_understood(environment: Environment, scored: Sequence[Finish]) -> float
     if environment.bad_replies is None:
         return float(sum(finish.reason is FinishReason.INVALID_FORMAT for finish in scored))
     return math.fsum(finish.metrics.get(environment.bad_replies, 0.0) for finish in scored)
+
+
+def _thoughts_read(environment: Environment, scored: Sequence[Finish]) -> dict[str, float]:
+    if environment.drops_thoughts:
+        return {}
+    counts = {name: [finish.detail.get(name) for finish in scored] for name in THOUGHTS}
+    sums = {name: math.fsum(count for count in each if isinstance(count, int)) for name, each in counts.items()}
+    return {name: total for name, total in sums.items() if total}
 
 
 def _summary_with_primary(environment: Environment, finishes: Sequence[Finish]) -> Summary:

@@ -30,8 +30,8 @@ from proctor.types import Action, Finish, Message, ParsedAction, Summary
 
 _REVISION = "3"
 """To be changed with any change of behaviour that shapes a trial."""
-_READING = "2"
-"""That of how replies are read in profile `strict` and in protocol `tools`."""
+_READINGS: Mapping[Profile, str] = {"compat": "2", "strict": "3"}
+"""Those of how replies are read in profile `strict` and in protocol `tools`."""
 
 
 class ALFWorld(Environment):
@@ -81,7 +81,7 @@ class ALFWorld(Environment):
             prompts, examples = [prompt.CALLS_INSTRUCTION, *toolset(self.profile).tools()], []
         prompts += [prompt.TASK, prompt.with_list("", ("look", "inventory"))]
         games = [(entry.sample, entry.path, entry.digest) for entry in self._entries.values()]
-        reading = [] if (self.profile, self.protocol) == ("compat", "text") else [_READING]
+        reading = [] if (self.profile, self.protocol) == ("compat", "text") else [_READINGS[self.profile]]
         return json_digest([_REVISION, self.profile, prompts, examples, games, *reading])
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:

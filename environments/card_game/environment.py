@@ -23,8 +23,8 @@ from proctor.types import Finish, Summary
 PUBLISHED_REPETITIONS = (3, 5)
 _REVISION = "2"
 """To be changed with any change of behaviour that shapes a trial."""
-_READING = "2"
-"""That of how replies are read in profile `strict` and in protocol `tools`."""
+_READINGS: Mapping[Profile, str] = {"compat": "2", "paper": "2", "strict": "3"}
+"""Those of how replies are read in profile `strict` and in protocol `tools`."""
 _ROUNDS = (LAST_PHASE - FIRST_PHASE + 1) // 4 + 1
 
 
@@ -73,7 +73,7 @@ class CardGame(Environment):
             for setup in by_stage.values()
             for name in ("guess", "act")
         ]
-        reading = [_READING] if self.profile == "strict" or self.protocol == "tools" else []
+        reading = [_READINGS[self.profile]] if self.profile == "strict" or self.protocol == "tools" else []
         return json_digest([_REVISION, self.model_dump(mode="json"), rules, prompt.CONFIRMATION, *reading])
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:

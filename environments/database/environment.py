@@ -32,7 +32,7 @@ from proctor.tools import OWN_FUNCTIONS, CallReader, Protocol, ReplyReader, Text
 from proctor.types import Action, Finish, FinishReason, Message, ParsedAction, Summary
 
 SHIPPED_SAMPLES = Path(__file__).with_name("samples")
-_REVISIONS = {"compat": "3", "strict": "4", "errata": "4"}
+_REVISIONS = {"compat": "3", "strict": "5", "errata": "5"}
 """To be changed with any change of behaviour that shapes a trial."""
 _SHOWN_ANSWER = 2_000
 PUBLISHED = {

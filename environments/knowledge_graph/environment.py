@@ -39,8 +39,8 @@ PUBLISHED = {
 """The files of AgentBench v0.2, by the hash of their records."""
 PUBLISHED_ONTOLOGY = "b2e8bc3933d0aac8bd245661755c2557c858da55e720b13927e0f38105ca457c"
 """The hash of v0.2's ontology, as `Ontology.record` has it."""
-_REVISION = "3"
-"""To be changed with any change of behaviour that shapes a trial."""
+_REVISIONS: Mapping[Profile, str] = {"compat": "3", "strict": "4"}
+"""A profile's is to be changed with any change of behaviour that shapes a trial."""
 _URL = r"^https?://[^\s@?#]+$"
 _IRI = r'^[^\s<>"\\^`|]*$'
 
@@ -115,7 +115,7 @@ class KnowledgeGraph(Environment):
         if self.protocol == "text":
             omitted.add("protocol")
         fields = self.model_dump_json(exclude=omitted)
-        for part in (_REVISION, fields, self._world, *self._prompt_texts()):
+        for part in (_REVISIONS[self.profile], fields, self._world, *self._prompt_texts()):
             state.update(part.encode() + b"\0")
         for path in self._files():
             state.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")

@@ -29,8 +29,8 @@ from proctor.types import Action, Finish, ParsedAction, Summary
 SHIPPED_SAMPLES = Path(__file__).with_name("samples")
 PUBLISHED_HOST = "gpt-3.5-turbo-0613"
 PUBLISHED_SAMPLING: Mapping[str, JsonValue] = {"temperature": 0, "max_tokens": 512}
-_REVISION = "3"
-"""To be changed with any change of behaviour that shapes a trial."""
+_REVISIONS: Mapping[Profile, str] = {"compat": "3", "strict": "4"}
+"""A profile's is to be changed with any change of behaviour that shapes a trial."""
 
 
 class LateralThinking(Environment):
@@ -58,7 +58,7 @@ class LateralThinking(Environment):
 
     def digest(self) -> str:
         host = None if self.host is None else (self.host.model, self.host.sampling, HOST_TEXTS)
-        shape: list[object] = [_REVISION, self.profile, host, SOLVER_TEXTS, list(self._puzzles.values())]
+        shape: list[object] = [_REVISIONS[self.profile], self.profile, host, SOLVER_TEXTS, list(self._puzzles.values())]
         shape += [] if self.protocol == "text" else [self.protocol, CALL_TEXTS]
         return json_digest(shape)
 

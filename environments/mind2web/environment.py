@@ -47,8 +47,8 @@ NO_PUBLISHED_STEPS = (
 OWN_NOTE = "Pages and scores are Proctor's own: they compare with no Mind2Web score."
 _REVISION = "2"
 """Raise it with every change to what a trial shows or how it is scored."""
-_READING = "2"
-"""That of how replies are read in profile `strict` and in protocol `tools`."""
+_READINGS: Mapping[Profile, str] = {"compat": "2", "strict": "3"}
+"""Those of how replies are read in profile `strict` and in protocol `tools`."""
 
 
 class Mind2Web(Environment):
@@ -108,7 +108,7 @@ class Mind2Web(Environment):
     def digest(self) -> str:
         shape = self.model_dump(mode="json", exclude={"data", "scores", "examples", "cache"})
         messages = [*self._opening, prompt.asked(Rendered("", ()), "", ())]
-        reading = [] if (self.profile, self.protocol) == ("compat", "text") else [_READING]
+        reading = [] if (self.profile, self.protocol) == ("compat", "text") else [_READINGS[self.profile]]
         return json_digest([_REVISION, shape, self._ranker, self._dataset.head.digest, messages, *reading])
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:

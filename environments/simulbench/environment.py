@@ -48,8 +48,10 @@ PUBLISHED_SAMPLING: Mapping[str, JsonValue] = {"temperature": 0, "max_tokens": 1
 """The agents' sampling."""
 USUAL_RESPONSE_CHARS = 32_000
 """More characters than 1024 tokens can have."""
-_REVISIONS: Mapping[Mode, str] = {"script": "4", "live": "5", "extract": "3", "generate": "4", "compare": "4"}
+_REVISIONS: Mapping[Mode, str] = {"script": "4", "live": "6", "extract": "4", "generate": "5", "compare": "4"}
 """Raise a mode's revision with every change to what its trials show or how they are scored."""
+_STRICT_READING = ["2"]
+"""Raise it with every change to how `strict` reads replies."""
 _RULES_REVISION = "2"
 """Raise it with every change to the ratings of the judge by rules."""
 
@@ -126,6 +128,7 @@ class SimulBench(Environment):
         helpers = [None if helper is None else (helper.model, helper.sampling) for helper in (self.judge, self.user)]
         setting = self._setting.model_dump(exclude={"data", "types", "task_config"})
         shape = [_REVISIONS[self.mode], self.mode, setting, helpers, ALL, self._stage.shape()]
+        shape += _STRICT_READING if self.profile == "strict" else []
         return json_digest([*shape, _RULES_REVISION] if self._rated_by_rules else shape)
 
     @asynccontextmanager

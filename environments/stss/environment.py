@@ -31,7 +31,7 @@ from proctor.llm.config import ChatConfig
 from proctor.tools import NO_PUBLISHED_FUNCTIONS, Protocol
 from proctor.types import Drawing, Finish, Summary
 
-_REVISION = "16"
+_REVISION = "17"
 """Raise it with every change to what a trial shows or how it is scored."""
 MAX_CALLS = 200
 _UNSHAPING = {"data", "scenarios", "cache", "driver", "judge", "protocol"}

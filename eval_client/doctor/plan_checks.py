@@ -89,7 +89,11 @@ class PlanChecks:
         try:
             config.endpoint()
         except ValueError as error:
-            return [fail("agent-url", f"agent {agent.name}: {error}", "correct the variable OPENAI_BASE_URL")]
+            return [
+                fail(
+                    "agent-url", f"agent {agent.name}: {error}", f"correct the variable {str(error).partition(':')[0]}"
+                )
+            ]
         try:
             connection(config)
         except ValueError:

@@ -89,7 +89,13 @@ async def _servers(plan: Plan) -> list[Finding]:
             try:
                 agents.setdefault(chat_config(plan, agent, None).endpoint(), []).append(agent.name)
             except ValueError as error:
-                return [fail("agent-url", f"agent {agent.name}: {error}", "correct the variable OPENAI_BASE_URL")]
+                return [
+                    fail(
+                        "agent-url",
+                        f"agent {agent.name}: {error}",
+                        f"correct the variable {str(error).partition(':')[0]}",
+                    )
+                ]
     ports = functools.cache(_listened_ports)
     found = [
         fail("agent-unreachable", f"{'agents' if len(names) > 1 else 'agent'} {', '.join(names)}: {trouble}")

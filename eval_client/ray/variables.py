@@ -8,27 +8,31 @@ from eval_client.plan.plan import Plan
 from proctor.config.secrets import secret_text, setting
 from proctor.config.task import TaskDefinition
 from proctor.http.connection import VARIABLES
-
-KEY, BASE_URL = "OPENAI_API_KEY", "OPENAI_BASE_URL"
-"""The variables of an endpoint that names no key or base URL."""
+from proctor.llm.dialects import DIALECTS, DialectName
 
 
 def of_tasks(tasks: Sequence[TaskDefinition]) -> frozenset[str]:
-    """The variables for workers: those that parameters name and, if these name a model, KEY and BASE_URL."""
+    """The variables for workers: those that parameters name, and those of the dialects of models in them."""
     named = {name for task in tasks for name in _named(task.parameters)}
-    names_model = any("model" in each for task in tasks for each in _objects(task.parameters))
-    return frozenset(named | ({KEY, BASE_URL} if names_model else set()))
+    models = [each for task in tasks for each in _objects(task.parameters) if "model" in each]
+    return frozenset(named.union(*map(_of_dialect, models)))
 
 
 def of_clients(plan: Plan) -> frozenset[str]:
-    """The variables for clients: those that the plan's endpoints and agents name, KEY and BASE_URL."""
+    """The variables for clients: those that the plan's endpoints and agents name, and those of their dialects."""
     entries = plan.model_dump(mode="json", include={"endpoints", "agents"})
-    return frozenset({*_named(entries), KEY, BASE_URL})
+    return frozenset({*_named(entries)}.union(*map(_of_dialect, [{}, *entries["endpoints"]])))
+
+
+def _of_dialect(model: Mapping[str, JsonValue]) -> set[str]:
+    """The variables of a model or endpoint that names no key or base URL."""
+    name: DialectName = "messages" if model.get("dialect") == "messages" else "chat"
+    return {DIALECTS[name].KEY_ENV, DIALECTS[name].BASE_URL_ENV}
 
 
 def values(names: Collection[str]) -> dict[str, str]:
     """name -> value of those that are set, in the environment, in `.env` or by NAME_FILE. Raises ValueError."""
-    found = {name: setting(name) if name == BASE_URL else secret_text(name) for name in sorted(names)}
+    found = {name: setting(name) if name.endswith("_BASE_URL") else secret_text(name) for name in sorted(names)}
     return {name: value for name, value in found.items() if value}
 
 

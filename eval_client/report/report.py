@@ -220,6 +220,12 @@ def _key(totals: PairTotals) -> tuple[str, str]:
     return totals.agent, totals.task
 
 
+def _refusals(totals: PairTotals) -> str | None:
+    refused = totals.reasons.get(FinishReason.REFUSED, 0)
+    inputs = "1 input was" if refused == 1 else f"{refused} inputs were"
+    return f"{inputs} declined by the endpoint" if refused else None
+
+
 def _validity(totals: PairTotals) -> dict[str, float]:
     scored = {**totals.reasons, FinishReason.REFUSED: totals.reasons.get(FinishReason.REFUSED, 0) - totals.declined}
     return {reason: scored.get(reason, 0) / totals.scored for reason in VALIDITY}
@@ -267,7 +273,9 @@ def _pair(
             *summary.notes,
             *_few(totals, measured.effective_samples),
         ),
-        comparable=task.comparable or (other_sampling(agent, task.published_sampling) if agent is not None else None),
+        comparable=task.comparable
+        or (other_sampling(agent, task.published_sampling) if agent is not None else None)
+        or _refusals(totals),
         validity=_validity(totals) if scored else {},
         faults=faults,
         declined=totals.declined,

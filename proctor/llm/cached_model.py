@@ -16,6 +16,7 @@ from proctor.llm.cache import Replies, key_of
 from proctor.llm.config import ChatConfig
 from proctor.llm.kept_replies import ModelReply, session_replies
 from proctor.llm.model import ChatModel, Completion, ModelRefused
+from proctor.session.thoughts import has_thought, session_thoughts
 from proctor.types import Message
 
 Meaning = TypeVar("Meaning")
@@ -78,6 +79,12 @@ class CachedModel:
 
     async def ask(self, question: Question[Meaning]) -> Answer[Meaning]:
         """The stored answer to a question, else a new one. Raises NoReadableReply, EnvironmentFault."""
+        answer = await self._found(question)
+        if (count := session_thoughts.get()) is not None:
+            count.helpers += has_thought(answer.reply.text)
+        return answer
+
+    async def _found(self, question: Question[Meaning]) -> Answer[Meaning]:
         asked = self.named, self._sampling, question.salt, question.messages
         key = key_of("readable", self._endpoint, *asked)
         async with self._replies.locked(key):

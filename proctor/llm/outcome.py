@@ -241,7 +241,8 @@ _NARROW = frozenset({404, 405, 500})
 """Statuses with other causes too: a missing function in a cloud, a traceback. llama.cpp answers 500, OpenRouter 404."""
 _TOOLS = re.compile(r"\btools?(?:\b|_not_)|\btool_choice\b|\bfunctions?\b")
 _UNSUPPORTED = re.compile(
-    r"(?:\b|_)not[ _]support|n't support|\bunsupported\b|\bnot (been |currently )?(enabled|available|permitted|allowed)\b|"
+    r"(?:\b|_)not[ _]support|n't support|\bunsupported\b|"
+    r"\bnot (been |currently )?(enabled|available|permitted|allowed)\b|"
     r"\bunrecognized\b|\brequires? --|\bendpoints found that support\b"
 )
 _HISTORY = re.compile(

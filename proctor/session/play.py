@@ -1,7 +1,7 @@
 """Plays a session to its finish."""
 
 from proctor.environment import Agent, AgentStopped, AgentUnavailable, Environment, Policy
-from proctor.session.thoughts import without_thought
+from proctor.session.thoughts import ThoughtCount, has_thought, session_thoughts, without_thought
 from proctor.session.transcript import Transcript
 from proctor.types import Action, Finish, FinishReason, Observation, ParsedAction
 
@@ -20,46 +20,46 @@ class PolicyAgent(Agent):
 
 
 def read_answer(environment: Environment, action: Action) -> ParsedAction | None:
-    """How the environment reads an answer as the agent gave it, which may begin with a `<think>` block."""
-    if environment.drops_thoughts:
-        action = action.model_copy(update={"content": without_thought(action.content)})
-    return environment.parse_action(action)
+    """How the environment reads an answer as the agent gave it, which may hold thoughts."""
+    return environment.parse_action(_read(environment, action))
+
+
+def _read(environment: Environment, action: Action) -> Action:
+    if not environment.drops_thoughts:
+        return action
+    return action.model_copy(update={"content": without_thought(action.content)})
 
 
 class _Thinking(Agent):
-    """Counts the replies that begin with a `<think>` block; with `drops`, removes the block."""
+    """Counts the replies with thoughts, and removes these where the environment drops them."""
 
-    def __init__(self, agent: Agent, *, drops: bool) -> None:
-        self._agent, self._drops = agent, drops
-        self.thoughts = 0
+    def __init__(self, agent: Agent, environment: Environment, count: ThoughtCount) -> None:
+        self._agent, self._environment, self._count = agent, environment, count
 
     async def act(self, observation: Observation) -> Action:
         action = (await self._agent.act(observation)).well_formed()
-        reply = without_thought(action.content)
-        if reply == action.content:
+        if not has_thought(action.content):
             return action
-        self.thoughts += 1
-        return action.model_copy(update={"content": reply}) if self._drops else action
-
-    def with_count(self, finish: Finish) -> Finish:
-        """The finish with the count under "thoughts" of its detail, unless it is 0."""
-        if not self.thoughts:
-            return finish
-        return finish.model_copy(update={"detail": {**finish.detail, "thoughts": self.thoughts}})
+        self._count.agent += 1
+        return _read(self._environment, action)
 
 
 async def play_to_finish(environment: Environment, sample: str, agent: Agent, seed: int = 0) -> Finish:
     """Play one session and turn every exception but a cancellation into a finish: only here are they classified.
 
-    `detail["thoughts"]` is the number of replies that began with a `<think>` block, absent if 0.
+    Its detail has, unless it is 0, the number of replies that held thoughts: the agent's under `thoughts`, those of the
+    environment's models under `helper_thoughts`.
     """
-    thinking = _Thinking(agent, drops=environment.drops_thoughts)
+    count = ThoughtCount()
+    counting = session_thoughts.set(count)
     try:
-        finish = await environment.play(sample, thinking, seed)
+        finish = await environment.play(sample, _Thinking(agent, environment, count), seed)
     except AgentStopped as stopped:
         finish = Finish(reason=stopped.reason, score=0.0)
     except AgentUnavailable as unavailable:
         finish = Finish.fault(FinishReason.AGENT_ERROR, str(unavailable))
     except Exception as error:
         finish = Finish.fault(FinishReason.TASK_ERROR, f"{type(error).__name__}: {error}")
-    return thinking.with_count(finish)
+    finally:
+        session_thoughts.reset(counting)
+    return finish.model_copy(update={"detail": {**finish.detail, **count.detail()}})

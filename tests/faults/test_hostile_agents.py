@@ -54,7 +54,7 @@ class Attacker(ScriptedEndpoint):
 
     def _answer(self) -> bytes:
         request = self.requests[-1]
-        turn = request["metadata"]["turn"]  # type: ignore[index]
+        turn = request["metadata"]["turn"]
         content = self.first[str(request["model"])] if turn == "1" else self._second
         message = {"role": "assistant", "content": content}
         choice = {"index": 0, "finish_reason": "stop", "message": message}

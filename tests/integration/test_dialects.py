@@ -1,9 +1,15 @@
 """Worlds played at endpoints of each dialect, which hold every request to the makers' own types and rules."""
 
+from pathlib import Path
+
 import httpx
 import pytest
 
+from eval_client.doctor.models import complete
+from eval_client.doctor.tool_calls import probe
 from proctor.environment import Agent, Policy, policy_of
+from proctor.llm.cache import Replies
+from proctor.llm.cached_model import CachedModel, Question
 from proctor.llm.config import ChatConfig
 from proctor.llm.dialects import DIALECTS, DialectName
 from proctor.llm.model import ChatModel
@@ -11,7 +17,7 @@ from proctor.llm.tool_calls import normalised
 from proctor.session.play import play_to_finish
 from proctor.session.transcript import Transcript
 from proctor.tools import Protocol
-from proctor.types import Action, Observation
+from proctor.types import Action, Message, Observation, ToolCall
 from tests.tool_calls import CallingAgent
 from tests.tool_environments import ENGINES, environment_in
 from tests.unit.proctor.llm.dialects.endpoint import DialectEndpoint
@@ -33,6 +39,36 @@ class DialectAgent(Agent):
         action = normalised(completion.action, history)
         self._transcript.answer(observation, action)
         return action.without_echo()
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    ("reply", "found"),
+    [
+        (Action(content="", tool_calls=(ToolCall(id="", name="report_ready", arguments="{}"),)), "agent-tools"),
+        (Action(content="ready"), "agent-tools-unused"),
+    ],
+)
+async def test_the_doctor_asks_in_the_dialect(dialect: DialectName, reply: Action, found: str) -> None:
+    endpoint = DialectEndpoint()
+    endpoint.next = reply
+    config = ChatConfig(model="m", base_url="http://host/v1", dialect=dialect)
+    async with httpx.AsyncClient(transport=httpx.MockTransport(endpoint)) as client:
+        asked = await complete(client, "a", config, 10.0)
+        findings = await probe(client, "a", config, 10.0)
+    assert [each.id for each in (asked, *findings)] == ["agent", found, "agent-tools"]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_judges_are_asked_in_the_dialect(dialect: DialectName, tmp_path: Path) -> None:
+    endpoint, replies = DialectEndpoint(), Replies(tmp_path / "replies")
+    replies.open()
+    endpoint.next = Action(content="7")
+    config = ChatConfig(model="m", base_url="http://host/v1", dialect=dialect)
+    asked = Question((Message(role="user", content="How many?"),), int, None, 1)
+    async with httpx.AsyncClient(transport=httpx.MockTransport(endpoint)) as client:
+        judge = CachedModel("judge", config, client, replies, {"temperature": 0, "max_tokens": 99})
+        assert (await judge.ask(asked)).meaning == 7
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
+from environments.lateral_thinking.host import Profile
 from proctor.environment import EnvironmentFault
 from proctor.http.client import AnyClient
 from proctor.llm.cache import Replies
 from proctor.llm.cached_model import CachedModel, NoReadableReply, Question
 from proctor.llm.config import ChatConfig
+from proctor.session.thoughts import without_thought
 from proctor.types import Message
 
 TRIES = 4
@@ -35,10 +37,14 @@ class PuzzleJudge:
     def __init__(self, config: ChatConfig, client: AnyClient, replies: Replies) -> None:
         self._model = CachedModel("host model", config, client, replies, SAMPLING)
 
-    async def ask(self, messages: Sequence[Message]) -> str:
-        """The model's reply to a prompt, stripped. Raises EnvironmentFault where there is no usable one."""
+    async def ask(self, messages: Sequence[Message], profile: Profile) -> str:
+        """The model's reply to a prompt, stripped, in `strict` without thoughts.
+
+        Raises EnvironmentFault where there is no usable one.
+        """
+        read = _usable if profile == "compat" else _usable_without_thought
         try:
-            return (await self._model.ask(Question(tuple(messages), _usable, lambda problem: _REMINDER, TRIES))).meaning
+            return (await self._model.ask(Question(tuple(messages), read, lambda problem: _REMINDER, TRIES))).meaning
         except NoReadableReply as error:
             raise EnvironmentFault(str(error)) from error
 
@@ -49,3 +55,7 @@ def _usable(text: str) -> str:
     if not text or _REFUSAL.match(text):
         raise ValueError(f"it replied {text[:200]!r}" if text else "it sent an empty reply")
     return text
+
+
+def _usable_without_thought(text: str) -> str:
+    return _usable(without_thought(text))

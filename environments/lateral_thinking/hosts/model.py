@@ -13,7 +13,6 @@ from proctor.environment import EnvironmentFault
 from proctor.http.client import http_client
 from proctor.llm.cache import Replies
 from proctor.llm.config import ChatConfig
-from proctor.session.thoughts import without_thought
 from proctor.types import Message
 
 _COMPAT: dict[Language, tuple[str, str, str]] = {
@@ -104,8 +103,7 @@ class ModelGame(HostedGame):
         return tuple(hits)
 
     async def _ask(self, messages: Sequence[Message]) -> str:
-        reply = await self._judge.ask(messages)
-        return reply if self._profile == "compat" else without_thought(reply)
+        return await self._judge.ask(messages, self._profile)
 
     def _read(self, text: str) -> Answer:
         answer = read_answer(text, self._puzzle.language, self._profile)

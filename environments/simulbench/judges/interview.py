@@ -11,6 +11,7 @@ from environments.simulbench.reply import Profile, UnreadableAnswer
 from proctor.environment import Agent
 from proctor.llm.cached_model import Answer
 from proctor.llm.kept_replies import ModelReply
+from proctor.session.thoughts import without_thought
 from proctor.types import Message, Observation
 
 TRIES: dict[Profile, int] = {"strict": 3, "compat": 20}
@@ -50,8 +51,8 @@ class JudgeQuestion(NamedTuple, Generic[Meaning]):
     tries: int
 
     def read(self, text: str) -> Meaning:
-        """The parsed answer. Raises UnreadableAnswer, also if the answer is too long."""
-        if len(text) > MAX_ANSWER_CHARS:
+        """The parsed answer. Raises UnreadableAnswer, also if the answer is too long, thoughts aside."""
+        if len(text) > MAX_ANSWER_CHARS and len(without_thought(text)) > MAX_ANSWER_CHARS:
             raise UnreadableAnswer(f"the answer has more than {MAX_ANSWER_CHARS} characters")
         return self.parse(text)
 

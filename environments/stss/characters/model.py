@@ -1,6 +1,5 @@
 """Models of the environment: a cached one, which drives characters or judges, and the driver that asks it with JSON."""
 
-import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -41,8 +40,6 @@ Reader = Callable[[str, bool], Result]
 
 Raises ValueError for a reply that is asked for again.
 """
-_THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL)
-"""Also one that is not closed, or stands later: a draft in it is no answer."""
 
 
 class CharacterModel:
@@ -64,7 +61,7 @@ class CharacterModel:
         messages = (Message(role="system", content=system), Message(role="user", content=text))
 
         def thoughtless(reply: str, last: bool) -> Result:
-            return read(_THOUGHT.sub("", without_thought(reply)), last)
+            return read(without_thought(reply), last)
 
         def remind(problem: str) -> str:
             return f"Your answer can't be used: {problem}. Answer again. {text.rpartition(PARAGRAPH)[2]}"

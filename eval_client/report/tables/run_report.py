@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from eval_client.report.plots.cost import pareto_front
 from eval_client.report.report import ERROR_PARTS, VALIDITY, HelperReport, PairReport, RunReport
-from proctor.summary import NOT_UNDERSTOOD
+from proctor.summary import NOT_UNDERSTOOD, THOUGHTS
 from proctor.tables.money import money_text
 from proctor.tables.table import MONEY, Entry, Figure, ResultTable, TableColumn, TableRow, coverage_text, row_names
 
@@ -233,7 +233,18 @@ def _validity(lines: Sequence[_Line], left_out: Sequence[str]) -> ResultTable:
     ]
     title = "validity: shares of the scored trials; replies whose form was not understood; answers cut by max_tokens; "
     title += "unscored trials"
-    return _by_pair(title, lines, titles, rows, [*left_out, *cuts, *declined, *faults])
+    return _by_pair(title, lines, titles, rows, [*left_out, *cuts, *_thoughts(lines), *declined, *faults])
+
+
+def _thoughts(lines: Sequence[_Line]) -> list[str]:
+    """Where thoughts stood in scored replies whose profile does not drop them."""
+    counts = [(pair, [pair.metrics.get(name, 0) for name in THOUGHTS]) for _, pair in lines]
+    return [
+        f"thoughts: {agents:,.0f} replies of {pair.agent} and {helpers:,.0f} of the task's own models on {_task(pair)} "
+        "held thoughts; its profile reads replies as the published program would, while `strict` drops thoughts"
+        for pair, (agents, helpers) in counts
+        if agents or helpers
+    ]
 
 
 def _costs(reports: Sequence[RunReport], lines: Sequence[_Line]) -> ResultTable:

@@ -125,6 +125,7 @@ def _said(message: Message, form: Form) -> list[wire.JsonObject]:
             blocks += [{**block, **use} for use in itertools.islice(left, 1)]
         elif kind != "text" or wire.plain_text(block.get("text")).strip():
             blocks.append(block)
+    blocks += left
     while blocks and blocks[-1].get("type") in _THOUGHTS:  # refused at the end of an answer
         blocks.pop()
     return blocks or [_text(NO_ANSWER)]

@@ -3,6 +3,7 @@
 The output items of a reply go back in their order, reasoning among them, in the place of its message.
 """
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
 
@@ -60,35 +61,31 @@ def _items(message: Message, form: Form) -> Iterator[wire.JsonObject]:
     if message.role == "tool":
         yield {"type": "function_call_output", "call_id": message.tool_call_id, "output": message.content}
     elif message.role == "assistant":
-        yield from _echoed(message, form) or _said(message)
+        yield from _said(message, form)
     else:
         yield {"role": "developer" if message.role == "system" else "user", "content": message.content}
 
 
-def _said(message: Message) -> list[wire.JsonObject]:
-    """The items of an answer without the items that it came as."""
-    calls: list[wire.JsonObject] = [{"type": "function_call", **_called(call)} for call in message.tool_calls]
-    text = message.content or ("" if calls else NO_ANSWER)
-    return [{"role": "assistant", "content": text}, *calls] if text else calls
-
-
-def _echoed(message: Message, form: Form) -> list[wire.JsonObject]:
-    """The items of an answer as they came, its calls as the conversation has them; none where they answer nothing.
-
-    Reasoning without what it led to is refused.
-    """
-    calls, came = iter(message.tool_calls), list[wire.JsonObject]()
+def _said(message: Message, form: Form) -> list[wire.JsonObject]:
+    """The items of an answer as they came, its calls as the conversation has them; else of its text and calls."""
+    left, items = iter([_called(call) for call in message.tool_calls]), list[wire.JsonObject]()
     for item in wire.objects(message.echo.get(ECHO)):
         kind = item.get("type")
-        if kind == "function_call" and (call := next(calls, None)) is not None:
-            came.append({**item, **_called(call)})
-        elif kind != "function_call" and not (kind == "reasoning" and form.reasoning == "never"):
-            came.append(item)
-    return came if any(item.get("type") != "reasoning" for item in came) else []
+        if kind == "function_call":
+            items += [{**item, **call} for call in itertools.islice(left, 1)]
+        elif kind != "reasoning" or form.reasoning != "never":
+            items.append(item)
+    while items and items[-1].get("type") == "reasoning":  # refused without what it led to
+        items.pop()
+    if not items:
+        text = message.content or ("" if message.tool_calls else NO_ANSWER)
+        items = [{"role": "assistant", "content": text}] if text else []
+    return [*items, *left]
 
 
 def _called(call: ToolCall) -> wire.JsonObject:
-    return {"call_id": call.id, "name": call.name, "arguments": sendable_arguments(call.arguments)}
+    arguments = sendable_arguments(call.arguments)
+    return {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments}
 
 
 def read(body: bytes) -> Reply:

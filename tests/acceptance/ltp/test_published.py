@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from environments.lateral_thinking.dataset import Puzzle, load
 from environments.lateral_thinking.game import game_protocol, play
+from environments.lateral_thinking.host import Profile
 from environments.lateral_thinking.hosts import model_prompt
 from environments.lateral_thinking.hosts.judge import PuzzleJudge
 from environments.lateral_thinking.hosts.model import ModelGame
@@ -73,7 +74,7 @@ class RecordedJudge(PuzzleJudge):
         }
         self.calls = 0
 
-    async def ask(self, messages: Sequence[Message]) -> str:
+    async def ask(self, messages: Sequence[Message], profile: Profile) -> str:
         self.calls += 1
         prompt = tuple(messages)
         if prompt[: len(self._opening)] == self._opening:

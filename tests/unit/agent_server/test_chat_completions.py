@@ -3,11 +3,12 @@
 import json
 
 import pytest
+from pydantic import JsonValue
 
 from agent_server.agents.base import AgentReply
 from agent_server.chat_completions import chunks, completion, parse_request
 from agent_server.errors import RequestRefused
-from proctor.llm.dialects import chat
+from proctor.llm.dialects import chat, messages
 from proctor.llm.wire import Usage
 from proctor.types import Action, Message, Tool, ToolCall
 
@@ -72,6 +73,17 @@ def test_a_bad_request_is_refused_naming_the_field(body: str, param: str | None,
 def test_the_usage_of_a_model_behind_the_server_is_passed_on_with_its_details() -> None:
     usage = Usage(prompt_tokens=10, completion_tokens=4, cached_tokens=6, reasoning_tokens=3)
     assert chat.read(completion("a", AgentReply(ACTION, usage))).usage == usage
+
+
+def test_what_a_dialect_behind_the_server_demands_back_comes_back() -> None:
+    block = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    use: dict[str, JsonValue] = {"type": "tool_use", "id": "t", "name": "run", "input": {}}
+    called = messages.read(json.dumps({"content": [block, use]}).encode()).action
+    at_client = chat.read(completion("a", AgentReply(called))).action.message()
+    told = Message(role="tool", content="done", tool_call_id="t")
+    behind = parse_request(chat.request([at_client, told], [], {"model": "a"}).body).agent_request().messages
+    turns = json.loads(messages.request(behind, [], {}).body)["messages"]
+    assert turns[1]["content"] == [block, use]
 
 
 @pytest.mark.parametrize("usage", [True, False])

@@ -17,12 +17,12 @@ OURS = {
     "alfworld": "f67052121b39ee17e292bf7e45aa3597",
     "card_game": "2e4e56701e653fc1217b5bddc0918706",
     "db": "0fa10d481693001d78afb954880c6d0f",
-    "kg": "2178e84c560d2a38e0c2545de95982cb",
-    "ltp": "e41da92b5db5dd2612e48e3517741e6d",
+    "kg": "c1bf4b62add802994bd853dea7d34945",
+    "ltp": "fb525afba209a0b4e313d315aa6b0cff",
     "mind2web": "4376aafc545bac846aa5ac28a73c3e86",
     "os": "762441928f44ff96aad97d0fc62548ab",
-    "simulbench": "409e5625892a24f89d746a170c2422c4",
-    "stss": "c35835d012a6cb7d6b2e82a7669476ed",
+    "simulbench": "20f006748918149dc5ac5d7ae26e1523",
+    "stss": "afc596a082f84ac2f3d15403f1d05bde",
     "webshop": "6e5d729f1d2302e10fbe9febd932a2da",
 }
 """The digest of each environment with default parameters. Change one only with its `revision`, where trials changed."""

@@ -25,8 +25,8 @@ RIGHT = "UPDATE museum_loans SET Returned = 'yes' WHERE Piece = 'Clock no. 7'"
 SELECT = ("execute_sql", '{"query": "SELECT 1"}')
 DIGESTS = {
     "compat": "b4339bdbd277f945c82c2572ef61151f",
-    "strict": "72d40162355228acd760ec67db487fc2",
-    "errata": "701702d3940efbbe6c5657ea5f9be28f",
+    "strict": "30c17d5bd2d89ee16f6b008be828a639",
+    "errata": "c5f43d8e78b009e198a7de0ee72ad51e",
 }
 """Of protocol `text` before there was another; to be changed with the revisions alone."""
 

@@ -60,7 +60,7 @@ async def test_the_text_protocol_is_as_it_was() -> None:
     assert "`ask`" not in first.content
     assert "calls" not in finish.metrics
     assert await sessions_in_text(TEXT, TEXT.samples()) == "850abd428a90c035"
-    assert TEXT.digest() == "e41da92b5db5dd2612e48e3517741e6d"
+    assert TEXT.digest() == "fb525afba209a0b4e313d315aa6b0cff"
     compat = LateralThinking(profile="compat")
     assert await sessions_in_text(compat, compat.samples()) == "be1f8513c06c4fb1"
     assert compat.digest() == "8059df46cfe737f3d5d3178962a0a200"

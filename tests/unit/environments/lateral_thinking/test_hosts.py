@@ -130,5 +130,5 @@ async def test_sessions_that_ask_the_same_at_once_buy_it_once(tmp_path: Path) ->
     async with httpx.AsyncClient(transport=httpx.MockTransport(handle)) as client:
         judge = PuzzleJudge(ChatConfig(base_url="http://host/v1", model="judge"), client, cache)
         one, other = merge_prompt("en", ["a", "b"]), merge_prompt("en", ["a", "c"])
-        replies = await asyncio.gather(judge.ask(one), judge.ask(one), judge.ask(other))
+        replies = await asyncio.gather(*(judge.ask(prompt, "strict") for prompt in (one, one, other)))
     assert (replies[0] == replies[1] != replies[2], len(bought)) == (True, 2)

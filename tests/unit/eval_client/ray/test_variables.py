@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from eval_client.plan.entries import Endpoint
 from eval_client.plan.plan import Plan
 from eval_client.ray import variables
 from proctor.config.task import TaskDefinition
@@ -23,10 +24,16 @@ SERVED = TaskDefinition(name="d", environment="db", parameters={"servers": [{"pa
 
 def test_clients_get_the_keys_of_the_agents_endpoints() -> None:
     assert variables.of_clients(PLAN) == {"HOUSE_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"}
+    claude = Endpoint(name="claude", dialect="messages")
+    found = variables.of_clients(PLAN.model_copy(update={"endpoints": (claude,)}))
+    assert found >= {"ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY"}
 
 
 def test_workers_get_what_parameters_name_at_any_depth() -> None:
     assert variables.of_tasks([SERVED]) == {"DB_PASSWORD"}
+    fields = {"judge": {"model": "m", "dialect": "messages"}}
+    thinks = TaskDefinition(name="t", environment="simulbench", parameters=fields)
+    assert variables.of_tasks([thinks]) == {"ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"}
     assert variables.of_tasks([JUDGED, SERVED]) == {"DB_PASSWORD", "JUDGE_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"}
 
 

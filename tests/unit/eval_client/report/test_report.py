@@ -66,6 +66,26 @@ async def test_a_report_counts_what_was_scored_and_says_what_was_not(store: Stor
     assert (free.value, free.standard_error, free.validity, free.faults, free.money) == (None, None, {}, {}, None)
 
 
+@pytest.mark.parametrize(("score", "shares", "declined"), [(0.0, (0.5, 0.5), 0), (None, (1.0, 0.0), 1)])
+async def test_a_refused_input_is_no_fault_and_the_score_is_not_comparable(
+    score: float | None, shares: tuple[float, float], declined: int, tmp_path: Path
+) -> None:
+    store = Store(connect(sqlite_url(tmp_path)), "r")
+    trials = [Trial(id=number, agent="paid", task="t", sample=f"s{number}", epoch=0) for number in range(2)]
+    tasks = {"t": TaskRecord(environment="ltp", digest="d", samples=2)}
+    store.create(Manifest(version="1", plan_path="p", plan=PLAN, identity={}, tasks=tasks), trials)
+    journal = Journal(store, store.take_over())
+    refused = Finish(reason=FinishReason.REFUSED, score=score, detail={"cause": "it was flagged"})
+    for trial, end in zip(trials, (Finish(reason=FinishReason.COMPLETED, score=1.0), refused), strict=True):
+        await journal.begin(trial, 1, 0, f"{trial.id:032}")
+        await journal.finish(trial, 1, "w", end, Cost(1, 1, 1, 1.0))
+    await journal.close()
+    (pair,) = report(store).pairs
+    assert (pair.validity["completed"], pair.validity["refused"]) == shares
+    assert (pair.scored, pair.declined, pair.faults) == (2 - declined, declined, {})
+    assert pair.comparable == "1 input was declined by the endpoint"
+
+
 async def test_the_environments_own_metrics_replace_the_mean_while_they_are_of_the_same_trials(store: Store) -> None:
     own = Summary(primary="found", metrics={"found": 0.9}, standard_error=0.01, notes=("small",))
     store.write_summary("paid", "t", 2, own)

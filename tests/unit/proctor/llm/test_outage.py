@@ -95,7 +95,7 @@ async def test_a_request_that_breaks_a_working_server_is_a_failed_try() -> None:
 
 
 async def test_a_failure_among_answers_is_a_failed_try() -> None:
-    one, server = Outage(60), Server(BROKEN, back=None)
+    one, server = Outage(60, clock=lambda: 0.0), Server(BROKEN, back=None)  # it never becomes down
     failing = asyncio.create_task(one.ask(server.send, server.short, Waited()))
     await asyncio.sleep(0.001)
     answered = Server(BROKEN, back=0)

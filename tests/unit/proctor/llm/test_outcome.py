@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from proctor.llm.dialects import DIALECTS
 from proctor.llm.outcome import ErrorReply, Outcome, Seen, outcome, read_error
 
 
@@ -142,6 +143,17 @@ def test_every_published_reply_comes_to_what_it_is() -> None:
         (reply["provider"], reply["body"], told(reply).value) for reply in replies if told(reply) != reply["outcome"]
     ]
     assert wrong == []
+
+
+def test_every_published_answer_is_read_in_its_dialect() -> None:
+    answers = [
+        each for each in published("published_replies.jsonl") if not streamed(each) and each["outcome"] == "answer"
+    ]
+    assert {each.get("dialect", "chat") for each in answers} == set(DIALECTS)
+    for each in answers:
+        reply = DIALECTS[each.get("dialect", "chat")].read(json.dumps(each["body"]).encode())
+        assert reply.stop != "content_filter", each["source"]
+        assert reply.usage is None or reply.usage.prompt_tokens >= 0
 
 
 def test_the_published_replies_cover_outcomes_providers_and_misleading_statuses() -> None:

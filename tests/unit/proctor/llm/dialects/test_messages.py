@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from proctor.llm.dialects import messages
 from proctor.llm.wire import Form, Usage
 from proctor.types import Action, Message, Tool, ToolCall
-from tests.unit.proctor.llm.dialects.endpoint import assert_typed
+from tests.unit.proctor.llm.dialects.endpoint import UNTYPED, assert_typed
 
 TOOL = Tool(name="run", description="runs")
 SYSTEM, USER = Message(role="system", content="s"), Message(role="user", content="u")
@@ -25,8 +25,7 @@ def sent(conversation: list[Message], tools: list[Tool] | None = None, form: For
     request = messages.request(conversation, tools or [], {"model": "m", **fields}, form)
     assert (request.path, request.headers) == ("/messages", {"anthropic-version": "2023-06-01"})
     body = json.loads(request.body)
-    typed = {name: value for name, value in body.items() if name not in ("temperature", "top_k")}
-    assert_typed("messages", typed)  # of its sampling the maker's types have been emptied, local servers take it
+    assert_typed("messages", {name: value for name, value in body.items() if ("messages", name) not in UNTYPED})
     return body
 
 
@@ -119,6 +118,11 @@ def test_thoughts_go_back_in_their_place() -> None:
         ("user", [result("toolu_1", "done")]),
     ]
     assert turns(conversation, Form(reasoning="never"))[1] == ("assistant", [SAID, CALLED])
+
+
+def test_calls_that_did_not_come_with_an_answer_stand_behind_it() -> None:
+    message = messages.read(replied(THOUGHT, SAID)).action.model_copy(update={"tool_calls": (CALL,)}).message()
+    assert turns([USER, message])[1:] == [("assistant", [THOUGHT, SAID, CALLED])]
 
 
 def test_a_reply_of_text_and_calls_needs_no_echo() -> None:

@@ -118,6 +118,13 @@ def test_calls_go_back_as_the_conversation_has_them() -> None:
     assert items == [THOUGHT, {**CALLED, "call_id": "c1_2", "arguments": '{"malformed_arguments": "{\\"a"}'}]
 
 
+def test_calls_that_did_not_come_with_an_answer_stand_behind_it() -> None:
+    made_up = ToolCall(id="c9", name="run", arguments="{}")
+    message = responses.read(replied(THOUGHT, SAID)).action.model_copy(update={"tool_calls": (made_up,)}).message()
+    call = {"type": "function_call", "call_id": "c9", "name": "run", "arguments": "{}"}
+    assert sent([USER, message])["input"][1:] == [THOUGHT, SAID, call]
+
+
 def test_a_thought_without_an_answer_does_not_go_back() -> None:
     reply = responses.read(replied(THOUGHT, status="incomplete", incomplete_details={"reason": "max_output_tokens"}))
     assert (reply.action.content, reply.stop) == ("", "length")
