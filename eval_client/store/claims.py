@@ -87,7 +87,7 @@ def claim(engine: sa.Engine, run: str, shard: int, wanted: Mapping[Pair, int]) -
     return sorted(claimed, key=lambda trial: (-trial.attempts, trial.id))
 
 
-BEGUN, NEW, REJECTED = "begun", "new", "rejected"
+KINDS = BEGUN, NEW, REJECTED = "begun", "new", "rejected"
 """Trials with attempts, those without, and those whose agent's endpoint failed: in the order they are played in."""
 
 
@@ -119,7 +119,7 @@ class Unread:
             rows = connection.execute(query.group_by(t.agent, t.task)).all()
         rows = sorted(rows, key=lambda row: (not row.begun, row.first))
         for row in rows:
-            kinds = (BEGUN, NEW, REJECTED) if row.begun else (NEW,)
+            kinds = KINDS if row.begun else (NEW,)
             self._parts[row.agent, row.task] = [_Part(kind, row.first - 1, row.last) for kind in kinds]
         return {(row.agent, row.task): int(row.free) for row in rows}
 
@@ -128,22 +128,22 @@ class Unread:
 
         A read that raises has read nothing.
         """
-        found: list[Trial] = []
+        found: list[tuple[int, Trial]] = []
         parts = {pair: list(self._parts[pair]) for pair in wanted}
         with self._engine.connect() as connection:
             for pair, count in wanted.items():
                 found += self._next(connection, pair, parts[pair], count)
         self._parts |= parts
-        return found
+        return [trial for _, trial in sorted(found, key=lambda each: (each[0], each[1].id))]
 
-    def _next(self, connection: sa.Connection, pair: Pair, parts: list[_Part], count: int) -> list[Trial]:
-        """Up to so many trials of a pair; what is left of its parts stays in `parts`."""
-        found: list[Trial] = []
+    def _next(self, connection: sa.Connection, pair: Pair, parts: list[_Part], count: int) -> list[tuple[int, Trial]]:
+        """Up to so many trials of a pair, with the places of their kinds; what is left of its parts stays there."""
+        found: list[tuple[int, Trial]] = []
         while parts and len(found) < count:
             part, left = parts.pop(0), count - len(found)
             values = {"b_run": self._run, "agent": pair[0], "task": pair[1], "after": part.after, "last": part.last}
             rows = connection.execute(_reading(part.kind), {**values, "most": left}).all()
-            found += [Trial.model_construct(**row._mapping) for row in rows]
+            found += [(KINDS.index(part.kind), Trial.model_construct(**row._mapping)) for row in rows]
             if len(rows) == left:
                 parts.insert(0, part._replace(after=rows[-1].id))
         return found
