@@ -4,7 +4,6 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 from urllib.parse import urlencode, urlsplit
@@ -183,7 +182,7 @@ class Connection:
         )
         self._values = set[str]()
         """What variables in headers and query hold."""
-        self._headers = {name: self._expanded(f"headers.{name}", text) for name, text in fields.headers.items()}
+        self._headers = {name.lower(): self._expanded(f"headers.{name}", text) for name, text in fields.headers.items()}
         query = {name: self._expanded(f"query.{name}", text) for name, text in fields.query.items()}
         self._query = f"?{urlencode(query)}" if query else ""
         self._key_header = (fields.api_key_header or key_header).lower()
@@ -194,6 +193,7 @@ class Connection:
             except ValueError as error:
                 raise ValueError(f"proxy: {error}") from None
         self.route = Route(proxy or None, fields.tls.verify)
+        self._secrets: tuple[str | None, list[str]] = None, [value for value in self._values if is_real_key(value)]
 
     def _expanded(self, field: str, text: str) -> str:
         """A value with its variables, which are secrets. Raises ValueError."""
@@ -209,18 +209,24 @@ class Connection:
 
         return VARIABLES.sub(value, text)
 
-    @cached_property
-    def secrets(self) -> Sequence[str]:
-        """What headers and query hold from variables, and may be a key."""
-        return [value for value in sorted(self._values) if is_real_key(value)]
+    def secrets(self, key: str | None) -> Sequence[str]:
+        """What a request with this key holds and may be real keys: this one, those of headers and query."""
+        if key != self._secrets[0]:
+            sent = [*self._values, *([] if key is None else [key])]
+            self._secrets = key, [value for value in sent if is_real_key(value)]
+        return self._secrets[1]
 
     def headers(self, key: str | None, more: Mapping[str, str]) -> dict[str, str]:
-        """The headers of a request. The endpoint's own take precedence over those of its dialect and over the key's."""
+        """The headers of a request, in lower case; the endpoint's own before those of its dialect and the key's."""
         headers = {"content-type": "application/json"}
+        if self._stream:
+            headers["connection"] = "close"  # llama.cpp and others end it after a stream without saying so
         if key is not None:
             headers[self._key_header] = f"Bearer {key}" if self._key_header == "authorization" else key
-        headers |= {name.lower(): text for name, text in more.items()}
-        return headers | {name.lower(): with_conversation(text) for name, text in self._headers.items()}
+        headers |= more
+        for name, text in self._headers.items():
+            headers[name] = with_conversation(text)
+        return headers
 
     async def send(
         self,
@@ -236,7 +242,7 @@ class Connection:
 
         Raises HttpFailure, KeyUnavailable.
         """
-        key = await self.keys.key()
+        key = await self.keys.key() if self.keys.changes else self.keys.known
         reply = await bounded_request(
             client,
             "GET" if body is None else "POST",
@@ -247,7 +253,7 @@ class Connection:
             max_bytes=max_bytes * (EVENT_BYTES if self._stream else 1),
             route=self.route,
         )
-        if is_event_stream(reply.headers.get("content-type"), reply.body):
+        if not reply.body.startswith(b"{") and is_event_stream(reply.headers.get("content-type"), reply.body):
             reply = reply._replace(body=whole_answer(reply.body))
             if len(reply.body) > max_bytes:
                 raise ReplyTooLarge(f"POST {self.url}{path}: the reply is larger than {max_bytes} bytes")

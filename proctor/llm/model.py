@@ -28,7 +28,7 @@ from proctor.llm.outage import Failed, Outage, Waited, uncounted
 from proctor.llm.outcome import FUNCTION_RAISED, MAX_TOKENS_FIX, TOOLS_FIX, Outcome, Seen, outcome, read_error
 from proctor.llm.wire import Reply, Request, Usage
 from proctor.observability import gen_ai, tracing
-from proctor.observability.redaction import is_real_key, redacted
+from proctor.observability.redaction import redacted
 from proctor.retry import RetryPolicy, retry_after_s
 from proctor.types import Action, Message, Tool, Value
 
@@ -112,6 +112,7 @@ class ChatModel:
         self._connection = connection(config)
         self._url = self._connection.url
         self._fields: dict[str, JsonValue] = {**config.request_sampling(), "model": config.model}
+        self._varies = config.varies(self._fields)
         self._policy = RetryPolicy(max_tries=config.max_tries, max_retry_s=config.max_retry_s)
         self._on_event, self._traces_content = on_event, traces_content
         self._outage = outage
@@ -138,7 +139,7 @@ class ChatModel:
         of the last reply, without the key; EndpointDown where the run drains while the endpoint is down.
         """
         own = self._fields if not sampling else {**self._config.request_sampling(sampling), "model": self.name}
-        fields = self._config.in_trial(own, metadata or {})
+        fields = self._config.in_trial(own, metadata or {}) if self._varies or sampling else own
         if not tracing.recorders:
             return self._retry_until_available(messages, tools, fields)
         return self._traced(messages, tools, fields)
@@ -295,8 +296,8 @@ class ChatModel:
             where = ".".join(str(part) for part in problem["loc"]) or "body"
             told = f"not a {self._config.dialect} completion: {where}: {problem['msg']}"
             return Failed(f"{self._where()}: {told}: {self._excerpt(reply)}")
-        keys = [sent.key] if sent.key is not None and is_real_key(sent.key) else []
-        if any(self._repeats(key, reply.body, read, asked) for key in (*keys, *self._connection.secrets)):
+        secrets = self._connection.secrets(sent.key)
+        if secrets and any(self._repeats(key, reply.body, read, asked) for key in secrets):
             return Failed(f"{self._where()}: its reply repeats the key of {self._connection.keys}: not played")
         return read
 

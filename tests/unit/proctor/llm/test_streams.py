@@ -193,8 +193,10 @@ async def test_a_filter_within_a_stream_is_a_refusal() -> None:
 @pytest.mark.parametrize("dialect", ["chat", "responses", "messages"])
 async def test_a_request_asks_for_a_stream_and_for_its_usage(dialect: str) -> None:
     bodies: list[Event] = []
+    kept: list[str] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
+        kept.append(request.headers["connection"])
         bodies.append(json.loads(request.content))
         return httpx.Response(500)
 
@@ -203,6 +205,7 @@ async def test_a_request_asks_for_a_stream_and_for_its_usage(dialect: str) -> No
         for more in ({}, {"stream": True}):
             with pytest.raises(AgentUnavailable):
                 await ChatModel(ChatConfig.model_validate(given | more), client).complete(ASKED, sampling={"top_p": 1})
+    assert kept == ["keep-alive", "close"], "servers end a connection after a stream without saying so"
     assert ("stream" in bodies[0], bodies[1]["stream"]) == (False, True)
     assert bodies[1].get("stream_options") == ({"include_usage": True} if dialect == "chat" else None)
 
