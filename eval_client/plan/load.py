@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -83,9 +84,15 @@ def placed(plan: Plan, folder: Path) -> Plan:
     return plan.model_copy(update={"tasks": tasks, "endpoints": endpoints, "tls": plan.tls.relative_to(folder)})
 
 
-def recorded_plan(stored: Mapping[str, JsonValue]) -> Plan:
-    """The plan in a store, without the commands in it: others may write there."""
-    return Plan.model_validate({**_without_commands({**stored}), "on_end": ()})
+def recorded_plan(stored: Mapping[str, JsonValue], *, asks_models: bool = True) -> Plan:
+    """The plan in a store, without the commands in it: others may write there.
+
+    Raises FileError where one of them prints the key of a model that is to be asked.
+    """
+    plain = _without_commands(dict(stored))
+    if asks_models and plain != dict(stored):
+        raise FileError(f"{KEY_COMMAND}: commands of a stored plan are not run; give the plan's file: --plan FILE")
+    return Plan.model_validate({**plain, "on_end": ()})
 
 
 def kept_overrides(stored: Sequence[str]) -> list[str]:
@@ -93,14 +100,12 @@ def kept_overrides(stored: Sequence[str]) -> list[str]:
     return [each for each in stored if not each.startswith("on_end") and KEY_COMMAND not in each]
 
 
-def _without_commands(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Plain data without commands that print keys. Raises FileError where there are any."""
-    if value.get(KEY_COMMAND):
-        raise FileError(f"{KEY_COMMAND}: commands of a stored plan are not run; give the plan's file: --plan FILE")
-    for each in value.values():
-        for inner in each if isinstance(each, list) else (each,):
-            if isinstance(inner, dict):
-                _without_commands(inner)
+def _without_commands(value: Any) -> Any:
+    """Plain data without commands that print keys."""
+    if isinstance(value, list):
+        return [_without_commands(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _without_commands(each) for key, each in value.items() if key != KEY_COMMAND}
     return value
 
 

@@ -44,7 +44,7 @@ class KeySource:
         self._fresh_until = float("-inf")
         self._refused: str | None = None
         """The last refused key that the source was asked again for."""
-        self._asking: asyncio.Task[str] | None = None
+        self._asking: asyncio.Task[str | None] | None = None
 
     def __str__(self) -> str:
         if self._command:
@@ -75,32 +75,36 @@ class KeySource:
         return self._key != refused
 
     async def _ask(self) -> None:
-        """Ask the source, or wait for the answer where it is being asked."""
+        """Ask the source, or wait for the answer where it is being asked. Raises KeyUnavailable."""
         loop = asyncio.get_running_loop()
         if self._asking is None or self._asking.get_loop() is not loop:
-            self._asking = loop.create_task(self._told())
-            self._asking.add_done_callback(self._answered)
-        asking = self._asking
+            self._asking = loop.create_task(self._asked())
+        failed = await asyncio.shield(self._asking)
+        if failed is not None:
+            raise KeyUnavailable(f"{self} gives no key: {failed}")
+
+    async def _asked(self) -> str | None:
+        """Take the key that the source tells, in one step with the end of the question; else why there is none."""
         try:
-            self._key = await asyncio.shield(asking)
+            told = await (_printed(self._command) if self._file is None else asyncio.to_thread(_content, self._file))
+            self._key, self._fresh_until = _key_in(told), self._clock() + self._ttl_s
         except (OSError, ValueError) as error:
-            raise KeyUnavailable(f"{self} gives no key: {getattr(error, 'strerror', None) or error}") from None
+            return getattr(error, "strerror", None) or str(error)
+        finally:
+            if self._asking is asyncio.current_task():
+                self._asking = None
+        return None
 
-    def _answered(self, asked: "asyncio.Task[str]") -> None:
-        if self._asking is asked:
-            self._asking = None
-        if not asked.cancelled() and asked.exception() is None:
-            self._fresh_until = self._clock() + self._ttl_s
 
-    async def _told(self) -> str:
-        told = await (_printed(self._command) if self._file is None else asyncio.to_thread(_content, self._file))
-        key = told.decode("utf-8", "replace").strip()
-        remember(key)
-        if not key:
-            raise ValueError("it is empty")
-        if not (key.isascii() and key.isprintable() and " " not in key):
-            raise ValueError("what it holds is no key: one word of plain characters is")
-        return key
+def _key_in(told: bytes) -> str:
+    """The key that was told; no message shows it from now on. Raises ValueError where it is none."""
+    key = told.decode("utf-8", "replace").strip()
+    remember(key)
+    if not key:
+        raise ValueError("it is empty")
+    if not (key.isascii() and key.isprintable() and " " not in key):
+        raise ValueError("what it holds is no key: one word of plain characters is")
+    return key
 
 
 shared_source = functools.lru_cache(maxsize=256)(KeySource)

@@ -65,7 +65,7 @@ def rescore(
         manifest = source.manifest()
         if is_worked_on(source):
             raise UsageProblem(f"run {source.run!r} is being played; wait for its end, or: proctor stop {source.run}")
-        before = recorded_plan(manifest.plan)
+        before = recorded_plan(manifest.plan, asks_models=False)
         plan = with_overrides(before, overrides)
         folder = output / checked_name(name or new_name(f"{plan.name[:30]}-rescored"))
         with no_client(source), _new_store(store, folder) as target:

@@ -218,6 +218,7 @@ def test_commands_of_a_stored_plan_are_not_run(tmp_path: Path, where: str) -> No
     assert Plan.model_validate(stored) == plan, "reports read it"
     with pytest.raises(FileError, match="commands of a stored plan are not run; give the plan's file"):
         recorded_plan(stored)
+    assert "print-key" not in recorded_plan(stored, asks_models=False).model_dump_json(), "to score again"
     assert kept_overrides(["epochs=2", f"{where}=[print-key]", "on_end=[x]"]) == ["epochs=2"]
 
 

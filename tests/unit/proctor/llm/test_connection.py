@@ -350,3 +350,17 @@ async def test_each_epoch_has_a_seed_of_its_own_unless_the_plan_says_otherwise(
         await ChatModel(config, client).complete(ASKED)
     assert [request.body["seed"] for request in came] == [*seeds, 5]
     assert "metadata" not in came[0].body
+
+
+async def test_a_key_is_renewed_for_whoever_asks_at_any_moment(tmp_path: Path) -> None:
+    (tmp_path / "now").write_text(FIRST)
+    source = KeySource("A_KEY", None, tuple(printer(tmp_path, f"print(open({str(tmp_path / 'now')!r}).read())")))
+    assert await source.key() == FIRST
+    (tmp_path / "now").write_text(SECOND)
+    first = asyncio.create_task(source.renewed(FIRST))
+    asked: list[asyncio.Task[bool]] = []
+    while not first.done():  # in every turn of the loop somebody else's call is refused
+        asked.append(asyncio.create_task(source.renewed(FIRST)))
+        await asyncio.sleep(0)
+    assert all(await asyncio.gather(first, *asked))
+    assert calls(tmp_path) == 2
