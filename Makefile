@@ -2,7 +2,7 @@
 # VENV=folder puts the virtual environment elsewhere, PYTHON=program chooses the interpreter (3.11 or newer), and
 # JOBS=n runs tests in n processes (by default three to six for two cores: tests wait for half of their time, or for most).
 
-.PHONY: demo test docs quick faults fuzz simulation deployments containers check bench bench-rivals lock pythons interop size size-of-code dist images clean
+.PHONY: demo test docs quick faults fuzz simulation deployments containers check bench bench-rivals lock pythons interop real-model size size-of-code dist images clean
 
 demo:   ; @scripts/demo.sh   # a small evaluation, no key and no Docker needed
 test:   ; @scripts/test.sh   # the tests, ruff, mypy and import contracts; as root on Debian also installs what they need
@@ -18,7 +18,8 @@ bench:  ; @scripts/bench.sh  # re-measures what the README claims: benchmarks/RE
 bench-rivals: ; @scripts/bench.sh --rivals  # what a turn costs in Inspect, beside ours
 lock:   ; @scripts/lock.sh   # requirements.lock anew, from the newest versions that pyproject.toml allows
 pythons: ; @scripts/pythons.sh  # installs and imports everything on each Python from 3.11 that this machine has
-interop: ; @scripts/interop.sh  # against Inspect, AgentRL, OpenEnv and Harbor, each in a virtual environment of its own
+interop: ; @scripts/interop.sh  # against Inspect, AgentRL, OpenEnv, Harbor and LiteLLM, each in a virtual environment of its own
+real-model: ; @scripts/real_model.sh  # every world with a small model behind llama.cpp's server: 100 MB, three minutes
 size:   ; @scripts/size.sh   # what a plain installation weighs
 size-of-code: ; @$${PYTHON:-python3} -m benchmarks.size_of_code  # lines of the spine, the worlds and the rooms added since, against their budgets
 dist:   ; @scripts/dist.sh   # the sdist and the wheel of this version, in dist/

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         Environment,
         EnvironmentFault,
         Policy,
+        ServiceAway,
     )
     from proctor.session.play import PolicyAgent, play_to_finish
     from proctor.types import Action, Finish, FinishReason, Message, Observation, ParsedAction, Summary, Tool, ToolCall
@@ -40,6 +41,7 @@ _MODULES = {
         "Environment",
         "EnvironmentFault",
         "Policy",
+        "ServiceAway",
     ),
     "proctor.session.play": ("PolicyAgent", "play_to_finish"),
     "proctor.conformance.check": ("check",),
@@ -67,6 +69,7 @@ __all__ = [
     "PolicyAgent",
     "Run",
     "RunInterrupted",
+    "ServiceAway",
     "Summary",
     "Tool",
     "ToolCall",

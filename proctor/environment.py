@@ -61,6 +61,9 @@ class InputRefused(AgentStopped):
 class AgentUnavailable(Exception):
     """The agent's endpoint failed after all retries: a fault, not a score."""
 
+    paid: object = None
+    """The usage that the failed requests are estimated to have cost, a `proctor.llm.wire.Usage`; None where none."""
+
 
 class RequestRejected(AgentUnavailable):
     """The endpoint refused a request by a status that no retry changes, such as 400; it may answer others."""
@@ -76,6 +79,13 @@ class ToolsRefused(AgentRefused):
 
 class EnvironmentFault(Exception):
     """A part that the environment depends on failed (container, database, judge): a fault, not a score."""
+
+
+class ServiceAway(EnvironmentFault):
+    """A service of the environment can't be reached, refuses, breaks off or answers 5xx: it may be back soon.
+
+    The client waits, and then replays the trial in a new session, without an attempt. Not for what the agent did.
+    """
 
 
 class Agent(ABC):

@@ -71,6 +71,8 @@ class Message(Value):
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+    name: str = Field(default="", exclude_if=not_)
+    """In a request, the function of the call that a tool message answers; else empty."""
     echo: Echo = Field(default_factory=dict, exclude_if=not_)
 
     def __hash__(self) -> int:
@@ -84,6 +86,8 @@ class History(list[Message]):
         super().__init__()
         self.kept: dict[Hashable, tuple[int, list[bytes]]] = {}
         """By the form of requests: how many of the messages are encoded, and their encodings."""
+        self.sent: tuple[History, dict[str, str]] | None = None
+        """The messages as requests have them, and the functions in them by the ids of their calls."""
         self.counted = (0, 0, 0)
         """Of the last answered call: its messages, the tokens of prompt and answer, and those of the answer."""
 
@@ -195,6 +199,9 @@ AGENTBENCH_REASON = {status: reason for reason, status in AGENTBENCH_STATUS.item
 """The reason of each of their statuses with a score. All other ends are faults."""
 
 
+_AWAY = "service_away"
+
+
 class Finish(Value):
     """The end of a session. A fault has no score; everything else has one, a refusal unless the plan says otherwise."""
 
@@ -223,6 +230,17 @@ class Finish(Value):
     def fault(cls, reason: FinishReason, cause: str) -> "Finish":
         """A finish without score, for a failure of the service; secrets in `cause` are redacted."""
         return cls(reason=reason, detail={"cause": redacted(cause)})
+
+    @classmethod
+    def away(cls, cause: str) -> "Finish":
+        """The fault that a service of the environment is away. Clients that don't know it take it for any other."""
+        fault = cls.fault(FinishReason.TASK_ERROR, cause)
+        return fault.model_copy(update={"detail": {**fault.detail, _AWAY: True}})
+
+    @property
+    def is_away(self) -> bool:
+        """Whether it is a fault that `away` made."""
+        return self.reason is FinishReason.TASK_ERROR and self.detail.get(_AWAY) is True
 
 
 class Summary(Value):

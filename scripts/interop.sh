@@ -8,7 +8,7 @@
 
 LISTS=$ROOT/tests/interop/counterparts
 INSTALLER=$VENV
-COUNTERPARTS=${COUNTERPARTS:-inspect agentrl openenv harbor jupyter}
+COUNTERPARTS=${COUNTERPARTS:-inspect agentrl openenv harbor jupyter litellm}
 
 # asked NAME: the packages that a counterpart's list is made from.
 asked() {
@@ -16,9 +16,10 @@ asked() {
     inspect) echo inspect-ai==0.3.285 openai==3.54.0 ;;
     agentrl) echo agentrl-worker==0.4.0 agentrl-eval==0.1.2 ;;
     openenv) echo 'openenv[core]==0.10.0' ;;
+    litellm) echo 'litellm[proxy]==1.108.7' ;;
     jupyter) echo ipykernel jupyter_client pandas ;;
     harbor) echo pydantic ;; # of harbor itself only the models are used; they need no more
-    *) die "no counterpart is called $1; there are: inspect agentrl openenv harbor jupyter" ;;
+    *) die "no counterpart is called $1; there are: inspect agentrl openenv harbor jupyter litellm" ;;
     esac
 }
 

@@ -3,7 +3,7 @@
 import hashlib
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NoReturn
 
 import pytest
@@ -16,10 +16,12 @@ from proctor.environment import (
     Policy,
     policy_of,
 )
-from proctor.llm.tool_calls import normalised
+from proctor.llm.dialects.chat import messages_json
 from proctor.session.play import play_to_finish
 from proctor.session.transcript import Transcript
+from proctor.tools.histories import normalised, sendable
 from proctor.types import Action, Message, Observation, ToolCall
+from tests.unit.proctor.tools.provider_rules import refused_messages
 
 Reply = Action | AgentStopped
 
@@ -44,15 +46,18 @@ class CallingAgent(Agent):
     def __init__(self, policy: Policy, where: str = "") -> None:
         self._policy, self._where, self._transcript = policy, where, Transcript()
         self.seen: list[Observation] = []
+        self._own_ids: set[str] = set()
         self.history: Sequence[Message] = ()
         """All messages of the conversation that it answered last."""
 
     async def act(self, observation: Observation) -> Action:
         self.seen.append(observation)
         self.history = self._transcript.observe(observation)
-        if (why := invalid_history(self.history)) is not None:
+        if (why := invalid_history(self.history, self._own_ids)) is not None:
             self.fail(why)
-        action = normalised(self.reply(observation, self.history), self.history)
+        replied = self.reply(observation, self.history)
+        self._own_ids |= {call.id for call in replied.tool_calls}
+        action = normalised(replied, self.history)
         self._transcript.answer(observation, action)
         return action
 
@@ -121,12 +126,19 @@ def _again_and_again(script: Sequence[str]) -> Policy:
     return lambda _conversation, _history: Action(content=next(texts))
 
 
-def invalid_history(messages: Sequence[Message]) -> str | None:
-    """Why an endpoint may refuse a history; None where none should.
+def invalid_history(messages: Sequence[Message], own_ids: Collection[str] | None = None) -> str | None:
+    """Why an endpoint may refuse a history; None where none should. `own_ids` are those that it gave; None: all.
 
     Each call of an assistant message is answered by exactly one tool message, before any other message; no tool message
-    stands without its call; ids are unique.
+    stands without its call; ids are unique. As it is sent, five providers take it.
     """
+    if own_ids is None:
+        own_ids = {call.id for message in messages for call in message.tool_calls}
+    return _unpaired(messages) or refused_messages(messages_json(sendable(messages)), own_ids, offers=True)
+
+
+def _unpaired(messages: Sequence[Message]) -> str | None:
+    """Which call has no answer, or which answer no call."""
     seen: set[str] = set()
     waiting: set[str] = set()
     for number, message in enumerate(messages):

@@ -77,6 +77,11 @@ class VirtuosoServer:
         self._process.wait()
         (self._folder / "virtuoso.lck").unlink(missing_ok=True)
 
+    def signal(self, number: int) -> None:
+        """Send it a signal, such as SIGSTOP."""
+        assert self._process is not None
+        self._process.send_signal(number)
+
     def _answers(self) -> bool:
         try:
             with urllib.request.urlopen(self.url, timeout=slowly(5)):

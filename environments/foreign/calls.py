@@ -9,8 +9,8 @@ from typing import NamedTuple, TypeVar
 import pydantic_core
 from pydantic import JsonValue
 
-from proctor.environment import EnvironmentFault
-from proctor.http.client import HttpClient, HttpFailure, bounded_request, http_client
+from proctor.environment import EnvironmentFault, ServiceAway
+from proctor.http.client import ConnectionFailed, HttpClient, HttpFailure, bounded_request, http_client
 
 MAX_BYTES = 16 << 20
 """Of one answer."""
@@ -43,17 +43,23 @@ async def call(
     deadline_s: float,
     headers: Mapping[str, str] | None = None,
 ) -> ForeignReply:
-    """One request. Raises NoFreeSlot for 406, EnvironmentFault for all else that is no JSON with status 200."""
+    """One request. Raises NoFreeSlot for 406, ServiceAway for 5xx and a server that can't be reached.
+
+    Raises EnvironmentFault for all else that is no JSON with status 200.
+    """
     try:
         reply = await bounded_request(
             http, method, url, json=body, headers=headers, deadline_s=deadline_s, max_bytes=MAX_BYTES
         )
+    except ConnectionFailed as error:
+        raise ServiceAway(str(error)) from error
     except HttpFailure as error:
         raise EnvironmentFault(str(error)) from error
     if reply.status == NO_SLOT:
         raise NoFreeSlot(shown(reply.body.decode(errors="replace")))
     if reply.status != 200:
-        raise EnvironmentFault(f"{method} {url}: HTTP {reply.status}: {shown(reply.body.decode(errors='replace'))}")
+        kind = ServiceAway if reply.status >= 500 else EnvironmentFault
+        raise kind(f"{method} {url}: HTTP {reply.status}: {shown(reply.body.decode(errors='replace'))}")
     try:
         return ForeignReply(pydantic_core.from_json(reply.body) if reply.body else None, reply.headers)
     except ValueError as error:

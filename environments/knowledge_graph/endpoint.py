@@ -7,14 +7,24 @@ from urllib.parse import urlencode
 from pydantic import BaseModel, Field, ValidationError
 
 from environments.knowledge_graph.graphs import Graph
-from proctor.environment import EnvironmentFault
-from proctor.http.client import ConnectionFailed, HttpClient, HttpFailure, HttpReply, bounded_request, http_client
+from proctor.environment import EnvironmentFault, ServiceAway
+from proctor.http.client import (
+    ConnectionFailed,
+    DeadlineExceeded,
+    HttpClient,
+    HttpFailure,
+    HttpReply,
+    bounded_request,
+    http_client,
+)
 
 MAX_BYTES = 64 << 20
 _HEADERS = {"Accept": "application/sparql-results+json", "Content-Type": "application/x-www-form-urlencoded"}
 _INCOMPLETE = ("x-sparql-maxrows", "x-sql-state")
 """Headers by which Virtuoso marks an incomplete reply: rows were left out, or a limit stopped the query."""
 _SHOWN = 300
+_PROBE = urlencode({"query": "SELECT ?x WHERE { ?x ?y ?z } LIMIT 1"}).encode()
+_PROBE_S = 5.0
 
 
 class _Head(BaseModel):
@@ -52,17 +62,28 @@ class EndpointGraph(Graph):
         content = urlencode({"query": f"{query} LIMIT {max_rows}"}).encode()
         try:
             try:
-                reply = await self._ask(content)
+                reply = await self._ask(content, self._limit_s)
             except ConnectionFailed:  # the server may have closed an idle connection; a query is safe to repeat
-                reply = await self._ask(content)
+                reply = await self._ask(content, self._limit_s)
         except HttpFailure as error:
-            raise EnvironmentFault(f"the SPARQL endpoint: {error}") from error
+            away = isinstance(error, ConnectionFailed) or (
+                isinstance(error, DeadlineExceeded) and not await self._answers()
+            )
+            raise (ServiceAway if away else EnvironmentFault)(f"the SPARQL endpoint: {error}") from error
         if reply.status != 200:
             text = reply.body[:_SHOWN].decode(errors="replace")
-            raise EnvironmentFault(f"the SPARQL endpoint {self._url} returned status {reply.status}: {text}")
+            kind = ServiceAway if reply.status >= 500 else EnvironmentFault
+            raise kind(f"the SPARQL endpoint {self._url} returned status {reply.status}: {text}")
         return self._read(reply, max_rows)
 
-    async def _ask(self, content: bytes) -> HttpReply:
+    async def _answers(self) -> bool:
+        """Whether the endpoint answers the least query, so that one that took too long is to blame itself."""
+        try:
+            return (await self._ask(_PROBE, min(_PROBE_S, self._limit_s))).status < 500
+        except HttpFailure:
+            return False
+
+    async def _ask(self, content: bytes, limit_s: float) -> HttpReply:
         assert self._client is not None
         return await bounded_request(
             self._client,
@@ -70,7 +91,7 @@ class EndpointGraph(Graph):
             self._url,
             content=content,
             headers=_HEADERS,
-            deadline_s=self._limit_s,
+            deadline_s=limit_s,
             max_bytes=MAX_BYTES,
         )
 

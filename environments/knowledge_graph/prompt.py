@@ -161,7 +161,7 @@ def _example_with_calls() -> Iterator[Message]:
     call: ToolCall | None = None
     for number, (role, text) in enumerate(EXAMPLE):
         if role == "assistant":
-            call = _call(text, f"example_{number // 2}")
+            call = _call(text, f"example{number // 2:02}")
             thought = text.removeprefix("Thought: ").partition("\nAction: ")[0]
             yield Message(role="assistant", content=thought, tool_calls=(call,) if call else ())
         elif call:

@@ -47,7 +47,8 @@ def preflight(
     """Play the set-up and example of every sample twice, and list the samples that can't be played or judged here.
 
     `network`: the sample needs a network. `init`: set-up fails. `racy`: the sample passes once and fails once.
-    `example`: the example does not pass the checks. `fault`: the engine failed.
+    `example`: the example, run as a check or typed into the agent's shell, does not pass the checks. `fault`: the
+    engine failed.
     """
     try:
         environment = OperatingSystem(

@@ -5,17 +5,22 @@ from typing import Literal, NamedTuple
 
 from environments.operating_system.dataset import SampleRecord
 from environments.operating_system.observation import text
-from environments.operating_system.policies import reads_arguments
+from environments.operating_system.policies import as_bash, reads_arguments
 from environments.operating_system.scoring import judge, run
 from environments.operating_system.session import SessionRules, SetUpFailed, ShellSession
 from proctor.environment import EnvironmentFault
-from proctor.sandbox import Engine, Sandbox
+from proctor.sandbox import Engine
 
 Problem = Literal["network", "init", "racy", "example", "fault"]
 _NETWORK_COMMAND = re.compile(
     r"\b(apt(?:-get)?\s[^|;&\n]*(?:install|update)|pip3?\s[^|;&\n]*install|npm\s+i(?:nstall)?|git\s+clone|curl|wget|ping"
     r"|nslookup|dig|nc)\s([^|;&\n]*)"
 )
+_NETWORK_TROUBLE = re.compile(
+    r"(?i)could ?n.t resolve|could not resolve|failure in name resolution|failure resolving|name or service not known"
+    r"|network is unreachable|no route to host|unable to locate package|no installation candidate"
+)
+"""What programs say that miss a network."""
 _LOOPBACK = re.compile(r"(?<![\w.:-])(?:localhost|ip6-(?:localhost|loopback)|127(?:\.\d{1,3}){3}|::1)(?![\w.-])")
 _MAX_WHY = 200
 
@@ -42,15 +47,25 @@ async def inspect(
 
     `bridge` creates sandboxes with a network, to retry samples that fail without one; None if there is no network.
     """
-    first, second = [await _in_fresh_sandbox(engine, record, rules) for _ in range(2)]
+    first, second = [await _in_fresh_sandbox(engine, record, rules, typed=typed) for typed in (False, True)]
     if first.problem is None and second.problem is None:
-        return None
+        unproved = _network_command(record) if record.example is None else None
+        if unproved is None or await has_way_out(engine):
+            return None
+        return _finding(record, "network", f"{unproved}; no example tells whether that matters")
     if first.problem is None or second.problem is None:
-        return SampleFinding(record.id, "racy", f"it passes once and fails once: {first.why or second.why}")
-    needed = (bridge and await _with_network(record, rules, bridge)) or _network_command(record)
+        again = await _in_fresh_sandbox(engine, record, rules, typed=first.problem is None)
+        if again.problem is None:
+            return _finding(record, "racy", f"it passes once and fails once: {first.why or second.why}")
+        return _finding(record, again.problem, again.why)
+    needed = await _network_need(record, rules, bridge, first.why)
     if needed is not None:
-        return SampleFinding(record.id, "network", needed)
-    return SampleFinding(record.id, first.problem, first.why)
+        return _finding(record, "network", needed)
+    return _finding(record, first.problem, first.why)
+
+
+def _finding(record: SampleRecord, problem: Problem, why: str) -> SampleFinding:
+    return SampleFinding(record.id, problem, why[:_MAX_WHY])
 
 
 async def has_way_out(engine: Engine) -> bool:
@@ -85,30 +100,38 @@ async def require_whole_kernel(engine: Engine, runtime: str) -> None:
         )
 
 
-async def _with_network(record: SampleRecord, rules: SessionRules, bridge: Engine) -> str | None:
-    """The reason for the problem `network` if a sample passes with a network; None if it fails with one too."""
-    trial = await _in_fresh_sandbox(bridge, record, rules)
-    return "it fails without a network, and passes with one" if trial.problem is None else None
+async def _network_need(record: SampleRecord, rules: SessionRules, bridge: Engine | None, why: str) -> str | None:
+    """The reason for the problem `network` of a sample that fails because of `why`; None if it is another one's."""
+    if bridge is not None and (await _in_fresh_sandbox(bridge, record, rules, typed=False)).problem is None:
+        return "it fails without a network, and passes with one"
+    if (called := _network_command(record)) is not None:
+        return f"it fails; {called}"
+    said = _NETWORK_TROUBLE.search(why)
+    return said and f"it fails, and says {said[0]!r}: {why}"
 
 
-async def _in_fresh_sandbox(engine: Engine, record: SampleRecord, rules: SessionRules) -> SampleTrial:
+async def _in_fresh_sandbox(engine: Engine, record: SampleRecord, rules: SessionRules, *, typed: bool) -> SampleTrial:
+    """Runs set-up, the example and the checks after it; the example's output is the answer if a check reads one.
+
+    The example runs as a check does, or is typed into the agent's shell, where it may see other processes.
+    """
     async with engine.sandbox(record.image) as sandbox:
         try:
-            await ShellSession(sandbox, record, {}, rules).set_up()
+            shell = await ShellSession(sandbox, record, {}, rules).set_up()
         except SetUpFailed as failed:
-            return SampleTrial("init", " ".join(str(failed).split())[:_MAX_WHY])
-        return await _play_example(sandbox, record, rules)
-
-
-async def _play_example(sandbox: Sandbox, record: SampleRecord, rules: SessionRules) -> SampleTrial:
-    """Runs the example and the checks after it; the example's output is the answer if a check reads one."""
-    if record.example is None or not record.checks:
-        return SampleTrial()
-    printed = text((await run(sandbox, record.example, [], rules.check_limit_s)).output)
-    answer = printed if any(map(reads_arguments, record.checks)) else None
-    if (await judge(sandbox, record, answer, rules.strict_check, rules.check_limit_s)).passed:
-        return SampleTrial()
-    return SampleTrial("example", f"its example, which printed {printed[:60]!r}, does not pass its checks")
+            return SampleTrial("init", " ".join(str(failed).split()).removeprefix(f"{record.id}: "))
+        if record.example is None or not record.checks:
+            return SampleTrial()
+        if typed:
+            output = (await shell.execute(as_bash(record.example), limit_s=rules.command_limit_s)).output
+        else:
+            output = (await run(sandbox, record.example, [], rules.check_limit_s)).output
+        printed = text(output)
+        answer = printed if any(map(reads_arguments, record.checks)) else None
+        if (await judge(sandbox, record, answer, rules.strict_check, rules.check_limit_s)).passed:
+            return SampleTrial()
+    typed_in = "typed into the agent's shell, " if typed else ""
+    return SampleTrial("example", f"{typed_in}its example, which printed {printed[:60]!r}, does not pass its checks")
 
 
 def _network_command(record: SampleRecord) -> str | None:
@@ -119,5 +142,5 @@ def _network_command(record: SampleRecord) -> str | None:
             continue
         for called in _NETWORK_COMMAND.finditer(f"{script.code}\n"):
             if _LOOPBACK.search(called[2]) is None:
-                return f"it fails, and calls {called[1]} without a network"
+                return f"it calls {called[1]} without a network"
     return None

@@ -17,6 +17,11 @@ CANNOT_START = 126
 NO_ANSWER = "None"
 """Argument of the first check if the agent committed no answer."""
 StrictCheck = Literal["inside", "outside"]
+_FLOORS = {
+    "dev-dev": "1 of the 26 samples of dev",
+    "train-train_first60": "11 of the 60 samples of the train extract",
+}
+"""By the file of published samples that was played."""
 OWN_PROMPT_NOTE = "The instruction is in our own words; the output forms it asks for are the published ones."
 OWN_FUNCTIONS_NOTE = "Instruction and functions are in our own words; the functions are those of AgentBench FC."
 
@@ -182,5 +187,6 @@ def _notes(finishes: Sequence[Finish]) -> tuple[str, ...]:
             f"In {tampered} samples the agent changed programs or libraries that judge it (`tampered` in the detail); "
             "profile strict scores these 0, the others do not."
         )
-    notes.append("An agent that always answers 0 passes 1 of 26 dev samples and 11 of 60 of the train extract.")
+    played = {str(finish.detail.get("sample")).rpartition("-")[0] for finish in finishes}
+    notes.extend(f"An agent that always answers 0 passes {_FLOORS[file]}." for file in sorted(played & _FLOORS.keys()))
     return tuple(notes)

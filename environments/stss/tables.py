@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from environments.stss.summary import DRIVERS, OWN_WORLD, PRIMARY, summarize
 from proctor.plugins import FinishedTrial, RecordedPair
-from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow, row_names
+from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow, row_names, title_with_behind
 
 ARCHITECTURES = {"ga": "GA", "tdp": "GA + TDP"}
 """The paper's word for each value of the field `planning`."""
@@ -69,6 +69,7 @@ def _table(title: str, shown: Sequence[Shown], found: Sequence[Row], how: str) -
         TableRow((*name, *(_figure(each, pair, metrics) for each in shown)), notes=notes)
         for name, (pair, _, metrics, notes) in zip(cells, found, strict=True)
     )
+    title = title_with_behind(title, ((metrics["tasks"], pair.planned) for pair, _, metrics, _ in found))
     return ResultTable(title, (*name_columns, *(column for column, _, _ in shown)), rows, (how,))
 
 

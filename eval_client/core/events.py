@@ -21,6 +21,8 @@ class AttemptOutcome(Enum):
     """The task server failed."""
     DIVERGED = "diverged"
     """The replay observed something else; the journal can't be used any more."""
+    SERVICE_AWAY = "service_away"
+    """A service of the environment is away; once it is back, a new session replays the journal, without an attempt."""
     PUT_BACK = "put_back"
     """No session could start, or the run was stopped first; the trial stays pending within the same attempt."""
     BUDGET = "budget"
@@ -111,6 +113,17 @@ class TaskSlots:
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceSlots:
+    """How many trials of a task may be under way for what is known of the services of its environment."""
+
+    task: str
+    most: int | None = None
+    """None where no service is away."""
+    waits_for: str | None = None
+    """Why it is no more."""
+
+
+@dataclass(frozen=True, slots=True)
 class EndpointsChanged:
     """How many trials each endpoint takes at once. At one that is down, a single trial probes."""
 
@@ -176,6 +189,7 @@ Event = (
     | RetryDue
     | GaveUp
     | TaskSlots
+    | ServiceSlots
     | EndpointsChanged
     | QuotasGranted
     | TaskLost

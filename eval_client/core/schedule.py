@@ -30,6 +30,7 @@ from eval_client.core.events import (
     Return,
     RunFinished,
     RunStopped,
+    ServiceSlots,
     Settle,
     SlotFreed,
     Start,
@@ -46,6 +47,8 @@ from eval_client.core.spend import SpendLimit
 from proctor.retry import RetryPolicy
 from proctor.types import FinishReason
 
+_SERVICE = RetryPolicy(base_s=1.0, cap_s=5.0)
+"""When a trial that found its service away is played again."""
 PUT_BACK_S = 1.0
 """A trial that was put back, mostly because another client took its slot, waits this long."""
 
@@ -60,6 +63,8 @@ class _Attempts:
     """Turns in the journal when an attempt last ended."""
     lost_worker: bool = False
     """Whether the last attempt lost its worker."""
+    away: int = 0
+    """How many attempts in a row found a service away."""
 
 
 class Schedule:
@@ -90,6 +95,8 @@ class Schedule:
         """Tasks that were unavailable to this client for too long, until they are available again."""
         self.given_up: frozenset[str] = frozenset()
         """Lost tasks that no other client of the run can reach either."""
+        self._task_slots: dict[str, TaskSlots] = {}
+        self._service_slots: dict[str, ServiceSlots] = {}
         self._policy = RetryPolicy(max_tries=attempts, base_s=1.0)
         self._attempts: dict[int, _Attempts] = {}
         """Trials that go on after an attempt."""
@@ -114,7 +121,7 @@ class Schedule:
                 return self._out
             case SlotFreed() | RetryDue() | GaveUp():
                 self._play_ended(event)
-            case TaskSlots() | EndpointsChanged() | QuotasGranted():
+            case TaskSlots() | ServiceSlots() | EndpointsChanged() | QuotasGranted():
                 self._limit(event)
             case TrialsTaken(jobs):
                 self.backlog.add(jobs)
@@ -203,21 +210,33 @@ class Schedule:
             case GaveUp():
                 self._busy -= 1
 
-    def _limit(self, event: TaskSlots | EndpointsChanged | QuotasGranted) -> None:
+    def _limit(self, event: TaskSlots | ServiceSlots | EndpointsChanged | QuotasGranted) -> None:
         match event:
-            case TaskSlots(task, ours, total, waits_for):
-                self.limits.limit_task(task, ours, total)
-                if waits_for is None:
-                    self.lost.discard(task)
-                    self.given_up -= {task}
-                    self.progress.task_waits.pop(task, None)
-                else:
-                    self.progress.task_waits[task] = waits_for
+            case TaskSlots(task):
+                self._task_slots[task] = event
+                self._limit_task(task)
+            case ServiceSlots(task):
+                self._service_slots[task] = event
+                self._limit_task(task)
             case EndpointsChanged(capacities, down):
                 self._down = down
                 self.limits.limit_endpoints(capacities)
             case QuotasGranted(grants):
                 self.limits.grant(grants)
+
+    def _limit_task(self, task: str) -> None:
+        """Apply what is known of a task's server and of the services of its environment."""
+        slots = self._task_slots.get(task, TaskSlots(task, 0, 0))
+        service = self._service_slots.get(task, ServiceSlots(task))
+        ours = slots.ours if service.most is None else min(slots.ours, service.most)
+        self.limits.limit_task(task, ours, slots.total)
+        waits_for = slots.waits_for or service.waits_for
+        if waits_for is None:
+            self.lost.discard(task)
+            self.given_up -= {task}
+            self.progress.task_waits.pop(task, None)
+        else:
+            self.progress.task_waits[task] = waits_for
 
     def _lose_task(self, task: str, cause: str) -> None:
         """Give a task's waiting trials up; return them instead if another client may reach the task."""
@@ -264,11 +283,15 @@ class Schedule:
                 self._drain(end.cause)
             case AttemptOutcome.ENDPOINT_DOWN:
                 self._return([job])
+            case AttemptOutcome.SERVICE_AWAY:
+                self._await_service(end)
+            case AttemptOutcome.DIVERGED if job.trial in self._attempts and self._attempts[job.trial].away:
+                self._attempts[job.trial].away = 0  # else the outage would have cost it an attempt
+                self._go_on(job, 0.0)
             case AttemptOutcome.PUT_BACK:
                 self._pause(job, PUT_BACK_S)
             case AttemptOutcome.LOST if end.recalled:
-                self._out.append(EndAttempt(job))
-                self._pause(job, 0.0)
+                self._go_on(job, 0.0)
             case _:
                 self._conclude(end)
 
@@ -283,7 +306,7 @@ class Schedule:
         """Settle a trial after an attempt with a finish, or plan another attempt."""
         attempts = self._attempts.setdefault(end.job.trial, _Attempts())
         attempts.made = 1 if end.turns > attempts.turns > 0 else attempts.made + 1
-        attempts.turns, attempts.lost_worker = end.turns, end.outcome is AttemptOutcome.LOST
+        attempts.turns, attempts.lost_worker, attempts.away = end.turns, end.outcome is AttemptOutcome.LOST, 0
         goes_on = end.reason is FinishReason.TASK_ERROR and (self.stopped is None or not self.alone)
         wait_s = self._policy.wait_s(attempts.made, end.chance) if self.stopped is None else None
         if not goes_on or (self.stopped is None and wait_s is None):
@@ -291,11 +314,21 @@ class Schedule:
             self._out.append(Settle(end.job))
             return
         self.progress.attempts_lost += 1
-        self._out.append(EndAttempt(end.job))
+        self._go_on(end.job, wait_s)
+
+    def _await_service(self, end: AttemptEnded) -> None:
+        """Play the trial again once the service may be back; a run that has stopped does not wait for it."""
+        attempts = self._attempts.setdefault(end.job.trial, _Attempts())
+        attempts.away += 1
+        self._go_on(end.job, _SERVICE.wait_s(attempts.away, end.chance) if self.stopped is None else None)
+
+    def _go_on(self, job: Job, wait_s: float | None) -> None:
+        """Write the end of an attempt, and enqueue its trial again after a wait; None leaves it to other clients."""
+        self._out.append(EndAttempt(job))
         if wait_s is None:
-            self._return([end.job])  # for the other clients
+            self._return([job])
         else:
-            self._pause(end.job, wait_s)
+            self._pause(job, wait_s)
 
     def _pause(self, job: Job, wait_s: float) -> None:
         """Enqueue the trial again after a wait; its slots are free meanwhile."""

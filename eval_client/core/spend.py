@@ -1,5 +1,6 @@
 """Pure: the spending of a run, and whether it is within its limits."""
 
+import operator
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,16 +30,21 @@ class Tokens(NamedTuple):
     """Those that the model thought in; most endpoints count them among the completions too."""
     cache_write: int = 0
     """Those of the prompts that the endpoint put into its cache."""
+    estimated: int = 0
+    """Those that no endpoint reported."""
+    billed: int = 0
+    """Those whose price the endpoint told."""
+    billed_money: float = 0.0
+    """That price."""
+
+    @classmethod
+    def of(cls, counted: object) -> "Tokens":
+        """The counts of a usage, a reply or a turn, by the names in TOKEN_COLUMNS; 0 where it lacks one."""
+        return cls(*(getattr(counted, column, 0) for column in TOKEN_COLUMNS.values()))
 
     def plus(self, other: "Tokens") -> "Tokens":
         """The sum, count by count."""
-        return Tokens(
-            self.prompt + other.prompt,
-            self.completion + other.completion,
-            self.cached + other.cached,
-            self.reasoning + other.reasoning,
-            self.cache_write + other.cache_write,
-        )
+        return Tokens(*map(operator.add, self, other))
 
     @property
     def total(self) -> int:
@@ -47,6 +53,8 @@ class Tokens(NamedTuple):
 
 
 NO_TOKENS = Tokens()
+TOKEN_COLUMNS = {name: name if name == "billed_money" else f"{name}_tokens" for name in Tokens._fields}
+"""The names of the counts where they stand beside others: in rows, usages and reports."""
 
 
 class Need(NamedTuple):
@@ -81,13 +89,14 @@ class Price(Value):
     where there is a `cached_input`, else like `input`."""
 
     def of(self, tokens: Tokens) -> float:
-        """The cost of these tokens."""
+        """The cost of these tokens: what the endpoint told, and for the share of which it told none this price."""
         cached, write = self.cached_input, self.cache_write
         if write is None:
             write = self.input if cached is None else 1.25 * self.input
         kinds = tokens.cached * (self.input if cached is None else cached) + tokens.cache_write * write
         rest = tokens.prompt - tokens.cached - tokens.cache_write
-        return (rest * self.input + kinds + tokens.completion * self.output) / 1e6
+        priced = (rest * self.input + kinds + tokens.completion * self.output) / 1e6
+        return tokens.billed_money + priced * (1.0 - tokens.billed / tokens.total if tokens.billed else 1.0)
 
 
 class RunLimits(Value):
@@ -121,6 +130,12 @@ def price_of(name: str, prices: Mapping[str, Price]) -> Price | None:
     return prices[max(beginnings, key=len)] if beginnings else None
 
 
+def money_of(name: str, tokens: Tokens, prices: Mapping[str, Price]) -> float | None:
+    """What the tokens of an agent or of an environment model cost; None where there is no price."""
+    price = price_of(name, prices)
+    return price.of(tokens) if price is not None else tokens.billed_money if tokens.billed else None
+
+
 @dataclass
 class Spend:
     """Tokens by agent and environment model, and money as far as prices are known."""
@@ -134,6 +149,8 @@ class Spend:
     by_agent: dict[str, Tokens] = field(default_factory=dict)
     unmetered: set[str] = field(default_factory=set)
     """Agents and environment models with an answer whose tokens are unknown; run limits can't count those."""
+    guessed: set[str] = field(default_factory=set)
+    """Agents and environment models with calls whose tokens are estimated; run limits count those estimates."""
     unpriced: set[str] = field(default_factory=set)
     """Environment models that were paid for and have no price."""
     reserved: Need = NOTHING
@@ -149,7 +166,9 @@ class Spend:
         """Add a paid answer of an agent."""
         self.tokens = self.tokens.plus(tokens)
         self.by_agent[agent] = self.by_agent.get(agent, NO_TOKENS).plus(tokens)
-        if self.prices:
+        if tokens.estimated:
+            self.guessed.add(agent)
+        if self.prices or tokens.billed:
             self.money += self._price(agent, tokens)
 
     def add_helper(self, model: str, tokens: Tokens, task: str) -> None:
@@ -158,13 +177,12 @@ class Spend:
         self.by_helpers[task] = self.by_helpers.get(task, Need()).plus(cost)
         if not tokens.total:
             self.unmetered.add(helper(model))
-        if price_of(helper(model), self.prices) is None:
+        if price_of(helper(model), self.prices) is None and tokens.billed < tokens.total:
             self.unpriced.add(model)
         self.add(helper(model), tokens)
 
     def _price(self, agent: str, tokens: Tokens) -> float:
-        price = price_of(agent, self.prices)
-        return price.of(tokens) if price is not None else 0.0
+        return money_of(agent, tokens, self.prices) or 0.0
 
     @property
     def bounded(self) -> bool:
@@ -207,7 +225,7 @@ class Spend:
 
     def unknown(self) -> str | None:
         """A message on agents and models of unknown cost, with the limits that miss it; None if there are none."""
-        return "; ".join(filter(None, (self._unmetered(), self._unpriced()))) or None
+        return "; ".join(filter(None, (self._unmetered(), self._guessed(), self._unpriced()))) or None
 
     def _unpriced(self) -> str | None:
         if not self.unpriced or self.limits.money is None:
@@ -215,10 +233,20 @@ class Spend:
         models = ", ".join(sorted(self.unpriced))
         return f"the plan's `prices` lack {models}, which tasks pay for, so limits.run.money can't limit it"
 
+    def _limits(self) -> list[str]:
+        return [f"limits.run.{name}" for name in ("tokens", "money") if getattr(self.limits, name) is not None]
+
+    def _guessed(self) -> str | None:
+        if not self.guessed:
+            return None
+        limits = self._limits()
+        holds = f", and {' and '.join(limits)} hold{'s' * (len(limits) == 1)} with the estimate" if limits else ""
+        return f"tokens of {', '.join(sorted(self.guessed))} are estimated where its endpoint reports none{holds}"
+
     def _unmetered(self) -> str | None:
         if not self.unmetered:
             return None
-        limits = [f"limits.run.{name}" for name in ("tokens", "money") if getattr(self.limits, name) is not None]
+        limits = self._limits()
         void = f", so {' and '.join(limits)} can't limit it" if limits else ""
         return f"tokens of {', '.join(sorted(self.unmetered))} are not known: the endpoint reports no usage{void}"
 

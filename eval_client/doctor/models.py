@@ -26,6 +26,7 @@ from proctor.llm.dialects.messages import HEADERS
 from proctor.llm.model import connection
 from proctor.llm.outcome import MAX_TOKENS_FIX, read_error, refuses_max_tokens
 from proctor.llm.wire import Request
+from proctor.tools.histories import sendable
 from proctor.types import Message, Tool
 
 QUESTION = "This only checks the connection. Reply with the one word: ready"
@@ -70,7 +71,7 @@ async def ask_completion(
 ) -> tuple[ProbeReply, HttpReply | Finding]:
     """Request a completion as a run would; the finding where there is no reply."""
     fields = {**config.request_sampling(), "model": config.model}
-    request = DIALECTS[config.dialect].request(messages, tools, fields, config.form())
+    request = DIALECTS[config.dialect].request(sendable(messages), tools, fields, config.form())
     return await _ask(http, agent, config, request, patience_s=patience_s)
 
 

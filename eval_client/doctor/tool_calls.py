@@ -13,7 +13,7 @@ from proctor.http.client import AnyClient
 from proctor.llm.config import ChatConfig
 from proctor.llm.dialects import DIALECTS
 from proctor.llm.outcome import read_error, refuses_tools
-from proctor.llm.tool_calls import normalised
+from proctor.tools.histories import normalised
 from proctor.types import Action, Message, Tool, ToolCall
 
 TOOL = Tool(
@@ -30,7 +30,8 @@ OPENING = (
     Message(role="system", content="This only checks the connection."),
     Message(role="user", content=f"Call the function {TOOL.name} with the word: ready"),
 )
-MADE_UP = Action(content="", tool_calls=(ToolCall(id="call_0", name=TOOL.name, arguments='{"word": "ready"}'),))
+_CALL = ToolCall(id="", name=TOOL.name, arguments='{"word": "ready"}')
+MADE_UP = normalised(Action(content="", tool_calls=(_CALL,)), OPENING)
 
 
 def offers_tools(definition: TaskDefinition) -> bool:

@@ -18,12 +18,12 @@ from eval_client.metrics import EndpointMetrics
 from eval_client.plan.entries import AgentEntry, Endpoint
 from eval_client.plan.plan import Plan
 from proctor.config.secrets import secret
-from proctor.environment import AgentRefused, AgentStopped, RequestRejected
+from proctor.environment import AgentRefused, AgentStopped, AgentUnavailable, RequestRejected
 from proctor.http.client import AnyClient
 from proctor.http.connection import ConnectionFields
 from proctor.llm.config import ChatConfig, EndpointForm, RequestForm, RequestLimits
 from proctor.llm.model import ChatModel, Completion, EndpointEvent, ModelRefused, connection
-from proctor.llm.outage import Outage
+from proctor.llm.outage import EndpointDown, Outage
 from proctor.types import Message, Tool
 from task_server.client.client import Call
 
@@ -224,10 +224,12 @@ class _Limited:
             if isinstance(stopped, ModelRefused) and stopped.completion is not None:
                 self._paid(stopped.completion, messages, reserved)
             raise
-        except RequestRejected as rejected:
-            if not self._rejections.rejected(number, str(rejected)):
+        except (AgentUnavailable, EndpointDown) as failed:
+            if failed.paid is not None:
+                self._spend.add(self._agent, Tokens.of(failed.paid))
+            if not isinstance(failed, RequestRejected) or not self._rejections.rejected(number, str(failed)):
                 raise
-            raise AgentRefused(f"{rejected}, like {SAME_REJECTIONS} calls in a row") from rejected
+            raise AgentRefused(f"{failed}, like {SAME_REJECTIONS} calls in a row") from failed
         finally:
             del self._calls[id(call)]
             self._returned(turn)
@@ -258,13 +260,10 @@ class _Limited:
         """Count what an answer took and cost; tokens beyond those reserved become the gate's debt."""
         usage = completion.usage
         self._metrics.answer_s(self._agent).observe(completion.seconds)
-        cost = Tokens(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.reasoning_tokens)
-        self._spend.add(self._agent, cost._replace(cache_write=usage.cache_write_tokens))
+        self._spend.add(self._agent, Tokens.of(usage))
         if self._size is not None and self._bounded:
             self._size.learn(messages, usage.prompt_tokens, usage.completion_tokens)
-        if not completion.metered:
-            self._spend.unmetered.add(self._agent)
-        elif reserved:
+        if completion.metered and reserved:
             self._gate.debt += usage.prompt_tokens + usage.completion_tokens - reserved
             self._estimate.learn(_chars(messages), usage.prompt_tokens, usage.completion_tokens)
 

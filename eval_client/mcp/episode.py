@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from eval_client.mcp.frames import McpCall, McpOffer, McpResult
 from proctor.environment import Agent
+from proctor.session.transcript import Transcript
 from proctor.tools import arguments_schema
 from proctor.tools.functions import checked_arguments, given_arguments
-from proctor.types import Action, Message, Observation, Tool, ToolCall, well_formed
+from proctor.tools.histories import normalised
+from proctor.types import Action, History, Message, Observation, Tool, ToolCall, well_formed
 
 OVER = McpResult("The episode is over.", over=True)
 ANSWER = Tool(
@@ -47,6 +49,7 @@ class CalledEpisode(Agent):
         self._tools: tuple[Tool, ...] = ()
         self._conversation = ""
         self._opened = asyncio.Event()
+        self._transcript, self._history = Transcript(), History()
         self._next: asyncio.Queue[_Call] = asyncio.Queue()
         self._under_way: _Call | None = None
         self._one_at_a_time = asyncio.Lock()
@@ -60,7 +63,7 @@ class CalledEpisode(Agent):
     def show(self, observation: Observation, tools: Sequence[Tool]) -> None:
         """Give the observation to the agent, with the functions that it may call now."""
         text = self._text(observation)
-        self._tools = tuple(tools)
+        self._tools, self._history = tuple(tools), self._transcript.observe(observation)
         if self._under_way is None:
             self._opening = text
             self._opened.set()
@@ -118,12 +121,14 @@ class CalledEpisode(Agent):
             else:
                 arguments = well_formed(json.dumps(request.arguments, ensure_ascii=False))
                 name = well_formed(request.name)
-                made = ToolCall(id=f"call_{self.calls}", name=name, arguments=arguments)
-                call = self._queued(Action(content="", tool_calls=(made,)), readable=self._readable(made))
+                made = ToolCall(id="", name=name, arguments=arguments)
+                action = normalised(Action(content="", tool_calls=(made,)), self._history)
+                call = self._queued(action, readable=self._readable(made))
             return await call.result
 
     def _queued(self, action: Action, *, readable: bool) -> _Call:
         self.calls += 1
+        self._history.append(action.message())
         call = _Call(action, readable, asyncio.get_running_loop().create_future())
         self._next.put_nowait(call)
         return call

@@ -169,8 +169,9 @@ class Limits(Value):
     attempts: int = Field(default=3, ge=1, le=100)
     """A trial is left unscored after this many attempts that got no further than the one before, per run or resume."""
     patience_s: float = Field(default=60, gt=0)
-    """How long a call to a part that is gone is repeated, then how long a task may be without a worker before its
-    trials are left unscored; also how long an endpoint that never answered is silent until its trials wait for it."""
+    """How long a call to a part that is gone is repeated, then how long a task may be without a worker, or without a
+    service of its environment, before its trials are left unscored; also how long an endpoint that never answered is
+    silent until its trials wait for it."""
 
 
 class Local(Value):

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from eval_client.core.spend import Price, Tokens, helper, price_of
+from eval_client.core.spend import Price, Tokens, helper, money_of
 from eval_client.core.statistics.clustered import clustered_mean
 from eval_client.core.statistics.repeats import shares, steps
 from eval_client.core.statistics.samples import Interval
@@ -40,6 +40,8 @@ class HelperReport(Value):
     calls: int
     prompt_tokens: int
     completion_tokens: int
+    estimated_tokens: int = 0
+    """Those of both that no endpoint reported."""
     money: float | None
 
 
@@ -51,6 +53,7 @@ class UnfinishedCost(Value):
     cached_tokens: int | None
     """None in a store of schema 2, as are the reasoning tokens."""
     reasoning_tokens: int | None
+    estimated_tokens: int = 0
     money: float | None
 
 
@@ -115,6 +118,10 @@ class PairReport(Value):
     """The prompt tokens that the endpoint had in its cache; None in a store of schema 2."""
     reasoning_tokens: int | None
     """The tokens that the model thought in; None in a store of schema 2."""
+    cache_write_tokens: int = 0
+    """The prompt tokens that the endpoint put into its cache."""
+    estimated_tokens: int = 0
+    """The tokens of prompts and completions that no endpoint reported: characters / 3.5."""
     money: float | None
     seconds: float
     helpers: tuple[HelperReport, ...]
@@ -131,6 +138,20 @@ class PairReport(Value):
     def cost(self) -> float | None:
         """Money, or tokens where it has no price, of the finished trials; None where nothing was paid or told."""
         return self.money or float(self.prompt_tokens + self.completion_tokens) or None
+
+    @property
+    def estimates(self) -> tuple[str, ...]:
+        """A line for the agent, and for each of the task's own models, with tokens that are estimated."""
+        paid: list[tuple[str, HelperReport | UnfinishedCost | PairReport]] = [(self.agent, self)]
+        paid += [(each.model, each) for each in self.helpers]
+        if self.unfinished is not None:
+            paid.append((f"{self.agent}, unfinished", self.unfinished))
+        return tuple(
+            f"estimated: {cost.estimated_tokens:,} of {cost.prompt_tokens + cost.completion_tokens:,} tokens of {name} "
+            f"on {self.task}, whose usage no endpoint reported; limits count them"
+            for name, cost in paid
+            if cost.estimated_tokens
+        )
 
     @property
     def coverage(self) -> float:
@@ -287,7 +308,9 @@ def _pair(
         unfinished=None if unfinished is None else _unfinished(totals, unfinished, prices),
         cached_tokens=totals.cached_tokens,
         reasoning_tokens=totals.reasoning_tokens,
-        money=_money(totals.agent, totals.tokens(), prices),
+        cache_write_tokens=totals.cache_write_tokens,
+        estimated_tokens=totals.estimated_tokens,
+        money=money_of(totals.agent, totals.tokens(), prices),
         seconds=totals.seconds,
         helpers=tuple(_helper(cost, prices) for cost in costs if (cost.agent, cost.task) == pair),
     )
@@ -366,7 +389,8 @@ def _unfinished(totals: PairTotals, paid: Tokens, prices: Mapping[str, Price]) -
         completion_tokens=paid.completion,
         cached_tokens=None if totals.cached_tokens is None else paid.cached,
         reasoning_tokens=None if totals.reasoning_tokens is None else paid.reasoning,
-        money=_money(totals.agent, paid, prices),
+        estimated_tokens=paid.estimated,
+        money=money_of(totals.agent, paid, prices),
     )
 
 
@@ -404,9 +428,10 @@ def _helper(cost: HelperCost, prices: Mapping[str, Price]) -> HelperReport:
     return HelperReport(
         model=cost.model,
         calls=cost.calls,
-        prompt_tokens=cost.prompt_tokens,
-        completion_tokens=cost.completion_tokens,
-        money=_money(helper(cost.model), Tokens(cost.prompt_tokens, cost.completion_tokens), prices),
+        prompt_tokens=cost.tokens.prompt,
+        completion_tokens=cost.tokens.completion,
+        estimated_tokens=cost.tokens.estimated,
+        money=money_of(helper(cost.model), cost.tokens, prices),
     )
 
 
@@ -417,8 +442,3 @@ def _mean_score(found: SampleMeans) -> Summary:
     notes = (note,) if found.means else ()
     metrics = {"mean_score": mean.mean} if found.means else {}
     return Summary(primary="mean_score", metrics=metrics, standard_error=mean.standard_error, notes=notes)
-
-
-def _money(name: str, tokens: Tokens, prices: Mapping[str, Price]) -> float | None:
-    price = price_of(name, prices)
-    return None if price is None else price.of(tokens)

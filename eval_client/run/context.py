@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from eval_client.core.capacity import CapacityLimits
 from eval_client.core.error_limit import ErrorLimit
-from eval_client.core.events import EndpointsChanged
+from eval_client.core.events import EndpointsChanged, Event
 from eval_client.core.progress import Progress
 from eval_client.core.schedule import Schedule
-from eval_client.core.spend import Spend, Tokens
+from eval_client.core.spend import Spend
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan.plan import Plan
 from eval_client.run.runner import Runner
@@ -21,6 +21,7 @@ from eval_client.store.records import PairTotals
 from eval_client.store.store import Store
 from eval_client.trial.command import CommandAgents
 from eval_client.trial.player import TrialPlayer
+from eval_client.trial.services import Services
 from proctor.http.client import AnyClient
 from task_server.client.client import TaskClient
 from task_server.wire.errors import TaskServerError
@@ -42,6 +43,7 @@ class RunContext:
     runner: Runner
     player: TrialPlayer
     endpoints: Endpoints
+    services: Services
     member: Member
     client: TaskClient
     journal: Journal
@@ -92,10 +94,14 @@ async def run_context(
     journal = Journal(store, member.shard, trouble)
     runner: Runner | None = None
 
-    def endpoints_changed() -> None:
+    def tell(event: Event) -> None:
         if runner is not None:
-            runner.handle(_capacities(endpoints))
+            runner.handle(event)
 
+    def endpoints_changed() -> None:
+        tell(_capacities(endpoints))
+
+    services = Services(tell, plan.limits.patience_s)
     endpoints = Endpoints(plan, http, spend, builtin, endpoints_changed, ensure_lease=member.ensure_lease)
     player = TrialPlayer(
         plan=plan,
@@ -106,12 +112,13 @@ async def run_context(
         endpoints=endpoints,
         progress=progress,
         end_session=end_session,
+        services=services,
         commands=commands,
     )
     schedule = _schedule(plan, endpoints, progress, alone=member.alone, error_limit=error_limit)
     runner = Runner(schedule, player, spend, _releasing(endpoints, on_stop))
     try:
-        yield RunContext(store.run, plan, digests, runner, player, endpoints, member, client, journal)
+        yield RunContext(store.run, plan, digests, runner, player, endpoints, services, member, client, journal)
     finally:
         if endings:
             await asyncio.wait(endings, timeout=ABANDONED_END_S if schedule.abandoned else END_S)
@@ -165,7 +172,7 @@ def spent_so_far(plan: Plan, store: Store, totals: Sequence[PairTotals]) -> Spen
     for agent, tokens in store.spent(totals).items():
         spend.add(agent, tokens)
     for cost in store.helper_costs():
-        spend.add_helper(cost.model, Tokens(cost.prompt_tokens, cost.completion_tokens), cost.task)
+        spend.add_helper(cost.model, cost.tokens, cost.task)
     for pair in totals:
         spend.turns[pair.task] += pair.turns
     return spend

@@ -1,4 +1,4 @@
-"""Watches a run's task server: follows its capacities, renews session leases, and gives up tasks that stay away."""
+"""Watches a run's task server: follows its capacities, renews session leases, gives up tasks that stay away."""
 
 import asyncio
 import contextlib
@@ -90,10 +90,12 @@ class TaskWatcher:
         while True:
             await asyncio.sleep(CHECK_S)
             now = time.monotonic()
-            for task, since in list(self._nothing_since.items()):
+            nothing = {task: (since, self._reasons[task]) for task, since in self._nothing_since.items()}
+            for task, (since, reason) in (self._context.services.waiting() | nothing).items():
                 if now - since > self._patience_s and not self._context.schedule.under_way(task):
-                    reason = f"waited {self._patience_s:g} s for task {task}: {self._reasons[task]}"
-                    self._context.runner.handle(TaskLost(task, reason))
+                    cause = f"waited {self._patience_s:g} s for task {task}: {reason}"
+                    self._context.runner.handle(TaskLost(task, cause))
+            self._context.services.probe(now)
 
 
 def _other_digest(expected: str, found: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from eval_client.core.spend import TOKEN_COLUMNS
 from eval_client.metrics import JournalMetrics
 from eval_client.store.connection import Fenced, StoreError, damaged, hold_live, is_damage, is_transient, reason
 from eval_client.store.records import Trial, Turn, now_text, reply_row
@@ -47,6 +48,10 @@ class Cost:
     reasoning_tokens: int = 0
     cut_answers: int = 0
     """Answers that the endpoint cut at `max_tokens`."""
+    cache_write_tokens: int = 0
+    estimated_tokens: int = 0
+    billed_tokens: int = 0
+    billed_money: float = 0.0
 
 
 Operation = tuple[sa.Executable, dict[str, object]]
@@ -77,7 +82,7 @@ _ATTEMPT_END = (
     )
     .values({name: sa.bindparam(f"b_{name}") for name in ("outcome", "cause", "worker", "ended_at")})
 )
-_COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
+_COUNTS = tuple(TOKEN_COLUMNS.values())
 _FINAL_COLUMNS = ("reason", "score", "cause", "finish", "turns", *_COUNTS, "seconds", "ended_at", "cut_answers")
 _FINAL = _TRIAL.where(trial_table.c.score.is_(None)).values(
     {"holder": SETTLED, **{name: sa.bindparam(f"b_{name}") for name in _FINAL_COLUMNS}}

@@ -13,6 +13,7 @@ from eval_client.store.tables import (
     binary_collation,
     is_mysql,
     metadata,
+    reply_table,
     run_table,
     trial_table,
     turn_table,
@@ -20,22 +21,23 @@ from eval_client.store.tables import (
 
 log = logging.getLogger(__name__)
 
-GROWN = (run_table, trial_table, attempt_table, turn_table)
+GROWN = (run_table, trial_table, attempt_table, turn_table, reply_table)
 """The tables that have got columns since schema 2."""
 NARROW = (
     *("run", "agent", "task", "reason", "id", "score", "sample", "epoch", "turns", "prompt_tokens"),
     *("completion_tokens", "cached_tokens", "reasoning_tokens", "seconds", "ended_at", "attempts"),
-    *("cluster", "cut_answers"),
+    *("cluster", "cut_answers", "cache_write_tokens", "estimated_tokens", "billed_tokens", "billed_money"),
 )
 INDEXES = (
     "DROP INDEX IF EXISTS proctor_trial_narrow",
-    f"CREATE INDEX IF NOT EXISTS proctor_trial_columns ON proctor_trial ({', '.join(NARROW)})",
+    "DROP INDEX IF EXISTS proctor_trial_columns",
+    f"CREATE INDEX IF NOT EXISTS proctor_trial_sums ON proctor_trial ({', '.join(NARROW)})",
     "CREATE INDEX IF NOT EXISTS proctor_trial_cause ON proctor_trial (run, agent, task, cause, id) "
     "WHERE cause IS NOT NULL",
 )
 """What reports, filters and sorts read in SQLite in place of whole rows, nine tenths of which are finishes.
 
-`proctor_trial_narrow` is that of an earlier version, which lacks a column.
+`proctor_trial_narrow` and `proctor_trial_columns` are those of earlier versions, which lack columns.
 
 A store without them, of an earlier version and never resumed, is read more slowly.
 """

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 from pydantic import Field, JsonValue
 
 from eval_client.core.selection import NO_FILTERS, Filters
-from eval_client.core.spend import Tokens
+from eval_client.core.spend import TOKEN_COLUMNS, Tokens
 from proctor.llm.kept_replies import KeptReply, ModelReply
 from proctor.types import TaskProtocol, Value
 from task_server.wire.messages import Act, SampleList, Stop
@@ -117,6 +117,10 @@ class Turn(Value):
     completion_tokens: int = 0
     cached_tokens: int = 0
     reasoning_tokens: int = 0
+    cache_write_tokens: int = 0
+    estimated_tokens: int = 0
+    billed_tokens: int = 0
+    billed_money: float = 0.0
     model_seconds: float = 0.0
     tries: int = 0
     world_seconds: float | None = None
@@ -126,7 +130,7 @@ class Turn(Value):
     model: str | None = None
     """The model's name as the endpoint reported it."""
     metered: bool | None = None
-    """Whether the endpoint reported the usage."""
+    """Whether the endpoint reported the usage; else it is estimated, and in runs of earlier versions 0."""
 
     @property
     def is_cut(self) -> bool:
@@ -147,8 +151,7 @@ class HelperCost(Value):
     model: str
     """The model's name at its endpoint."""
     calls: int
-    prompt_tokens: int
-    completion_tokens: int
+    tokens: Tokens
 
 
 class PairTotals(Value):
@@ -172,6 +175,10 @@ class PairTotals(Value):
     cached_tokens: int | None
     """None in a store of schema 2, as are the reasoning tokens."""
     reasoning_tokens: int | None
+    cache_write_tokens: int = 0
+    estimated_tokens: int = 0
+    billed_tokens: int = 0
+    billed_money: float = 0.0
     seconds: float
     cut_answers: int | None = None
     """Answers that `max_tokens` cut, in trials with a final row; None where one of an earlier version can't tell."""
@@ -183,7 +190,7 @@ class PairTotals(Value):
 
     def tokens(self) -> Tokens:
         """The tokens that the pair's final rows cost."""
-        return Tokens(self.prompt_tokens, self.completion_tokens, self.cached_tokens or 0, self.reasoning_tokens or 0)
+        return Tokens(*(getattr(self, column) or 0 for column in TOKEN_COLUMNS.values()))
 
 
 def now_text(*, timespec: str = "seconds") -> str:
@@ -213,7 +220,7 @@ def reply_row(kept: KeptReply) -> dict[str, object]:
 
 def kept_reply(row: Mapping[str, Any]) -> KeptReply:
     """The kept reply in a row."""
-    of_reply = {name: row[name] for name in ModelReply.model_fields} | {"text": json.loads(row["text"])}
+    of_reply = {name: row[name] for name in ModelReply.model_fields if name in row} | {"text": json.loads(row["text"])}
     return KeptReply(key=row["key"], reply=ModelReply(**of_reply), bought=row["bought"], usable=row["usable"])
 
 

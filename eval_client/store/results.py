@@ -5,7 +5,7 @@ No query about scores reads transcripts.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from pydantic import JsonValue
 
 from eval_client.core.progress import grouped_causes
-from eval_client.core.spend import NO_TOKENS, Tokens
+from eval_client.core.spend import NO_TOKENS, TOKEN_COLUMNS, Tokens
 from eval_client.store.migration import existing_columns
 from eval_client.store.records import RETRIED, HelperCost, JournalledTools, PairTotals
 from eval_client.store.tables import attempt_table, reply_table, summary_table, trial_table, turn_table
@@ -63,7 +63,8 @@ class Results:
             return []
         t, r = trial_table.c, reply_table.c
         trials = sa.and_(t.run == r.run, t.id == r.trial)
-        columns = (t.agent, t.task, r.model, sa.func.sum(r.tries).label("calls"), *token_sums(reply_table))
+        there = [column.name for column in existing_columns(self.engine, reply_table)]
+        columns = (t.agent, t.task, r.model, sa.func.sum(r.tries).label("calls"), *token_sums(reply_table, there))
         query = sa.select(*columns).select_from(reply_table.join(trial_table, trials))
         query = query.where(r.run == self.run, r.bought).group_by(t.agent, t.task, r.model)
         with self.engine.connect() as connection:
@@ -73,8 +74,7 @@ class Results:
                     task=row["task"],
                     model=row["model"],
                     calls=int(row["calls"]),
-                    prompt_tokens=tokens_of(row).prompt,
-                    completion_tokens=tokens_of(row).completion,
+                    tokens=tokens_of(row),
                 )
                 for row in connection.execute(query).mappings()
             ]
@@ -244,8 +244,7 @@ def _spent_on_open(there: tuple[str, ...]) -> sa.Select[Any]:
     t, same = trial_table.c, sa.and_(turn_table.c.run == trial_table.c.run, turn_table.c.trial == trial_table.c.id)
     sums = [
         sa.select(total.element).where(same).correlate(trial_table).scalar_subquery().label(total.name)
-        for total in token_sums(turn_table)
-        if f"{total.name}_tokens" in there
+        for total in token_sums(turn_table, there)
     ]
     return sa.select(t.agent, t.task, *sums).where(t.run == sa.bindparam("b_run"), t.reason.is_(None), t.attempts > 0)
 
@@ -303,22 +302,26 @@ def _scores(connection: sa.Connection, scored: sa.ColumnElement[bool]) -> dict[t
     return found
 
 
-def token_sums(table: sa.Table) -> list[sa.Label[float]]:
-    """The sum of each token count that a table has, for `tokens_of`."""
+def token_sums(table: sa.Table, there: Collection[str] | None = None) -> list[sa.Label[float]]:
+    """The sum of each token count of a table, of those that are `there` where a store may lack some."""
     # As floats: SQLite refuses a sum of integers that leaves 64 bits.
     return [
-        sa.func.sum(table.c[f"{name}_tokens"] * 1.0).label(name)
-        for name in Tokens._fields
-        if f"{name}_tokens" in table.c
+        sa.func.sum(table.c[column] * 1.0).label(name)
+        for name, column in TOKEN_COLUMNS.items()
+        if column in table.c and (there is None or column in there)
     ]
 
 
 def tokens_of(sums: sa.RowMapping) -> Tokens:
     """The tokens in a row of `token_sums`."""
-    return Tokens(*(int(sums.get(name) or 0) for name in Tokens._fields))
+    counts = {name: int(sums.get(name) or 0) for name in TOKEN_COLUMNS if name != "billed_money"}
+    return Tokens(**counts, billed_money=float(sums.get("billed_money") or 0.0))
 
 
-_SUMMED = ("score", "turns", *(f"{name}_tokens" for name in Tokens._fields), "seconds", "cut_answers")
+_SUMMED = ("score", "turns", *TOKEN_COLUMNS.values(), "seconds", "cut_answers")
+
+
+_TOLD = ("cache_write_tokens", "estimated_tokens", "billed_tokens")
 
 
 def _pair_totals(pair: tuple[str, str], rows: Sequence[sa.RowMapping], mean: float | None) -> PairTotals:
@@ -348,6 +351,8 @@ def _pair_totals(pair: tuple[str, str], rows: Sequence[sa.RowMapping], mean: flo
         completion_tokens=int(total("completion_tokens")),
         cached_tokens=int(total("cached_tokens")) if "cached_tokens" in rows[0] else None,
         reasoning_tokens=int(total("reasoning_tokens")) if "reasoning_tokens" in rows[0] else None,
+        **{name: int(total(name)) for name in _TOLD if name in rows[0]},
+        billed_money=total("billed_money") if "billed_money" in rows[0] else 0.0,
         seconds=total("seconds"),
         cut_answers=int(total("cut_answers")) if told_cuts and reasons else None,
     )

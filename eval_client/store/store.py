@@ -10,7 +10,7 @@ from itertools import islice
 
 import sqlalchemy as sa
 
-from eval_client.core.spend import Tokens
+from eval_client.core.spend import TOKEN_COLUMNS, Tokens
 from eval_client.store import shards, wal
 from eval_client.store.connection import RunExists, StoreError, hold_live, is_transient, is_writable
 from eval_client.store.migration import existing_columns, migrate
@@ -35,7 +35,7 @@ _EMPTY = (
     *("reason", "score", "cause", "finish", "turns", "prompt_tokens", "completion_tokens", "seconds", "ended_at"),
     "cut_answers",
 )
-_NOT_PLAYED = {"holder": FREE, "cached_tokens": 0, "reasoning_tokens": 0, **dict.fromkeys(_EMPTY)}
+_NOT_PLAYED = {"holder": FREE, **dict.fromkeys(TOKEN_COLUMNS.values(), 0), **dict.fromkeys(_EMPTY)}
 """The columns of a trial without a final row."""
 _OF_TRIAL = sa.and_(turn_table.c.run == sa.bindparam("b_run"), turn_table.c.trial == sa.bindparam("b_trial"))
 _TURNS = (

@@ -26,6 +26,12 @@ def _count(name: str) -> sa.Column[int]:
     return sa.Column(name, sa.BigInteger, nullable=False, server_default="0")
 
 
+def _told_costs() -> tuple[sa.Column[Any], ...]:
+    """Columns of what is known of a cost beside its tokens, 0 in rows of earlier versions."""
+    counts = (_count(f"{name}_tokens") for name in ("cache_write", "estimated", "billed"))
+    return *counts, sa.Column("billed_money", sa.Double, nullable=False, server_default="0")
+
+
 def _key(*numbers: str) -> list[sa.Column[Any]]:
     """The primary key of a run's rows: the run, and numbers within it."""
     within = (sa.Column(name, sa.Integer, primary_key=True, autoincrement=False) for name in numbers)
@@ -78,6 +84,7 @@ trial_table = sa.Table(
     _count("reasoning_tokens"),
     sa.Column("ended_at", TIME),
     sa.Column("cut_answers", sa.Integer),
+    *_told_costs(),
 )
 """`cluster` is the name that samples of the same world share, `cut_answers` how many answers `max_tokens` cut.
 
@@ -121,6 +128,7 @@ turn_table = sa.Table(
     sa.Column("model", sa.String(255)),
     sa.Column("metered", sa.Boolean),
     sa.Column("ended_at", TIME),
+    *_told_costs(),
 )
 """`stop` is the endpoint's finish_reason, `model` the name it gave, `metered` whether it reported the usage: null where
 the client stopped instead of asking. The columns from `world_seconds` on are null in rows of schema 2."""
@@ -136,6 +144,8 @@ reply_table = sa.Table(
     sa.Column("tries", sa.Integer, nullable=False),
     sa.Column("bought", sa.Boolean, nullable=False),
     sa.Column("usable", sa.Boolean, nullable=False),
+    _count("cached_tokens"),
+    *_told_costs(),
 )
 """Replies of models on the environment's side in a trial, over all its attempts, in the order of first use.
 

@@ -37,6 +37,13 @@ class AttemptEnd(Value):
     cause: str = ""
 
     @classmethod
+    def at(cls, finish: Finish) -> "AttemptEnd":
+        """The end of an attempt whose session has a finish."""
+        if finish.is_away:
+            return cls(outcome=AttemptOutcome.SERVICE_AWAY, finish=finish, cause=str(finish.detail.get("cause")))
+        return cls(outcome=AttemptOutcome.FINISHED, finish=finish)
+
+    @classmethod
     def of(cls, failure: Exception) -> "AttemptEnd":
         """How one of FAILURES ends an attempt."""
         match failure:

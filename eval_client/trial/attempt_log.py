@@ -70,8 +70,7 @@ class _TrialReplies(ReplyLog):
         await self._journal.replies(self._trial, len(self.replies), replies)
         self.replies += replies
         for reply in (kept.reply for kept in replies if kept.bought):
-            tokens = Tokens(reply.prompt_tokens, reply.completion_tokens)
-            self._spend.add_helper(reply.model, tokens, self._trial.task)
+            self._spend.add_helper(reply.model, Tokens.of(reply), self._trial.task)
 
 
 class AttemptLog:

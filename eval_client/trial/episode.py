@@ -4,25 +4,24 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
 from typing import Any, Protocol
 
 from pydantic_core import to_json
 
-from eval_client.core.events import AttemptOutcome
-from eval_client.core.spend import NO_TOKENS, Tokens
+from eval_client.core.spend import NO_TOKENS, TOKEN_COLUMNS, Tokens
 from eval_client.plan.entries import TrialLimits
 from eval_client.store.journal import Cost
 from eval_client.store.records import MODEL_CHARS, STOP_CHARS, Trial, Turn, answers, storable
 from eval_client.trial.attempt import FAILURES, AttemptEnd, Diverged, OutOfTime
-from proctor.environment import AgentStopped
+from proctor.environment import AgentStopped, AgentUnavailable
 from proctor.llm.kept_replies import KeptReply
 from proctor.llm.model import Completion, ModelRefused
-from proctor.llm.outage import TIME_LIMIT, TimeLimit
-from proctor.llm.tool_calls import normalised
+from proctor.llm.outage import TIME_LIMIT, EndpointDown, TimeLimit
 from proctor.observability import gen_ai, tracing
 from proctor.observability.spans import Attribute
 from proctor.session.transcript import Transcript
+from proctor.tools.histories import normalised
 from proctor.types import FinishReason, Message, Observation, Tool
 from task_server.client.client import ReplyLog
 from task_server.wire.messages import Act, Observed, Started, Step, Stop
@@ -73,13 +72,7 @@ class TrialHistory:
 
     def tokens(self) -> Tokens:
         """The tokens that the agent's answers in this trial cost."""
-        turns, before = self.turns, self.paid_before
-        return Tokens(
-            before.prompt + sum([turn.prompt_tokens for turn in turns]),
-            before.completion + sum([turn.completion_tokens for turn in turns]),
-            before.cached + sum([turn.cached_tokens for turn in turns]),
-            before.reasoning + sum([turn.reasoning_tokens for turn in turns]),
-        )
+        return reduce(Tokens.plus, map(Tokens.of, self.turns), self.paid_before)
 
     def start_anew(self) -> None:
         """Begin a new journal, as the old one can't be replayed; its tokens stay counted."""
@@ -89,9 +82,9 @@ class TrialHistory:
 
     def cost(self) -> Cost:
         """The trial's cost so far."""
-        prompt, completion, cached, reasoning, _ = self.tokens()
+        tokens = {TOKEN_COLUMNS[name]: count for name, count in self.tokens()._asdict().items()}
         cut = sum(turn.is_cut for turn in self.turns)
-        return Cost(answers(self.turns), prompt, completion, self.seconds, cached, reasoning, cut)
+        return Cost(turns=answers(self.turns), seconds=self.seconds, cut_answers=cut, **tokens)
 
 
 @dataclass(frozen=True)
@@ -118,6 +111,8 @@ class Episode:
     """Called when the environment has answered a turn, or failed to."""
     on_observation: Callable[[Observation], None] | None = None
     """Called with each observation that the model is to answer."""
+    on_progress: Callable[[], None] = lambda: None
+    """Called when the environment has carried out an answer that no attempt got beyond before."""
     _transcript: Transcript = field(default_factory=Transcript)
     _offered: OfferedTools = field(default_factory=OfferedTools)
 
@@ -144,8 +139,7 @@ class Episode:
                             if self.on_turn_over is not None:
                                 self.on_turn_over()
                 last = self.trial_history.turns[-1].reply if self.trial_history.turns else None
-                finish = refused(step.finish, last, scored=self.scores_refusals)
-                return AttemptEnd(outcome=AttemptOutcome.FINISHED, finish=finish)
+                return AttemptEnd.at(refused(step.finish, last, scored=self.scores_refusals))
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -208,6 +202,10 @@ class Episode:
                 except AgentStopped as stopped:
                     answer = stop_of(stopped)
                     paid = stopped.completion if isinstance(stopped, ModelRefused) else None
+                except (AgentUnavailable, EndpointDown) as failed:
+                    if failed.paid is not None:
+                        self.trial_history.paid_before = self.trial_history.paid_before.plus(Tokens.of(failed.paid))
+                    raise
             if step.tools_as_before:
                 encoded = to_json(observation, exclude={"tools"})
             asked = {"turn": step.turn, "digest": digest, "observation": encoded.decode(), "world_seconds": world_s}
@@ -216,7 +214,10 @@ class Episode:
             journalled.append(turn)
         reply = self._remember(observation, turn.reply)
         sent_at = time.monotonic()
-        return await self.server.turn(url, self.session, step.turn, reply, self.reply_log), sent_at
+        after = await self.server.turn(url, self.session, step.turn, reply, self.reply_log)
+        if step.turn == len(journalled) and (isinstance(after, Observed) or not after.finish.reason.is_fault):
+            self.on_progress()
+        return after, sent_at
 
     def _remember(self, observation: Observation, reply: Act | Stop) -> Act | Stop:
         """Add an answer to the transcript; the answer as environments get it."""
@@ -259,10 +260,7 @@ def _answered(answer: Completion | Stop, history: Sequence[Message], paid: Compl
 def _costs(answer: Completion) -> dict[str, Any]:
     usage = answer.usage
     return {
-        "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": usage.completion_tokens,
-        "cached_tokens": usage.cached_tokens,
-        "reasoning_tokens": usage.reasoning_tokens,
+        **vars(usage),
         "model_seconds": answer.seconds,
         "tries": answer.tries,
         "stop": answer.stop and _storable(answer.stop, STOP_CHARS),

@@ -3,6 +3,7 @@
 import dataclasses
 import logging
 import random
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import NamedTuple
@@ -20,6 +21,7 @@ from eval_client.trial.attempt_log import AttemptLog, PendingTrial
 from eval_client.trial.command import CommandAgents, CommandModel
 from eval_client.trial.episode import Episode, Model, SessionServer
 from eval_client.trial.isolation import Isolation
+from eval_client.trial.services import Services
 from eval_client.trial.traces import Traces
 from proctor.types import Finish, FinishReason
 from task_server.wire.messages import Started
@@ -68,11 +70,12 @@ class TrialPlayer:
         endpoints: Endpoints,
         progress: Progress,
         end_session: Callable[[str, str], None],
+        services: Services,
         commands: CommandAgents | None = None,
     ) -> None:
         self._plan, self._digests, self._member, self._server = plan, digests, member, server
         self._endpoints, self._end_session, self._commands = endpoints, end_session, commands
-        self._journal = journal
+        self._journal, self._services = journal, services
         self._isolation = Isolation(plan.limits.patience_s)
         self._sessions: dict[str, str] = {}
         self._traces = Traces(member.store.run)
@@ -104,10 +107,20 @@ class TrialPlayer:
                 url = self._sessions.pop(session, "")
                 if end.finish is None or end.finish.reason.is_fault:
                     self._end_session(url, session)
+        end = self._as_served(pending, end)
         if kind := end.fault():
             log.info("attempt %d: %s: %s", pending.trial.attempts, kind, end.cause)
         recalled, pending.recalled = pending.recalled, False
         return Played(end, url, recalled, 0 if by_command else len(pending.trial_history.turns))
+
+    def _as_served(self, pending: PendingTrial, end: AttemptEnd) -> AttemptEnd:
+        """The end of an attempt; one that says that a service is away is an ordinary fault where the service is not."""
+        turns = len(pending.trial_history.turns)
+        if end.outcome is not AttemptOutcome.SERVICE_AWAY or self._services.away(
+            pending.job, turns, end.cause, time.monotonic()
+        ):
+            return end
+        return AttemptEnd(outcome=AttemptOutcome.FINISHED, finish=end.finish)
 
     async def end(self, pending: PendingTrial, played: Played) -> None:
         """Write the end of an attempt whose trial goes on."""
@@ -171,5 +184,6 @@ class TrialPlayer:
             begun=pending.recalled,
             scores_refusals=self._plan.refusals == "scored",
             on_started=started,
+            on_progress=partial(self._services.worked, trial.task),
             on_turn_over=partial(endpoints.allowance.over, turn) if endpoints.spend.bounded else None,
         )

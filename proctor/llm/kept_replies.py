@@ -7,6 +7,7 @@ there to the worker that plays the trial's next session: nothing is bought twice
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
+from operator import not_
 from typing import TYPE_CHECKING
 
 from pydantic import Field
@@ -14,6 +15,9 @@ from pydantic import Field
 from proctor.types import Value
 
 MOST_TOKENS, MOST_TRIES = 2**60, 10_000
+
+_TOLD = Field(default=0, ge=0, le=MOST_TOKENS, exclude_if=not_)
+"""A count that older workers don't know, and that is left out where it is 0."""
 
 if TYPE_CHECKING:
     from proctor.llm.model import Completion
@@ -28,16 +32,17 @@ class ModelReply(Value):
     prompt_tokens: int = Field(default=0, ge=0, le=MOST_TOKENS)
     completion_tokens: int = Field(default=0, ge=0, le=MOST_TOKENS)
     tries: int = Field(default=1, ge=0, le=MOST_TRIES)
+    cached_tokens: int = _TOLD
+    cache_write_tokens: int = _TOLD
+    estimated_tokens: int = _TOLD
+    billed_tokens: int = _TOLD
+    billed_money: float = Field(default=0.0, ge=0, allow_inf_nan=False, exclude_if=not_)
 
     def after(self, completion: "Completion") -> "ModelReply":
         """The reply of a further try, with the cost of all."""
-        return ModelReply(
-            text=completion.action.content,
-            model=completion.model,
-            prompt_tokens=self.prompt_tokens + completion.usage.prompt_tokens,
-            completion_tokens=self.completion_tokens + completion.usage.completion_tokens,
-            tries=self.tries + 1,
-        )
+        known = (each for each in completion.usage if each[0] in ModelReply.model_fields)
+        spent = {name: getattr(self, name) + count for name, count in known}
+        return ModelReply(text=completion.action.content, model=completion.model, tries=self.tries + 1, **spent)
 
 
 class KeptReply(Value):

@@ -1,6 +1,7 @@
 """A chat model at an endpoint of any dialect: sends requests, retries them, and classifies every failure."""
 
 import asyncio
+import math
 import random as chance
 import re
 import time
@@ -24,17 +25,18 @@ from proctor.llm import traces
 from proctor.llm.config import ChatConfig, renamed
 from proctor.llm.dialects import DIALECTS
 from proctor.llm.dialects.messages import PAUSED, joined
-from proctor.llm.outage import Failed, Outage, Waited, uncounted
+from proctor.llm.outage import EndpointDown, Failed, Outage, Waited, uncounted
 from proctor.llm.outcome import FUNCTION_RAISED, MAX_TOKENS_FIX, TOOLS_FIX, Outcome, Seen, outcome, read_error
-from proctor.llm.wire import Reply, Request, Usage
+from proctor.llm.wire import Reply, Request, Usage, characters, estimated
 from proctor.observability import gen_ai, tracing
 from proctor.observability.redaction import redacted
 from proctor.retry import RetryPolicy, retry_after_s
+from proctor.tools.histories import sendable
 from proctor.types import Action, Message, Tool, Value
 
 EXCERPT_CHARS = 300
 _ESCAPE = re.compile(rb"\\(?:u00|/)")
-NO_USAGE = Usage()
+COST_HEADER = "x-litellm-response-cost"
 MOST_PAUSES = 8
 """So often an answer that the endpoint paused is asked for again."""
 DENIALS = 8
@@ -50,7 +52,7 @@ class Completion(Value):
     action: Action
     usage: Usage
     metered: bool = True
-    """False where the endpoint did not report the usage: `usage` is zero then, and means nothing."""
+    """False where the endpoint did not report the usage: `usage` is estimated then."""
     model: str
     """The model's name as the endpoint reports it, often more specific than the requested one."""
     stop: str | None
@@ -163,8 +165,31 @@ class ChatModel:
         self, messages: Sequence[Message], tools: Sequence[Tool], fields: Mapping[str, JsonValue]
     ) -> Completion:
         """The answer; failed requests are tried again. The waits for an endpoint that is down use no try."""
-        asked, offers_tools = self._dialect.request(messages, tools, fields, self._form), bool(tools)
-        started, tries, throttles, waits = self._clock(), 0, 0, Waited()
+        waits = Waited()
+        try:
+            completion = await self._answered_in_time(messages, tools, fields, waits)
+        except (AgentUnavailable, EndpointDown) as failure:
+            failure.paid = self._wasted(messages, tools, waits)
+            raise
+        if not completion.metered:
+            came = characters([completion.action.message()]) + len(completion.action.reasoning)
+            usage = estimated(characters(messages, tools), came)
+            if money := completion.usage.billed_money:
+                usage = usage.model_copy(update={"billed_tokens": usage.estimated_tokens, "billed_money": money})
+            completion = completion.model_copy(update={"usage": usage})
+        if (wasted := self._wasted(messages, tools, waits)) is not None:
+            completion = completion.model_copy(update={"usage": completion.usage.plus(wasted)})
+        return completion
+
+    def _wasted(self, messages: Sequence[Message], tools: Sequence[Tool], waits: Waited) -> Usage | None:
+        """The estimated usage of requests that had no answer before their deadline."""
+        return estimated(waits.late * characters(messages, tools), 0) if waits.late else None
+
+    async def _answered_in_time(
+        self, messages: Sequence[Message], tools: Sequence[Tool], fields: Mapping[str, JsonValue], waits: Waited
+    ) -> Completion:
+        asked, offers_tools = self._dialect.request(sendable(messages), tools, fields, self._form), bool(tools)
+        started, tries, throttles = self._clock(), 0, 0
         paused: Reply | None = None
         pauses = 0
         while True:
@@ -177,7 +202,8 @@ class ChatModel:
                 if reply.stop != PAUSED or pauses == MOST_PAUSES:
                     return self._completion(reply, self._clock() - started, waits.requests)
                 paused, pauses = reply, pauses + 1
-                asked = self._dialect.request([*messages, reply.action.message()], tools, fields, self._form)
+                conversation = sendable([*messages, reply.action.message()])
+                asked = self._dialect.request(conversation, tools, fields, self._form)
                 continue
             if reply.throttled and self._outage is not None:
                 throttles += 1
@@ -204,7 +230,9 @@ class ChatModel:
 
         if self._outage is None:
             waits.requests += 1
-            return await self._request(asked, offers_tools=offers_tools)
+            reply = await self._request(asked, offers_tools=offers_tools)
+            waits.late += isinstance(reply, Failed) and reply.late
+            return reply
         return await self._outage.ask(send, self._answers_one_token, waits)
 
     async def _answers_one_token(self) -> bool:
@@ -236,8 +264,8 @@ class ChatModel:
     def _completion(self, reply: Reply, seconds: float, tries: int) -> Completion:
         return Completion(
             action=reply.action,
-            usage=reply.usage or NO_USAGE,
-            metered=reply.usage is not None,
+            usage=reply.usage or Usage(),
+            metered=reply.usage is not None and reply.usage.prompt_tokens + reply.usage.completion_tokens > 0,
             model=reply.model or self.name,
             stop=reply.stop,
             seconds=seconds,
@@ -255,7 +283,7 @@ class ChatModel:
         except HttpFailure as failure:
             told = redacted(f"{failure}{self._unset()}")
             late = isinstance(failure, DeadlineExceeded)
-            return Failed(told, sent=not isinstance(failure, Unreachable), judged=late)
+            return Failed(told, sent=not isinstance(failure, Unreachable), judged=late, late=late)
         reply = sent.reply
         seen = Seen(self._answered, None, offers_tools and not self._took_tools)
         came = outcome(reply.status, reply.headers, reply.body, seen)
@@ -299,7 +327,8 @@ class ChatModel:
         secrets = self._connection.secrets(sent.key)
         if secrets and any(self._repeats(key, reply.body, read, asked) for key in secrets):
             return Failed(f"{self._where()}: its reply repeats the key of {self._connection.keys}: not played")
-        return read
+        price = reply.headers.get(COST_HEADER)
+        return read if price is None else _billed(read, price)
 
     def _repeats(self, key: str, body: bytes, read: Reply, asked: bytes) -> bool:
         """Whether a reply holds our key, and the request's body does not."""
@@ -352,6 +381,19 @@ class ChatModel:
     def _excerpt(self, reply: HttpReply) -> str:
         text = " ".join(redacted(reply.body.decode("utf-8", "replace")).split())
         return text if len(text) <= EXCERPT_CHARS else text[: EXCERPT_CHARS - 3] + "..."
+
+
+def _billed(reply: Reply, told: str) -> Reply:
+    """A reply with the price that LiteLLM's proxy tells in a header; 0 is that of models which it does not know."""
+    try:
+        money = float(told)
+    except ValueError:
+        return reply
+    usage = reply.usage or Usage()
+    if usage.billed_tokens or usage.billed_money or not 0 < money < math.inf:
+        return reply
+    tokens = usage.prompt_tokens + usage.completion_tokens
+    return reply._replace(usage=usage.model_copy(update={"billed_tokens": tokens, "billed_money": money}))
 
 
 _RAISED: Mapping[Outcome, tuple[type[AgentUnavailable], str]] = {

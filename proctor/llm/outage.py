@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeGuard, TypeVar
 
 from proctor.environment import AgentRefused, AgentStopped, AgentUnavailable
 from proctor.llm.outcome import Outcome
+from proctor.llm.wire import Usage
 
 Answer = TypeVar("Answer")
 DOWN_AFTER_S = 5.0
@@ -25,6 +26,9 @@ OWN_FAILURES = 3
 class EndpointDown(Exception):
     """The run drains while a call waits for its endpoint."""
 
+    paid: Usage | None = None
+    """What the failed requests are estimated to have cost."""
+
 
 class Failed(NamedTuple):
     """A call without an answer."""
@@ -37,6 +41,8 @@ class Failed(NamedTuple):
     """Whether the request may have reached the endpoint."""
     judged: bool = False
     """Whether it failed by a status or by its deadline."""
+    late: bool = False
+    """Whether it failed by its deadline."""
     retry_after_s: float | None = None
     raises: type[AgentUnavailable] = AgentUnavailable
     """What is raised after the last try."""
@@ -54,6 +60,8 @@ class Waited:
     seconds: float = 0.0
     own: int = 0
     requests: int = 0
+    late: int = 0
+    """Requests without an answer before their deadline, which are paid for all the same."""
 
 
 class TimeLimit:
@@ -208,6 +216,7 @@ class Outage:
             raise
         if _may_be_outage(reply):
             waits.own += reply.judged
+            waits.late += reply.late
         else:
             waits.own = 0
             self.answered()

@@ -3,9 +3,10 @@
 import json
 import logging
 from collections.abc import Mapping, Sequence
+from math import ceil
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, GetCoreSchemaHandler, JsonValue, ValidationError
 from pydantic_core import CoreSchema, core_schema, to_json
 
 from proctor.observability.redaction import found_in
@@ -24,6 +25,8 @@ _ONLY_WITH_TOOLS = frozenset({"tool_choice", "parallel_tool_calls"})
 MOST_TOKENS = 2**53
 """A larger count is invalid: JSON parsers that use doubles would round it."""
 MOST_ECHO_BYTES = 1 << 20
+CHARS_PER_TOKEN = 3.5
+"""Of what is estimated."""
 MOST_CALLS = 32
 MOST_ARGUMENTS = 256 << 10
 """Characters of all calls of a reply together; what is beyond is cut, and so malformed."""
@@ -40,10 +43,29 @@ class Usage(Value):
     """The prompt tokens among them that the endpoint put into its cache, and charges more for."""
     reasoning_tokens: int = 0
     """The tokens that the model thought in, which most endpoints count among the completion tokens too."""
+    estimated_tokens: int = 0
+    """The tokens among them that are estimated: nothing reported them."""
+    billed_tokens: int = 0
+    """The tokens among them whose price the endpoint told."""
+    billed_money: float = 0.0
+    """That price."""
 
     def plus(self, more: "Usage") -> "Usage":
         """The sum, count by count."""
         return Usage(**{name: count + getattr(more, name) for name, count in self})
+
+
+def estimated(sent: int, came: int) -> Usage:
+    """The usage of a call of which the endpoint told none, by the characters that were sent and that came."""
+    prompt, completion = ceil(sent / CHARS_PER_TOKEN), ceil(came / CHARS_PER_TOKEN)
+    return Usage(prompt_tokens=prompt, completion_tokens=completion, estimated_tokens=prompt + completion)
+
+
+def characters(messages: Messages, tools: Tools = ()) -> int:
+    """The characters of messages, of their calls and of the tools that are offered with them."""
+    said = sum(len(message.content) for message in messages)
+    called = sum(len(call.name) + len(call.arguments) for message in messages for call in message.tool_calls)
+    return said + called + sum(len(tool.model_dump_json()) for tool in tools)
 
 
 class Form(NamedTuple):
@@ -121,6 +143,13 @@ class _Details(Wire):
     thinking_tokens: Detail = None
 
 
+_Money = Annotated[FiniteFloat, Field(ge=0, strict=True)] | None
+
+
+class _Upstream(Wire):
+    upstream_inference_cost: Annotated[_Money, OrNone()] = None
+
+
 _NO_DETAILS = _Details.model_construct()
 _Told = Annotated[_Details | None, OrNone()]
 
@@ -132,6 +161,11 @@ class WireUsage(Wire):
     completion_tokens: Count = None
     input_tokens: Count = None
     output_tokens: Count = None
+    total_tokens: Detail = None
+    cost: Annotated[_Money, OrNone()] = None
+    """What the call cost, as OpenRouter tells it; without the provider's price where that is billed apart."""
+    is_byok: Annotated[bool, OrNone()] = False
+    cost_details: Annotated[_Upstream | None, OrNone()] = None
     prompt_tokens_details: _Told = None
     completion_tokens_details: _Told = None
     input_tokens_details: _Told = None
@@ -149,11 +183,19 @@ class WireUsage(Wire):
         cached = told.cached_tokens or self.prompt_cache_hit_tokens or self.cache_read_input_tokens or 0
         written = told.cache_write_tokens or self.cache_creation_input_tokens or 0
         prompt = self.prompt_tokens or self.input_tokens or 0
+        if self.completion_tokens is None and self.output_tokens is None:
+            prompt = prompt or self.total_tokens or 0
         if self.prompt_tokens is None and told is _NO_DETAILS:
             prompt += cached + written
+        completion = self.completion_tokens or self.output_tokens or 0
+        if self.prompt_tokens is not None:  # xAI and Gemini count reasoning in the total alone
+            completion = max(completion, (self.total_tokens or 0) - prompt)
+        upstream = self.cost_details.upstream_inference_cost if self.is_byok and self.cost_details else None
         return Usage(
             prompt_tokens=prompt,
-            completion_tokens=self.completion_tokens or self.output_tokens or 0,
+            completion_tokens=completion,
+            billed_tokens=0 if self.cost is None else prompt + completion,
+            billed_money=(self.cost or 0.0) + (upstream or 0.0),
             cached_tokens=cached if cached <= prompt else 0,
             cache_write_tokens=written if written <= prompt else 0,
             reasoning_tokens=thought.reasoning_tokens or thought.thinking_tokens or 0,

@@ -9,7 +9,7 @@ from enum import Enum
 
 from pydantic import Field
 
-from proctor.environment import EnvironmentFault
+from proctor.environment import EnvironmentFault, ServiceAway
 from proctor.sandbox.capture import Capture
 from proctor.sandbox.pump import StreamEnd, pump
 from proctor.types import Value
@@ -107,6 +107,10 @@ class Sandbox(ABC):
     async def ended_from_outside(self) -> bool:
         """Whether it has ended by something else than what runs in it. Raises EnvironmentFault."""
 
+    async def check_engine(self) -> None:
+        """Whether the engine works, so that what runs here is to blame for being late. Raises ServiceAway if not."""
+        return
+
     async def is_spoiled(self, work: Callable[["Sandbox"], Awaitable[object]]) -> bool:
         """Whether work that raised EnvironmentFault here did so for what ran here, and no engine is to blame.
 
@@ -161,6 +165,8 @@ class Sandbox(ABC):
         capture = Capture(None, cap)
         with closing(process):
             timed_out = await pump(process, capture, limit_s) is StreamEnd.TIME_LIMIT
+            if timed_out:
+                await self.check_engine()
             async with within(self._start_s, "the end of a process"):
                 status = 124 if timed_out else await process.wait()
         return Result(status=status, output=capture.output(), truncated=capture.truncated, timed_out=timed_out)
@@ -203,9 +209,9 @@ class Engine(ABC):
 
 @asynccontextmanager
 async def within(seconds: float, what: str) -> AsyncIterator[None]:
-    """A deadline; when it passes, EnvironmentFault names what took too long."""
+    """A deadline; when it passes, ServiceAway names what took too long."""
     try:
         async with asyncio.timeout(seconds):
             yield
     except TimeoutError as error:
-        raise EnvironmentFault(f"sandbox: {what} took longer than {seconds:g} s") from error
+        raise ServiceAway(f"sandbox: {what} took longer than {seconds:g} s") from error

@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequenc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, suppress
 from functools import partial
+from http import HTTPStatus
 from typing import Any, TypeVar
 
 import docker
 import docker.errors
 import requests
 
-from proctor.environment import EnvironmentFault
+from proctor.environment import EnvironmentFault, ServiceAway
 from proctor.sandbox import docker_files
 from proctor.sandbox.base import ENVIRONMENT, Change, Engine, Process, Sandbox, SandboxLimits, within
 from proctor.sandbox.docker_containers import CLOSE_S, Containers, Network, connect
@@ -23,6 +24,8 @@ from proctor.sandbox.docker_exec import DockerProcess, Stream, attach, reach
 T = TypeVar("T")
 _CREATE_S = 60.0
 _NOTICE_S = 1
+_STILL_S = 2.0
+"""An engine that is silent for so long stood still, and what ran in its containers is not to blame for being late."""
 _UNPACK = ("/bin/tar", "--extract", "--preserve-permissions", "--numeric-owner", "--file=-")
 # Statuses of a process that could not start, or was killed; also those of a process whose container has ended.
 _DEAD_CONTAINER_STATUSES = (126, 137)
@@ -94,7 +97,8 @@ class DockerEngine(Engine):
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
         except (docker.errors.DockerException, requests.RequestException, OSError) as error:
-            raise EnvironmentFault(f"Docker: {_reason(error)}") from error
+            kind = EnvironmentFault if _is_lasting(error) else ServiceAway
+            raise kind(f"Docker: {_reason(error)}") from error
 
     async def spawn(
         self, container: str, argv: Sequence[str], interactive: bool, variables: Mapping[str, str] | None = None
@@ -145,7 +149,7 @@ class DockerEngine(Engine):
             with closing(Stream(*await attach(api, f"containers/{container}/attach?stream=1&stdout=1"))) as stream:
                 await self.call(api.start, container)
                 if not await stream.read():
-                    raise EnvironmentFault("Docker: the container's first process, /bin/bash, ended at once")
+                    raise ServiceAway("Docker: the container's first process, /bin/bash, ended at once")
 
     async def _unpack(self, container: str, files: bytes) -> None:
         """Fill the tmpfs mounts with the image's files. Raises EnvironmentFault."""
@@ -241,6 +245,10 @@ class DockerSandbox(Sandbox):
     def fresh(self) -> AbstractAsyncContextManager[Sandbox]:
         return self._engine.sandbox(self._image)
 
+    async def check_engine(self) -> None:
+        async with within(_STILL_S, "an answer of Docker's engine"):
+            await reach()
+
     async def ended_from_outside(self) -> bool:
         return await self._engine.ended_from_outside(self.container)
 
@@ -279,6 +287,14 @@ def _require_running(api: docker.APIClient, container: str) -> None:
     except (requests.ReadTimeout, requests.ConnectionError):
         return  # it still runs
     raise docker.errors.DockerException("the container has ended")
+
+
+def _is_lasting(error: BaseException) -> bool:
+    """Whether an engine that works refuses for good: not where it is away, or a container has gone with it."""
+    if isinstance(error, docker.errors.ImageNotFound):
+        return True
+    gone = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
+    return isinstance(error, docker.errors.APIError) and error.is_client_error() and error.status_code not in gone
 
 
 def _reason(error: BaseException) -> str:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from proctor.environment import EnvironmentFault
+from proctor.environment import EnvironmentFault, ServiceAway
 from proctor.sandbox.base import Process, within
 
 if TYPE_CHECKING:
@@ -85,9 +85,16 @@ class DockerProcess(Stream, Process):
 
 
 async def reach() -> None:
-    """Check that the engine's address accepts connections. Raises EnvironmentFault naming the address."""
-    _, writer = await _connect()
-    writer.transport.abort()
+    """Wait for an answer of the engine. Raises EnvironmentFault naming the address where it accepts no connection."""
+    reader, writer = await _connect()
+    try:
+        writer.write(b"GET /_ping HTTP/1.1\r\nHost: docker\r\nConnection: close\r\n\r\n")
+        if not await reader.read(1):
+            raise ServiceAway("Docker: the engine ends its connections without an answer")
+    except OSError as error:
+        raise ServiceAway(f"Docker: the connection broke: {error}") from error
+    finally:
+        writer.transport.abort()
 
 
 async def attach(api: "docker.APIClient", path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -102,10 +109,10 @@ async def attach(api: "docker.APIClient", path: str) -> tuple[asyncio.StreamRead
         writer.write(head.encode() + body)
         answer = await reader.readuntil(b"\r\n\r\n")
         if answer.split(b" ", 2)[1] not in (b"101", b"200"):
-            raise EnvironmentFault(f"Docker: {path} refused: {(await reader.read(500)).decode(errors='replace')}")
+            raise ServiceAway(f"Docker: {path} refused: {(await reader.read(500)).decode(errors='replace')}")
     except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
         writer.transport.abort()
-        raise EnvironmentFault(f"Docker: the connection broke: {error}") from error
+        raise ServiceAway(f"Docker: the connection broke: {error}") from error
     except BaseException:
         writer.transport.abort()
         raise
@@ -122,7 +129,7 @@ async def _connect() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         if host.scheme in ("tcp", "http", "https") and host.hostname is not None:
             return await asyncio.open_connection(host.hostname, host.port or 2375, ssl=_tls(host.scheme))
     except OSError as error:
-        raise EnvironmentFault(f"Docker: no engine answers at {address}: {error}") from error
+        raise ServiceAway(f"Docker: no engine answers at {address}: {error}") from error
     raise EnvironmentFault(f"Docker: DOCKER_HOST={address} can't be used; give unix:// or tcp://")
 
 

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any
 
-from proctor.environment import EnvironmentFault
+from proctor.environment import EnvironmentFault, ServiceAway
 from proctor.sandbox.base import ENVIRONMENT, Engine, Process, Sandbox, SandboxLimits, within
 from proctor.sandbox.namespace_server import NamespaceServer
 
@@ -124,7 +124,7 @@ class NamespaceSandbox(Sandbox):
                 socket.send_fds(self._control, [len(body).to_bytes(4, "big")], streams)
                 await loop.sock_sendall(self._control, body)
             except OSError as error:
-                raise EnvironmentFault(f"namespace sandbox: it has ended: {error}") from error
+                raise ServiceAway(f"namespace sandbox: it has ended: {error}") from error
 
     async def _listen(self) -> None:
         """Complete the futures that the answers are for; when the whole sandbox has ended, fail those left."""
@@ -135,7 +135,7 @@ class NamespaceSandbox(Sandbox):
                 *lines, text = (text + chunk).split(b"\n")
                 for line in lines:
                     self._handle(json.loads(line))
-        reason = EnvironmentFault("namespace sandbox: it has ended")
+        reason = ServiceAway("namespace sandbox: it has ended")
         waiting: list[asyncio.Future[Any]] = [self._ready, *self._started.values(), *self._exits.values()]
         for future in waiting:
             _fail(future, reason)

@@ -1,10 +1,10 @@
 """One persistent login shell in a sandbox."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import closing, suppress
 
-from proctor.environment import EnvironmentFault
+from proctor.environment import EnvironmentFault, ServiceAway
 from proctor.sandbox.base import OUTPUT_CAP_BYTES, Process, Sandbox, within
 from proctor.sandbox.capture import Capture
 from proctor.sandbox.pump import StreamEnd, pump
@@ -63,18 +63,16 @@ class Shell:
             return CommandResult(output=b"", gone=True)
         process = self._process or await self._start(_START_S)
         capture, line = self._capture(command, cap)
-        timed_out = False
-        try:
-            await process.write(line)
-            ended = await pump(process, capture, limit_s)
-            timed_out = ended is StreamEnd.TIME_LIMIT
-            if timed_out:
-                ended = await self._interrupt(process, capture)
-        except EnvironmentFault:  # whether the sandbox still is, a new shell will show
-            ended = StreamEnd.TIME_LIMIT
+        ended, failed = await _tried(self._feed(process, capture, line, limit_s))
+        timed_out = ended is StreamEnd.TIME_LIMIT and failed is None
+        if timed_out:
+            await self._sandbox.check_engine()
+            ended, failed = await _tried(self._interrupt(process, capture))
         self._behind = capture.rest
         if ended is not StreamEnd.MARK:
             await self._restart(process, kill=ended is StreamEnd.TIME_LIMIT)
+        if failed is not None and not self._gone:
+            raise failed
         return CommandResult(
             output=capture.output(),
             truncated=capture.truncated,
@@ -84,6 +82,10 @@ class Shell:
             gone=self._gone,
         )
 
+    async def _feed(self, process: Process, capture: Capture, line: bytes, limit_s: float) -> StreamEnd:
+        await process.write(line)
+        return await pump(process, capture, limit_s)
+
     async def _start(self, limit_s: float) -> Process:
         async with within(limit_s, "starting a shell"):
             process = self._process = await self._sandbox.spawn(self._argv, interactive=True)
@@ -92,7 +94,7 @@ class Shell:
             await pump(process, capture, limit_s)
         words = capture.output().split()
         if capture.status is None or not words or not words[-1].isdigit():
-            raise EnvironmentFault(f"sandbox: no shell starts: {capture.output()[:200]!r}")
+            raise ServiceAway(f"sandbox: no shell starts: {capture.output()[:200]!r}")
         self._pid = int(words[-1])
         return process
 
@@ -122,13 +124,14 @@ class Shell:
         for attempt in range(_STARTS):
             if attempt == _STARTS - 1:
                 await self._end_all()
-            with suppress(EnvironmentFault):
+            try:
                 await self._start(_RESTART_S)
                 return
-            self._argv = _PLAIN
+            except EnvironmentFault as fault:
+                self._argv, last = _PLAIN, fault
         self._gone = await self._sandbox.is_spoiled(lambda box: Shell(box, _PLAIN)._start(_RESTART_S))
         if not self._gone:
-            await self._start(_START_S)
+            raise ServiceAway(str(last))
 
     async def _end_all(self) -> None:
         """Kill all processes in the sandbox, which may have used up the process limit; then several tries are needed
@@ -143,6 +146,14 @@ class Shell:
     async def _signal(self, name: str) -> None:
         """Signal the shell's process group; background jobs ignore INT, as POSIX has it."""
         await self._sandbox.run(["/bin/bash", "-c", f"kill -{name} -- -{self._pid}"], limit_s=_SIGNAL_S)
+
+
+async def _tried(work: Awaitable[StreamEnd]) -> tuple[StreamEnd, EnvironmentFault | None]:
+    """What ended a command, or TIME_LIMIT and a fault: whether the sandbox still is, a new shell will show."""
+    try:
+        return await work, None
+    except EnvironmentFault as fault:
+        return StreamEnd.TIME_LIMIT, fault
 
 
 def _line(command: str, token: str) -> bytes:

@@ -1,6 +1,6 @@
 """Plays a session to its finish."""
 
-from proctor.environment import Agent, AgentStopped, AgentUnavailable, Environment, Policy
+from proctor.environment import Agent, AgentStopped, AgentUnavailable, Environment, Policy, ServiceAway
 from proctor.session.thoughts import ThoughtCount, has_thought, session_thoughts, without_thought
 from proctor.session.transcript import Transcript
 from proctor.types import Action, Finish, FinishReason, Observation, ParsedAction
@@ -58,6 +58,8 @@ async def play_to_finish(environment: Environment, sample: str, agent: Agent, se
         finish = Finish(reason=stopped.reason, score=0.0)
     except AgentUnavailable as unavailable:
         finish = Finish.fault(FinishReason.AGENT_ERROR, str(unavailable))
+    except ServiceAway as away:
+        finish = Finish.away(f"{type(away).__name__}: {away}")
     except Exception as error:
         finish = Finish.fault(FinishReason.TASK_ERROR, f"{type(error).__name__}: {error}")
     finally:

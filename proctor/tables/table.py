@@ -1,6 +1,6 @@
 """Pure: a table of results as a value. A format decides only how it is written."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from proctor.tables.money import money_text
@@ -134,6 +134,13 @@ def entry_lines(entry: Entry) -> tuple[str, ...]:
 def coverage_text(coverage: float) -> str:
     """A share as percent: only a complete one is 100%."""
     return f"{coverage:.0%}" if coverage == 1 else f"{min(99, round(100 * coverage))}%"
+
+
+def title_with_behind(title: str, counts: Iterable[tuple[float, int]]) -> str:
+    """A title that says how many trials are behind its table where some are missing, of (scored, planned) each time."""
+    scored, planned = (int(sum(of_one)) for of_one in zip((0, 0), *counts, strict=True))
+    behind = "" if scored == planned else f"{scored:,} of {planned:,} planned trials are scored"
+    return ": ".join(filter(None, (title, behind)))
 
 
 def row_names(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from proctor.environment import Policy
 from proctor.tools.functions import A, Toolset
+from proctor.tools.histories import normalised
 from proctor.types import Action, Message, ToolCall
 
 
@@ -28,10 +29,9 @@ def in_tools(policy: Policy, parse: Callable[[str], A], spell: Callable[[A], str
         for function in toolset.functions:
             arguments = function.write(action)
             if arguments is not None:
-                number = sum(len(message.tool_calls) for message in transcript)
                 text = json.dumps(arguments, ensure_ascii=False)
-                call = ToolCall(id=f"call_{number}", name=function.name, arguments=text)
-                return Action(content="", tool_calls=(call,))
+                call = ToolCall(id="", name=function.name, arguments=text)
+                return normalised(Action(content="", tool_calls=(call,)), transcript)
         return reply
 
     return act

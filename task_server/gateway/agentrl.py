@@ -1,11 +1,13 @@
 """Pure: the wire of AgentRL's controller, and its translation."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, JsonValue
 
-from proctor.llm.dialects.chat import tool_call_json, tool_json
-from proctor.types import AGENTBENCH_STATUS, Action, Finish, FinishReason, Message, Observation, Tool, ToolCall
+from proctor.llm.dialects.chat import WireToolCalls, tool_call_json, tool_json
+from proctor.types import AGENTBENCH_STATUS, Action, Finish, FinishReason, Message, Observation, Tool
 from task_server.gateway.agentbench import RUNNING
 from task_server.gateway.foreign_session import ForeignSession
 from task_server.wire.messages import Act
@@ -19,26 +21,11 @@ class StartTask(BaseModel):
     custom_task: JsonValue = None
 
 
-class CalledFunction(BaseModel):
-    """The function of a call."""
-
-    name: str = ""
-    arguments: str = ""
-
-
-class FunctionCall(BaseModel):
-    """A call in an assistant message."""
-
-    id: str = ""
-    function: CalledFunction
-
-
-class AssistantMessage(BaseModel):
-    """An assistant message of OpenAI's shape."""
+class AssistantMessage(WireToolCalls):
+    """An assistant message of OpenAI's shape, its calls read as those of endpoints are."""
 
     role: Literal["assistant"] = "assistant"
     content: str | list[dict[str, JsonValue]] | None = None
-    tool_calls: list[FunctionCall] | None = None
 
 
 class AgentMessages(BaseModel):
@@ -61,11 +48,7 @@ def reply_of(asked: AgentMessages) -> Act:
     if len(asked.messages) != 1:
         raise NotOneMessage(f"send one assistant message for each turn, not {len(asked.messages)}")
     [message] = asked.messages
-    calls = tuple(
-        ToolCall(id=call.id or f"call_{n}", name=call.function.name, arguments=call.function.arguments)
-        for n, call in enumerate(message.tool_calls or ())
-    )
-    return Act(action=Action(content=text_of(message.content), tool_calls=calls))
+    return Act(action=Action(content=text_of(message.content), tool_calls=message.calls()))
 
 
 def text_of(content: str | list[dict[str, JsonValue]] | None) -> str:
@@ -93,7 +76,7 @@ def status_of(reason: FinishReason) -> str:
 def messages(session: ForeignSession, observed: Observation) -> list[dict[str, Any]]:
     """What is new. A history that begins anew is sent whole, from a system message: by that its client knows."""
     if not session.anew:
-        return [message_of(each) for each in observed.messages]
+        return [message_of(each, session.given_ids) for each in observed.messages]
     whole = [message_of(each) for each in session.history]
     return whole if whole[0]["role"] == "system" else [{"role": "system", "content": ""}, *whole]
 
@@ -117,9 +100,10 @@ def result_of(finish: Finish) -> JsonValue:
     return str(finish.detail["cause"]) if finish.score is None else finish.detail
 
 
-def message_of(message: Message) -> dict[str, Any]:
-    """A message in OpenAI's shape."""
+def message_of(message: Message, given_ids: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
+    """A message in OpenAI's shape. What answers a call has the id that the client gave it, where it gave one."""
     shaped: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         shaped["tool_calls"] = [tool_call_json(call) for call in message.tool_calls]
-    return shaped if message.tool_call_id is None else {**shaped, "tool_call_id": message.tool_call_id}
+    id_ = message.tool_call_id
+    return shaped if id_ is None else {**shaped, "tool_call_id": given_ids.get(id_) or id_}

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from proctor.session.transcript import Transcript
+from proctor.tools.histories import normalised
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 from task_server.wire.messages import Act, Finished, SampleList, Started, Step
 from task_server.wire.offered_tools import OfferedTools
@@ -73,6 +74,8 @@ class ForeignSession:
     started: Started | None = None
     """None where the start failed: the state is then a fault."""
     server_id: str = ""
+    given_ids: dict[str, str] = field(default_factory=dict)
+    """The ids that the client gave the calls of its last answer, by those that they have; empty where it gave none."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _last: tuple[Reply, Hashable] | None = None
     _offered: OfferedTools = field(default_factory=OfferedTools)
@@ -96,13 +99,18 @@ class ForeignSession:
         """End it with a fault."""
         self.state = Finish.fault(FinishReason.TASK_ERROR, cause)
 
-    def answered(self, reply: Reply, key: Hashable) -> None:
-        """Note the answer to the current observation."""
+    def answered(self, reply: Reply, key: Hashable) -> Reply:
+        """Note the answer to the current observation; the answer with an id of its own for every call."""
         assert isinstance(self.state, Observation)
         self._last, self.answer_lost, self.turn = (reply, key), False, self.turn + 1
         self.updated_at = time.time()
         if isinstance(reply, Act):
-            self._transcript.answer(self.state, reply.action)
+            action = normalised(reply.action, self.history)
+            pairs = zip(action.tool_calls, reply.action.tool_calls, strict=True)
+            self.given_ids = {made.id: given.id for made, given in pairs}
+            self._transcript.answer(self.state, action)
+            return Act(action=action)
+        return reply
 
     def repeats(self, reply: Reply, key: Hashable, waited: bool) -> bool:
         """Whether a request is the last one again: by its key, or the same answer to a step whose result was not

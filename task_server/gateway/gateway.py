@@ -173,7 +173,7 @@ class Gateway:
         if session.started is None or not session.live:
             raise SessionGone("the session is over")
         url, n = session.started.url, session.turn + 1
-        session.answered(reply, key)
+        reply = session.answered(reply, key)
         try:
             step = await self._client.turn(url, session.server_id, n, _without_echo(reply))
         except TaskServerError as error:

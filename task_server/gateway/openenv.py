@@ -7,8 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, V
 from pydantic_core import to_json
 
 from proctor.llm.dialects.chat import messages_json, tool_json
-from proctor.llm.tool_calls import normalised
-from proctor.types import Action, Finish, Message, Tool, ToolCall
+from proctor.types import Action, Finish, Tool, ToolCall
 from task_server.gateway.foreign_session import ForeignSession
 
 Object: TypeAlias = dict[str, JsonValue]
@@ -92,7 +91,7 @@ class RpcError(Exception):
 NO_PARAMS, NO_METHOD, INTERNAL, INVALID_REQUEST = -32602, -32601, -32603, -32600
 
 
-def read_action(data: Mapping[str, JsonValue], history: Sequence[Message]) -> Action:
+def read_action(data: Mapping[str, JsonValue]) -> Action:
     """The action of a step. An object with neither `content` nor `tool_calls` is the agent's JSON reply itself.
 
     Raises ValidationError.
@@ -100,13 +99,13 @@ def read_action(data: Mapping[str, JsonValue], history: Sequence[Message]) -> Ac
     if "content" not in data and "tool_calls" not in data:
         return Action(content=_json({name: value for name, value in data.items() if name != "metadata"}))
     read = EnvAction.model_validate(data)
-    return calling(read.content, read.tool_calls, history)
+    return calling(read.content, read.tool_calls)
 
 
-def calling(content: str, calls: Sequence[EnvCall], history: Sequence[Message]) -> Action:
-    """An action with these calls, each with an id of its own in the conversation so far."""
+def calling(content: str, calls: Sequence[EnvCall]) -> Action:
+    """An action with these calls."""
     made = (ToolCall(id=call.id, name=call.name, arguments=call.text()) for call in calls)
-    return normalised(Action(content=content, tool_calls=tuple(made)), history)
+    return Action(content=content, tool_calls=tuple(made))
 
 
 def complaints(error: ValidationError) -> list[dict[str, object]]:

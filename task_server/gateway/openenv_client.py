@@ -83,7 +83,7 @@ class EpisodeClient:
         if not session.live:
             _unless_fault(session)
             return openenv.result(session, again=True)
-        await self._gateway.step(session, Act(action=openenv.read_action(data, session.history)))
+        await self._gateway.step(session, Act(action=openenv.read_action(data)))
         return _unless_fault(session)
 
     async def rpc(self, data: Object) -> dict[str, object]:
@@ -116,7 +116,7 @@ class EpisodeClient:
         except ValidationError as error:
             wrong = error.errors()[0]
             raise RpcError(openenv.NO_PARAMS, f"Invalid params: {wrong['loc'][0]}: {wrong['msg']}") from error
-        await self._gateway.step(session, Act(action=openenv.calling("", [call], session.history)))
+        await self._gateway.step(session, Act(action=openenv.calling("", [call])))
         _unless_fault(session)
         return openenv.called(session)
 

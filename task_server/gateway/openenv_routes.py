@@ -226,7 +226,7 @@ async def _state(request: Request, offer: Offer) -> Response:
 
 async def _step(request: Request, offer: Offer) -> Response:
     """Refused with 409: episodes are played by WebSocket or MCP."""
-    openenv.read_action((await body_of(request, _Action)).action, ())
+    openenv.read_action((await body_of(request, _Action)).action)
     return reply({"detail": NO_STEPS, "code": "EXECUTION_ERROR"}, 409)
 
 

@@ -69,6 +69,17 @@ class OwnEngine:
             self._process.kill()
             self._process.wait()
 
+    def signal(self, number: int) -> None:
+        """Send a signal to it alone; its containers know nothing of it."""
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """SIGKILL, as of a system that is short of memory."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
     def containers(self) -> int:
         """How many containers there are, stopped ones too."""
         with contextlib.closing(self.client()) as client:

@@ -16,6 +16,7 @@ from tests.e2e.scripted import ScriptedEndpoint, listening, reply
 from tests.pace import slowly, until
 from tests.support import ROOT
 from tests.tools_environment import write_distribution
+from tests.unit.proctor.tools.provider_rules import refused
 
 CANARY = "canary-of-the-endpoint"
 TAKES_NO_TOOLS = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
@@ -45,6 +46,8 @@ class ToolsEndpoint(ScriptedEndpoint):
         """So many requests are answered; those behind them never."""
         self.wrong: list[str] = []
         """What no request may hold, as it was found."""
+        self.own_ids: set[str] = set()
+        """The ids of the calls in all replies."""
         self.said: dict[str, Json] = {}
         """thought -> the message that it was said with"""
 
@@ -59,7 +62,7 @@ class ToolsEndpoint(ScriptedEndpoint):
         if self.delay_s:
             time.sleep(self.delay_s)
         model, messages = str(request["model"]), _messages(request)
-        if problem := wrong_history(messages):
+        if problem := refused(request, self.own_ids):
             self.wrong.append(f"{model}: {problem}")
         if refusal := _refusal(model, request, messages):
             return reply(400, json.dumps({"error": {"message": refusal, "type": "invalid_request_error"}}).encode())
@@ -90,6 +93,7 @@ class ToolsEndpoint(ScriptedEndpoint):
                 "function": {"name": "open_door", "arguments": json.dumps({"door": door})},
                 "extra_content": {"google": {"thought_signature": f"sign-{thought}", "nested": [1.0, None, "ä"]}},
             }
+            self.own_ids.add(str(call["id"]))
             if model == "no-ids":
                 del call["id"]
             message["tool_calls"] = [call]
@@ -132,30 +136,6 @@ def _refusal(model: str, request: Json, messages: Sequence[Json]) -> str | None:
     if model == "talks-first" and any("reasoning_content" in each for each in said if not _calls(each)):
         return "Extra inputs are not permitted: messages.2.reasoning_content"
     return None
-
-
-def wrong_history(messages: Sequence[Json]) -> str | None:
-    """What of a history strict servers refuse, found without our own code."""
-    seen: set[object] = set()
-    waiting: set[object] = set()
-    for number, message in enumerate(messages):
-        if message["role"] == "tool":
-            if message["tool_call_id"] not in waiting:
-                return f"messages.{number} answers no call"
-            waiting.remove(message["tool_call_id"])
-            continue
-        if waiting:
-            return f"messages.{number} stands before the answers of {waiting}"
-        for call in _calls(message):
-            if not call["id"] or call["id"] in seen:
-                return f"messages.{number}: id {call['id']!r}"
-            if not isinstance(json.loads(call["function"]["arguments"]), dict):
-                return f"messages.{number}: arguments"
-            seen.add(call["id"])
-            waiting.add(call["id"])
-        if message.get("tool_calls") == []:
-            return f"messages.{number}: an empty list of calls"
-    return "calls without answers" if waiting else None
 
 
 def sample_of(request: Json) -> str:

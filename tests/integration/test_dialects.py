@@ -13,10 +13,10 @@ from proctor.llm.cached_model import CachedModel, Question
 from proctor.llm.config import ChatConfig
 from proctor.llm.dialects import DIALECTS, DialectName
 from proctor.llm.model import ChatModel
-from proctor.llm.tool_calls import normalised
 from proctor.session.play import play_to_finish
 from proctor.session.transcript import Transcript
 from proctor.tools import Protocol
+from proctor.tools.histories import normalised
 from proctor.types import Action, Message, Observation, ToolCall
 from tests.tool_calls import CallingAgent
 from tests.tool_environments import ENGINES, environment_in

@@ -9,6 +9,7 @@ VERSIONS = {
     "agentrl": {"agentrl-worker": "0.4.0", "agentrl-eval": "0.1.2"},
     "openenv": {"openenv": "0.10.0"},
     "harbor": {"harbor": "0.25.0"},
+    "litellm": {"litellm": "1.108.7"},
 }
 
 

@@ -20,21 +20,23 @@ from environments.database.engines.base import (
     DatabaseSession,
 )
 from environments.database.engines.mysql_client import OWN_NAME, Account, drop_leftovers
-from environments.database.engines.mysql_connection import Admin, Connection, is_alive
+from environments.database.engines.mysql_connection import Admin, Connection, fault_of, is_alive
 from environments.database.engines.server import Server
 from environments.database.table_hash import TableHash
-from proctor.environment import EnvironmentFault
+from proctor.environment import EnvironmentFault, ServiceAway
 
 _log = logging.getLogger(__name__)
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _GRACE_S = 5.0
+_STILL_S = 2.0
+"""A server whose administrator waits so long for an answer stood still, and its statements are not to blame."""
 _KILLS = 10
 """Kills within the grace period: a statement that has not yet begun survives the first."""
 _MAX_THREADS = 256
 
 
-class _Late(EnvironmentFault):
+class _Late(ServiceAway):
     """A call to the server reached its deadline."""
 
     def __init__(self) -> None:
@@ -96,20 +98,27 @@ class MySqlSession(DatabaseSession):
         await self._admin(_drop, self._account.admin, self._account.name)
 
     async def _in_time(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        """The function's result. Ends its statement on the server at the deadline, and raises _Late."""
+        """The function's result. Ends its statement on the server at the deadline, and raises _Late.
+
+        Raises ServiceAway where the server stood still.
+        """
         loop = asyncio.get_running_loop()
         work = loop.run_in_executor(self._threads.statements, lambda: function(*args, **kwargs))
         self._work = work
         done, _ = await asyncio.wait({work}, timeout=self._limit_s)
         if done:
             return work.result()
+        asked = loop.time()
+        await self._admin(self._account.check_server)
+        if loop.time() - asked > _STILL_S:
+            raise ServiceAway("the database server stood still")
         for what in ("QUERY", "CONNECTION"):
             await self._admin(self._account.kill, what)
             done, _ = await asyncio.wait({work}, timeout=_GRACE_S)
             if done:
                 work.exception()
                 raise _Late
-        raise EnvironmentFault("the database server does not end a statement that was killed")
+        raise ServiceAway("the database server does not end a statement that was killed")
 
     async def _admin(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         loop = asyncio.get_running_loop()
@@ -187,7 +196,7 @@ class MySqlEngine(DatabaseEngine):
                 cursor.execute(f"SELECT GET_LOCK('{_lock_of(self._worker)}', 5)")
                 held = cursor.fetchone()
         except (pymysql.MySQLError, OSError) as error:
-            raise EnvironmentFault(f"database server: {error}") from error
+            raise fault_of(error) from error
         if held != (1,):
             raise EnvironmentFault("the database server refuses the lock that marks this worker as alive")
         return lease

@@ -10,7 +10,7 @@ from pymysql.cursors import SSCursor
 from environments.database import observation
 from environments.database.dataset import Table
 from environments.database.engines.base import create_statement
-from environments.database.engines.mysql_connection import Admin, Connection, close, connect, is_alive
+from environments.database.engines.mysql_connection import Admin, Connection, close, connect, fault_of, is_alive
 from environments.database.table_hash import TableHash, of_rows, query, quoted
 from proctor.environment import EnvironmentFault
 
@@ -26,6 +26,8 @@ _RIGHTS = (
 _NO_DATABASE = (1044, 1049)
 """Errors where the agent has dropped its database; it goes on without one."""
 _GONE = (2006, 2013, 2014)
+_MAY_BE_GONE = (1053, 1317, 1927)
+"""The errors of a server that shuts down, and of an agent that kills its own statement or connection."""
 _DRAINED_ROWS = 10_000
 
 
@@ -121,7 +123,7 @@ class Account:
             self._connection.select_db(self.name)
         except (pymysql.MySQLError, OSError) as error:
             if self._connection is None or error.args[0] not in _NO_DATABASE:
-                raise EnvironmentFault(f"database server: {error}") from error
+                raise fault_of(error) from error
         if self._ended:
             self.disconnect()
             raise EnvironmentFault("the session is over")
@@ -181,7 +183,9 @@ class Account:
     def _fault_if_lost(self, error: pymysql.MySQLError) -> None:
         number = error.args[0] if error.args else None
         if not isinstance(number, int) or number in _GONE:
-            raise EnvironmentFault(f"database server: {error}") from error
+            raise fault_of(error) from error
+        if number in _MAY_BE_GONE:
+            self.check_server()
 
     def _error_text(self, error: pymysql.MySQLError) -> str:
         state = getattr(error, "sqlstate", None) or "HY000"

@@ -9,7 +9,7 @@ import pymysql
 from pymysql.cursors import SSCursor
 
 from environments.database.engines.server import ServerAddress
-from proctor.environment import EnvironmentFault
+from proctor.environment import EnvironmentFault, ServiceAway
 
 Connection: TypeAlias = "pymysql.Connection[SSCursor]"
 _ON_CONNECT = (
@@ -17,10 +17,19 @@ _ON_CONNECT = (
     "lock_wait_timeout={lock_wait_s}, innodb_lock_wait_timeout={lock_wait_s}"
 )
 _CONNECT_S = 10
+_ANSWER_S = 30
+"""A server that does not answer its administrator for so long stands still."""
+_AWAY = (1040, 1053, 1152, 1158, 1159, 1160, 1161, 1927, 2002, 2003, 2006, 2013, 2014, 2055)
+"""The errors of a server that is full, shuts down, or is gone."""
 
 
-def connect(address: ServerAddress, user: str, password: str, lock_wait_s: int) -> Connection:
-    """A connection in which each statement commits, with the settings of all our connections."""
+def connect(
+    address: ServerAddress, user: str, password: str, lock_wait_s: int, answer_s: float | None = None
+) -> Connection:
+    """A connection in which each statement commits, with the settings of all our connections.
+
+    A statement without an answer for `answer_s` seconds breaks it; None waits for ever.
+    """
     connection = pymysql.connect(
         defer_connect=True,
         host=address.host,
@@ -33,11 +42,19 @@ def connect(address: ServerAddress, user: str, password: str, lock_wait_s: int) 
         local_infile=False,
         ssl_disabled=True if address.socket else None,
         connect_timeout=_CONNECT_S,
+        read_timeout=answer_s,
         init_command=_ON_CONNECT.format(lock_wait_s=lock_wait_s),
         cursorclass=SSCursor,
     )
     connection.connect(None if address.socket is None else _open(address.socket))
     return connection
+
+
+def fault_of(error: pymysql.MySQLError | OSError) -> EnvironmentFault:
+    """The fault that an error of the server is: ServiceAway where the server can't be reached, or breaks off."""
+    number = error.args[0] if error.args else None
+    refused = isinstance(error, pymysql.MySQLError) and isinstance(number, int) and number not in _AWAY
+    return (EnvironmentFault if refused else ServiceAway)(f"database server: {error}")
 
 
 def is_alive(connection: Connection) -> bool:
@@ -70,7 +87,7 @@ class Admin:
                 close(connection)
                 raise
         except (pymysql.MySQLError, OSError) as error:
-            raise EnvironmentFault(f"database server: {error}") from error
+            raise fault_of(error) from error
         with self._lock:
             self._idle.append(connection)
         if self._closed:
@@ -79,7 +96,7 @@ class Admin:
 
     def dedicated(self) -> Connection:
         """A connection that the caller keeps and closes."""
-        return connect(self.address, self.address.user, self.address.password, lock_wait_s=5)
+        return connect(self.address, self.address.user, self.address.password, lock_wait_s=5, answer_s=_ANSWER_S)
 
     def close(self) -> None:
         """Close the connections; one that is in use is closed after that."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 from environments.database.engines.server import Server, ServerAddress
-from proctor.environment import EnvironmentFault
+from proctor.environment import EnvironmentFault, ServiceAway
 
 PREFIX = "proctor-db-"
 """The prefix of the server's folder below the system's folder for temporary files."""
@@ -176,7 +176,7 @@ class PrivateServer(Server):
     def _fail(self, what: str) -> NoReturn:
         log = self._data / "log"
         lines = log.read_text(errors="replace").splitlines()[-10:] if log.exists() else []
-        raise EnvironmentFault("\n".join([f"mariadbd {what}; the end of its log:", *lines]))
+        raise ServiceAway("\n".join([f"mariadbd {what}; the end of its log:", *lines]))
 
 
 def installed() -> bool:

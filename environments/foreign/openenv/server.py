@@ -19,7 +19,7 @@ from environments.foreign.openenv.wire import (
     shown,
     written,
 )
-from proctor.environment import EnvironmentFault
+from proctor.environment import EnvironmentFault, ServiceAway
 from proctor.http.client import HttpClient, HttpFailure, HttpReply, bounded_request, http_client
 
 if TYPE_CHECKING:
@@ -194,4 +194,5 @@ async def _faults(late: str) -> AsyncIterator[None]:
     except TimeoutError as error:
         raise EnvironmentFault(f"the OpenEnv server: {late}") from error
     except (OSError, ValueError, WebSocketException) as error:
-        raise EnvironmentFault(f"the OpenEnv server: {type(error).__name__}: {error}") from error
+        kind = EnvironmentFault if isinstance(error, ValueError) else ServiceAway
+        raise kind(f"the OpenEnv server: {type(error).__name__}: {error}") from error

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from environments.simulbench.records import Mode
 from environments.simulbench.summary import FULL_COVERAGE, ratings, verdicts
 from proctor.plugins import FinishedTrial, RecordedPair
-from proctor.tables.table import DAGGER, Figure, ResultTable, TableColumn, TableRow, row_names
+from proctor.tables.table import DAGGER, Figure, ResultTable, TableColumn, TableRow, row_names, title_with_behind
 from proctor.types import Finish
 
 SUBSETS = {
@@ -46,7 +46,10 @@ def ratings_table(trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair]
         TableRow((*name, *_ratings(pair, metrics)), notes=_notes(pair, metrics))
         for name, (pair, metrics) in zip(names, found, strict=True)
     )
-    return ResultTable("SimulBench: ratings (table 4)", columns, rows, _explained(found, RATINGS))
+    title = title_with_behind(
+        "SimulBench: ratings (table 4)", ((metrics["n"], pair.planned) for pair, metrics in found)
+    )
+    return ResultTable(title, columns, rows, _explained(found, RATINGS))
 
 
 def verdicts_table(trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair]) -> ResultTable:
@@ -58,7 +61,8 @@ def verdicts_table(trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair
         TableRow((*name, *_verdicts(metrics, "", metrics["coverage"])))
         for name, (_, metrics) in zip(cells, found, strict=True)
     )
-    return ResultTable("SimulBench: one model against another (table 1)", columns, rows, (VERDICTS,))
+    title = _verdicts_title("SimulBench: one model against another (table 1)", trials, pairs)
+    return ResultTable(title, columns, rows, (VERDICTS,))
 
 
 def subset_verdicts_table(trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair]) -> ResultTable:
@@ -72,7 +76,7 @@ def subset_verdicts_table(trials: Sequence[FinishedTrial], pairs: Sequence[Recor
         present = {title: suffix for title, suffix in SUBSETS.items() if f"n{suffix}" in metrics}
         for place, (title, suffix) in enumerate(present.items()):
             rows.append(TableRow((*name, title, *_verdicts(metrics, suffix)), rule=bool(rows) and place == 0))
-    title = "SimulBench: one model against another, by subset"
+    title = _verdicts_title("SimulBench: one model against another, by subset", trials, pairs)
     return ResultTable(title, columns, tuple(rows), (VERDICTS, FIRST_CHAN_ONLY))
 
 
@@ -87,10 +91,19 @@ def played(
             yield pair, [trial for trial in trials if (trial.run, trial.task, trial.agent) == key]
 
 
+def _verdicts_title(title: str, trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair]) -> str:
+    of_pairs = played("compare", trials, pairs)
+    return title_with_behind(title, ((len(_decided(of_pair)), pair.planned) for pair, of_pair in of_pairs))
+
+
+def _decided(trials: Sequence[FinishedTrial]) -> list[Finish]:
+    return [trial.finish for trial in trials if "win" in trial.finish.metrics]
+
+
 def _compared(trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair]) -> Iterator[tuple[Names, Metrics]]:
     """The names in CONTEST and the metrics of each candidate against each reference model, by each judge."""
     for pair, of_pair in played("compare", trials, pairs):
-        decided = [trial.finish for trial in of_pair if "win" in trial.finish.metrics]
+        decided = _decided(of_pair)
         coverage = len(decided) / pair.planned
         for models in dict.fromkeys(map(_models, decided)):
             metrics = verdicts([finish for finish in decided if _models(finish) == models]).metrics

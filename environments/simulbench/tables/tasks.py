@@ -7,7 +7,7 @@ from typing import NamedTuple
 from environments.simulbench.tables.paper import played
 from proctor.plugins import FinishedTrial, RecordedPair
 from proctor.summary import mean
-from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow
+from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow, title_with_behind
 
 HOW = "Mean: of the agents' mean ratings, with the number of scripts. Lowest, Highest: of the agents' means."
 COLUMNS = (
@@ -35,7 +35,9 @@ def tasks_table(trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair], 
     A task is its `act`. Every agent weighs the same, however many of its trials were faults.
     """
     tasks: dict[str, _TaskRatings] = {}
-    for _, of_pair in played("script", trials, pairs):
+    counts: list[tuple[int, int]] = []
+    for pair, of_pair in played("script", trials, pairs):
+        counts.append((sum("rating" in trial.finish.metrics for trial in of_pair), pair.planned))
         given: defaultdict[str, list[float]] = defaultdict(list)
         for trial in of_pair:
             if "rating" in trial.finish.metrics:
@@ -48,7 +50,8 @@ def tasks_table(trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair], 
     rows = [_row(rank, act, tasks[act]) for rank, act in enumerate(ranked, 1)]
     if 2 * count < len(rows):
         rows = [*rows[:count], rows[-count]._replace(rule=True), *rows[len(rows) - count + 1 :]]
-    return ResultTable(f"SimulBench: easiest and hardest of {len(ranked)} tasks", COLUMNS, tuple(rows), (HOW,))
+    title = title_with_behind(f"SimulBench: easiest and hardest of {len(ranked)} tasks", counts)
+    return ResultTable(title, COLUMNS, tuple(rows), (HOW,))
 
 
 def _row(rank: int, act: str, task: _TaskRatings) -> TableRow:

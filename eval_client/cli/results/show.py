@@ -10,7 +10,7 @@ from rich.console import Console
 from eval_client.cli.common import output_option, report_usage_errors, store_option
 from eval_client.report.conversation import conversation
 from eval_client.report.readings import AnswerReader, answer_reader, turn_facts
-from eval_client.report.reference import parse_reference
+from eval_client.report.reference import CompareError, parse_reference
 from eval_client.report.show_trial import show_against, show_trial
 from eval_client.report.trajectory import Trajectory, find_trial, read_trajectory
 from eval_client.report.trial_markdown import markdown
@@ -84,7 +84,10 @@ def _read(
     run: str, place: str, store: str | None, output: Path, epoch: int, journal: int | None
 ) -> tuple[Trajectory, AnswerReader]:
     """A trial, and how its answers are read. Raises StoreError."""
-    named = parse_reference(f"{run}:{place}")
+    try:
+        named = parse_reference(f"{run}:{place}")
+    except CompareError as error:
+        raise StoreError(f"{place!r} names no trial: {FORM}, for example latest:gpt@os/std-0031") from error
     number = place if place.isdecimal() else None
     if number is None and (named.agent is None or named.task is None or named.sample is None):
         raise StoreError(f"{place!r} names no trial: {FORM}, for example latest:gpt@os/std-0031")

@@ -10,7 +10,7 @@ from eval_client.report.exports.calls import Json, arguments_object, offered
 from eval_client.report.exports.pairs import ExportedPair
 from eval_client.report.exports.transcripts import Said, spoken
 from eval_client.report.trajectory import Trajectory
-from proctor.llm.tool_calls import MALFORMED, sendable_arguments
+from proctor.tools.histories import MALFORMED, sendable_arguments
 from proctor.types import FinishReason, Message, ToolCall, Value
 
 Arguments = Literal["text", "object"]

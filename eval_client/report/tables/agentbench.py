@@ -7,7 +7,7 @@ from typing import NamedTuple
 from eval_client.report.report import ERROR_PARTS, PairReport
 from eval_client.report.tables.bounds import group_mean_bounds, mean_bounds
 from eval_client.report.tables.run_report import repeat_cells, repeat_titles
-from proctor.tables.table import DAGGER, Figure, ResultTable, TableColumn, TableRow, row_names
+from proctor.tables.table import DAGGER, Figure, ResultTable, TableColumn, TableRow, row_names, title_with_behind
 from proctor.types import FinishReason
 
 
@@ -121,7 +121,7 @@ def scores_table(rows: Rows) -> ResultTable:
     marked = any(figure.mark for _, row in made for figure in row.scores)
     bounded = any(row.overall.low is not None for _, row in made)
     notes = (*([NOT_COMPARABLE] if marked else []), OVERALL, *([BOUNDED] if bounded else []))
-    return ResultTable("AgentBench: scores in percent (table 3)", columns, table_rows, notes)
+    return ResultTable(_title("AgentBench: scores in percent (table 3)", _all(rows)), columns, table_rows, notes)
 
 
 def agentbench_tables(rows: Rows, *, validity: bool = True) -> list[ResultTable]:
@@ -132,14 +132,14 @@ def agentbench_tables(rows: Rows, *, validity: bool = True) -> list[ResultTable]
 
 def _repeats_table(rows: Rows) -> ResultTable:
     """pass@k and pass^k of tasks whose samples were played several times."""
-    repeated = [each for row in rows.values() for each in row.values() if each.pair.repeats]
+    repeated = [each for each in _all(rows) if each.pair.repeats]
     titles = repeat_titles([each.pair for each in repeated])
     names = [(each.pair.agent, each.pair.task, each.run) for each in repeated]
     name_columns, cells = row_names(names, ("Model", "Task", "Run"), always=2)
     columns = (*name_columns, *(TableColumn(title, parts=ERROR_PARTS[1:]) for title in titles))
     found = zip(cells, repeated, strict=True)
     shown = tuple(TableRow((*name, *repeat_cells(each.pair, titles))) for name, each in found)
-    return ResultTable("AgentBench: repeated trials, pass@k and pass^k", columns, shown)
+    return ResultTable(_title("AgentBench: repeated trials, pass@k and pass^k", repeated), columns, shown)
 
 
 def validity_table(rows: Rows) -> ResultTable:
@@ -158,7 +158,16 @@ def validity_table(rows: Rows) -> ResultTable:
         lines.append(TableRow((*key, "Cut answers", *(_cut_answers(of_block, task) for task in TASKS))))
     task_columns = tuple(TableColumn(task.title, group=task.group) for task in TASKS)
     columns = (*name_columns, TableColumn("Reason", left=True), *task_columns)
-    return ResultTable("AgentBench: validity in percent (table 4)", columns, tuple(lines), (VALIDITY,))
+    title = _title("AgentBench: validity in percent (table 4)", _all(rows))
+    return ResultTable(title, columns, tuple(lines), (VALIDITY,))
+
+
+def _all(rows: Rows) -> list[PlayedTask]:
+    return [each for row in rows.values() for each in row.values()]
+
+
+def _title(title: str, played: Sequence[PlayedTask]) -> str:
+    return title_with_behind(title, ((each.pair.scored, each.pair.planned) for each in played))
 
 
 class _ScoresRow(NamedTuple):

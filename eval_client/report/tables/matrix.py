@@ -1,7 +1,7 @@
 """Pure: a run in one table, tasks by agents."""
 
 from eval_client.report.report import ERROR_PARTS, PairReport, RunReport
-from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow
+from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow, title_with_behind
 
 
 def matrix_table(report: RunReport) -> ResultTable:
@@ -14,7 +14,8 @@ def matrix_table(report: RunReport) -> ResultTable:
     for task, first in {pair.task: pair for pair in reversed(report.pairs)}.items():
         cells = (_score(by_pair.get((task, agent))) for agent in agents)
         rows.append(TableRow((task, first.primary, *cells)))
-    return ResultTable("", columns, tuple(reversed(rows)))
+    title = title_with_behind("", ((pair.scored, pair.planned) for pair in report.pairs))
+    return ResultTable(title, columns, tuple(reversed(rows)))
 
 
 def _score(pair: PairReport | None) -> Figure | None:

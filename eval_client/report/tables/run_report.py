@@ -8,7 +8,17 @@ from eval_client.report.plots.cost import pareto_front
 from eval_client.report.report import ERROR_PARTS, VALIDITY, HelperReport, PairReport, RunReport
 from proctor.summary import NOT_UNDERSTOOD, THOUGHTS
 from proctor.tables.money import money_text
-from proctor.tables.table import MONEY, Entry, Figure, ResultTable, TableColumn, TableRow, coverage_text, row_names
+from proctor.tables.table import (
+    MONEY,
+    Entry,
+    Figure,
+    ResultTable,
+    TableColumn,
+    TableRow,
+    coverage_text,
+    row_names,
+    title_with_behind,
+)
 
 ON_FRONT = "*"
 SHORT = {
@@ -65,7 +75,8 @@ def pairs_table(reports: Sequence[RunReport]) -> ResultTable:
     """All pairs with all that is equal in every environment, a row each: for spreadsheets and programs."""
     titles = ("run", "agent", "task", "environment", "metric", "value", "scored", "planned", "coverage", *VALIDITY)
     titles += ("bad_replies", "cut_answers", "faults", "turns", "prompt_tokens", "cached_tokens")
-    titles += ("completion_tokens", "reasoning_tokens", "money", "seconds", "protocol")
+    titles += ("completion_tokens", "reasoning_tokens", "cache_write_tokens", "estimated_tokens", "money")
+    titles += ("seconds", "protocol")
     columns = tuple(
         TableColumn(title, parts=ERROR_PARTS if title == "value" else ())
         for title in (*titles, "not_comparable_because")
@@ -81,7 +92,10 @@ def pairs_table(reports: Sequence[RunReport]) -> ResultTable:
 
 
 def _pair_cells(run: str, pair: PairReport) -> tuple[Entry, ...]:
-    tokens = (pair.prompt_tokens, pair.cached_tokens, pair.completion_tokens, pair.reasoning_tokens)
+    tokens = (
+        *(pair.prompt_tokens, pair.cached_tokens, pair.completion_tokens, pair.reasoning_tokens),
+        *(pair.cache_write_tokens, pair.estimated_tokens),
+    )
     numbers = (pair.turns, *tokens, pair.money, pair.seconds)
     return (
         *(run, pair.agent, pair.task, pair.environment, pair.primary),
@@ -123,9 +137,9 @@ def _leaderboard(lines: Sequence[_Line]) -> ResultTable:
         [*comparable, *(note for line in lines for note in line.pair.notes), *_means(lines), *cost_notes]
     )
     protocol = "" if first.protocol == "text" else f", {first.protocol}"
-    scored, planned = sum(line.pair.scored for line in lines), sum(line.pair.planned for line in lines)
-    behind = "" if scored == planned else f": {scored:,} of {planned:,} planned trials are scored"
-    return ResultTable(f"{first.task} ({first.environment}{protocol}){behind}", columns, rows, tuple(notes))
+    counts = ((line.pair.scored, line.pair.planned) for line in lines)
+    title = title_with_behind(f"{first.task} ({first.environment}{protocol})", counts)
+    return ResultTable(title, columns, rows, tuple(notes))
 
 
 def _means(lines: Sequence[_Line]) -> list[str]:
@@ -267,7 +281,8 @@ def _costs(reports: Sequence[RunReport], lines: Sequence[_Line]) -> ResultTable:
     titles = ("turns", "tokens in", "cached", "tokens out", "reasoning", "money", "s per trial")
     beside = ", and of those under way or given back" if len(named) > len(lines) else ""
     title = f"costs of the finished trials{beside}"
-    table = _by_pair(title, named, titles, rows, _price_notes(reports, lines))
+    estimates = [note for line in lines for note in line.pair.estimates]
+    table = _by_pair(title, named, titles, rows, [*estimates, *_price_notes(reports, lines)])
     return _with_total(table, len(titles))
 
 

@@ -8,8 +8,8 @@ from pydantic import BeforeValidator, ConfigDict, Field, FiniteFloat, JsonValue
 from pydantic_core import to_json
 
 from proctor.llm import wire
-from proctor.llm.tool_calls import sendable_arguments
 from proctor.llm.wire import PLAIN, Fields, Form, Messages, Reply, Request, Tools
+from proctor.tools.histories import sendable_arguments
 from proctor.types import Action, History, Message, Tool, ToolCall
 
 PATH = "/chat/completions"
@@ -80,6 +80,8 @@ def messages_json(
             shaped["tool_calls"] = [_sent_call(call) for call in message.tool_calls]
         if message.tool_call_id is not None:
             shaped["tool_call_id"] = message.tool_call_id
+        if message.name:
+            shaped["name"] = message.name
         if message.echo and (reasoning == "always" or (reasoning == "auto" and message.tool_calls)):
             shaped |= message.echo
         all_shaped.append(shaped)

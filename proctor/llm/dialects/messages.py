@@ -11,8 +11,8 @@ from pydantic import JsonValue
 from pydantic_core import from_json, to_json
 
 from proctor.llm import wire
-from proctor.llm.tool_calls import NO_ANSWER, sendable_arguments
 from proctor.llm.wire import PLAIN, Fields, Form, Messages, Reply, Request, Tools
+from proctor.tools.histories import NO_ANSWER, sendable_arguments
 from proctor.types import Echo, Message, Tool, ToolCall
 
 PATH = "/messages"

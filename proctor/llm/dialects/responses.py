@@ -11,8 +11,8 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from proctor.llm import wire
-from proctor.llm.tool_calls import NO_ANSWER, sendable_arguments
 from proctor.llm.wire import PLAIN, Fields, Form, Messages, Reply, Request, Tools
+from proctor.tools.histories import NO_ANSWER, sendable_arguments
 from proctor.types import Echo, Message, Tool, ToolCall
 
 PATH = "/responses"
@@ -63,7 +63,11 @@ def _items(message: Message, form: Form) -> Iterator[wire.JsonObject]:
     elif message.role == "assistant":
         yield from _said(message, form)
     else:
-        yield {"role": "developer" if message.role == "system" else "user", "content": message.content}
+        yield _message("developer" if message.role == "system" else "user", message.content)
+
+
+def _message(role: str, text: str) -> wire.JsonObject:
+    return {"type": "message", "role": role, "content": text}  # llama.cpp wants the type
 
 
 def _said(message: Message, form: Form) -> list[wire.JsonObject]:
@@ -79,7 +83,7 @@ def _said(message: Message, form: Form) -> list[wire.JsonObject]:
         items.pop()
     if not items:
         text = message.content or ("" if message.tool_calls else NO_ANSWER)
-        items = [{"role": "assistant", "content": text}] if text else []
+        items = [_message("assistant", text)] if text else []
     return [*items, *left]
 
 
@@ -91,7 +95,9 @@ def _called(call: ToolCall) -> wire.JsonObject:
 def read(body: bytes) -> Reply:
     """The completion in a reply, read as tolerantly as possible. Raises ValidationError where there is none."""
     reply = wire.parsed(_Reply, body)
-    items = wire.objects(reply.output)
+    items = _filled(reply.output)
+    for item in items:
+        item |= {name: [*_filled(item[name])] for name in ("content", "summary") if isinstance(item.get(name), list)}
     said, thought = (_parts(items, kind) for kind in ("message", "reasoning"))
     content = "".join(wire.joined_texts(parts) or wire.joined_texts(parts, "refusal") for parts in said)
     called = [item for item in items if item.get("type") == "function_call"]
@@ -104,6 +110,11 @@ def read(body: bytes) -> Reply:
     reasoning = "\n\n".join(text for parts in thought if (text := wire.joined_texts(parts)))
     echo: Echo = {ECHO: [*items]} if items else {}
     return reply.reply(wire.called(content, calls, echo, reasoning, cut=stop == "length"), stop)
+
+
+def _filled(objects: JsonValue) -> list[wire.JsonObject]:
+    """Objects without their nulls: gateways write them for what is absent, and endpoints don't take them back."""
+    return [{name: value for name, value in each.items() if value is not None} for each in wire.objects(objects)]
 
 
 def _parts(items: Sequence[wire.JsonObject], kind: str) -> list[JsonValue]:

@@ -49,6 +49,10 @@ async def test_04_and_11_gold_scores_25_in_compat_within_a_minute() -> None:
     assert finishes[sample(8)].metrics["passed_errata"] == 1.0
     summary = environment.summarize(list(finishes.values()))
     assert (summary.primary, summary.metrics["acc"], summary.metrics["coverage"]) == ("acc", 25 / 26, 1.0)
+    floors = [note for note in summary.notes if "always answers 0" in note]
+    assert floors == ["An agent that always answers 0 passes 1 of the 26 samples of dev."], (
+        "of no split that was not played"
+    )
     assert seconds < slowly(60)
 
 

@@ -40,6 +40,7 @@ GOES_ON = {
     "root with another number": "sed -i 's/^root:x:0:0/root:x:1000:1000/' /etc/passwd",
     "no users": "rm /etc/passwd /etc/group",
     "an empty file of users": ": > /etc/passwd",
+    "a link in a circle": "rm /etc/passwd; ln -s /etc/passwd /etc/passwd",
     "another /tmp": "rm -rf /tmp; echo > /tmp",
 }
 """By what it is: mistakes and tricks after which a right answer still passes."""

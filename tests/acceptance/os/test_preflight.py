@@ -34,6 +34,8 @@ MADE = {
     "init-never": ("echo broken; exit 3", "echo 1", CHECKER),
     "example": ("true", "echo 1", {"code": "exit 1"}),
     "example-with-clock": ("true", "date +%s%N", CHECKER),
+    "example-counts-processes": ("sleep 60 &", "#!/bin/bash\n\nps -A | wc -l", CHECKER),
+    "example-counts-own-shell": ("true", "n=$(ps -e | wc -l)\nu=$(who | wc -l)\necho $((n + u))", CHECKER),
 }
 """By what is wrong, up to the first hyphen: init, example and the check after it."""
 
@@ -98,6 +100,20 @@ def test_made_samples_are_listed_with_what_is_wrong(tmp_path: Path) -> None:
     assert listed(result) == [[name, f"{each}:"] for name, each in wanted if name != "well"], result.output
     assert "status 3: broken" in result.output
     assert result.exit_code == 1
+
+
+RESOLVE = {"language": "python", "code": "import socket; socket.getaddrinfo('files.invalid', 80)"}
+
+
+def test_what_says_that_it_misses_a_network_or_might_is_listed_and_named_once(tmp_path: Path) -> None:
+    """A script in another language, whose output tells; and set-up that hides its failure, without an example."""
+    hidden = {"description": "?", "create": {"init": "apt-get install -y tree; true"}, "evaluation": {"match": "1"}}
+    told = {"description": "?", "create": {"init": RESOLVE}, "evaluation": {"match": "1"}}
+    harmless = {"description": "?", "create": {"init": "curl http://localhost/; true"}, "evaluation": {"match": "1"}}
+    (tmp_path / "dev.json").write_text(json.dumps([hidden, told, harmless]))
+    result = preflight("--data", str(tmp_path / "dev.json"), "--engine", "namespace")
+    assert listed(result) == [["network", f"{sample(0)}:"], ["network", f"{sample(1)}:"]], result.output
+    assert [line.count(sample(number)) for number, line in enumerate(result.output.splitlines()[:2])] == [1, 1]
 
 
 def test_a_sample_that_passes_once_and_fails_once_is_racy(tmp_path: Path) -> None:

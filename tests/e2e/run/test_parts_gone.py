@@ -1,18 +1,22 @@
-"""Parts that go away in mid-run: no score changes, the cause is recorded, and resume completes the run."""
+"""Services that go away in mid-run are waited for, without an attempt; where one stays away, resume goes on."""
 
 import contextlib
 import json
 import os
 import signal
-from collections.abc import Callable
+import subprocess
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from environments.knowledge_graph.environment import SAMPLES
 from tests.e2e.docker_engine import own_engine
 from tests.e2e.gates import Gate, gate
 from tests.e2e.proctor import Server, begin, proctor, rows, server
 from tests.pace import slowly, until
+from tests.virtuoso_server import virtuoso
 
 PLAN = """\
 name: gone
@@ -31,14 +35,13 @@ agents:
   - {{name: reference, kind: reference, latency_s: 0.2}}
   - {{name: naive, kind: naive, latency_s: 0.2}}
 """
+AWAY_S = 8
 KEY = {"OPENAI_API_KEY": "token-of-the-tests"}
 
 
-def run_through(folder: Path, task: str, break_it: Callable[[Server, Gate], None], mend_it: Callable[[], None]) -> None:
-    """A whole run; then one in which a part goes away after the first turns and comes back before the resume.
-
-    The run waits at a gate until `break_it` opens it.
-    """
+@contextlib.contextmanager
+def held_up(folder: Path, task: str, patience_s: float) -> Iterator[tuple[Server, Gate, "subprocess.Popen[str]"]]:
+    """A whole run; then one that waits at a gate after its first turns, with the worker and the client of it."""
     (folder / "tasks.yaml").write_text(f"tasks: [{task}]\n")
     (folder / "agents.yaml").write_text(AGENTS.format(task=task))
     with (
@@ -47,7 +50,7 @@ def run_through(folder: Path, task: str, break_it: Callable[[Server, Gate], None
         contextlib.ExitStack() as stack,
     ):
         (folder / "plan.yaml").write_text(
-            PLAN.format(worker=worker.url, agents=agents.url, task=task, patience_s=slowly(20))
+            PLAN.format(worker=worker.url, agents=agents.url, task=task, patience_s=patience_s)
         )
         whole = proctor("run", "plan.yaml", "--name", "whole", cwd=folder, **KEY)
         assert whole.returncode == 0, whole.stdout + whole.stderr
@@ -57,25 +60,16 @@ def run_through(folder: Path, task: str, break_it: Callable[[Server, Gate], None
         client = begin("run", "plan.yaml", "--name", "broken", cwd=folder, **KEY)
         until(lambda: client.poll() is not None or way.calls > 12)
         assert client.poll() is None, client.communicate()
-        break_it(worker, way)
-        output, errors = client.communicate(timeout=slowly(200))
-        assert client.returncode == 1, output + errors
-        assert "resume with" in errors
-        before = {row["id"]: row for row in rows("broken", folder)}
-        unscored = [row for row in before.values() if row["score"] is None]
-        assert unscored
-        assert {row["reason"] for row in unscored} == {"task_error"}
-        assert all(row["cause"] for row in unscored)
-        expected = {row["id"]: row for row in rows("whole", folder)}
-        assert all(
-            row["score"] == expected[number]["score"] for number, row in before.items() if row["score"] is not None
-        )
+        yield worker, way, client
 
-        mend_it()
-        resumed = proctor("resume", "broken", cwd=folder, **KEY)
-        assert resumed.returncode == 0, resumed.stdout + resumed.stderr
-        assert scores(rows("broken", folder)) == scores(list(expected.values()))
-        assert json.loads(proctor("status", "broken", "--json", cwd=folder).stdout)["state"] == "finished"
+
+def goes_on(folder: Path, task: str, disturb: Callable[[Server, Gate], None]) -> None:
+    """A run, of one attempt for each trial, in which a service is away for a while scores as one in which it is not."""
+    with held_up(folder, task, slowly(120)) as (worker, way, client):
+        disturb(worker, way)
+        output, errors = client.communicate(timeout=slowly(300))
+        assert client.returncode == 0, output + errors
+        assert scores(rows("broken", folder)) == scores(rows("whole", folder))
 
 
 def scores(of: list[dict[str, object]]) -> list[tuple[object, ...]]:
@@ -101,34 +95,105 @@ def parents(entry: Path) -> list[int]:
 
 
 @pytest.mark.mariadb
-def test_a_killed_database_server_costs_no_score_and_the_run_is_completed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_database_server_costs_no_attempt(tmp_path: Path, how: signal.Signals) -> None:
     def kill(worker: Server, way: Gate) -> None:
-        """Again and again, as the worker starts another, until a session has met the loss: some need no server."""
-
-        def lost() -> bool:
+        """Those of the sessions that wait at the gate; then those that the worker starts instead."""
+        for _ in range(3):
             for pid in mariadbds_of(worker.process.pid):
                 with contextlib.suppress(ProcessLookupError):  # it has ended since it was listed
-                    os.kill(pid, signal.SIGKILL)
-            return worker.metric('proctor_finishes_total{.*reason="task_error"') > 0
+                    os.kill(pid, how)
+            way.open()
+            time.sleep(1)
 
-        lost()  # those of the sessions that wait at the gate
+    goes_on(tmp_path, "{name: db-own, environment: db, capacity: 6}", kill)
+
+
+@pytest.mark.mariadb
+def test_a_database_server_that_stands_still_for_a_while_costs_no_attempt(tmp_path: Path) -> None:
+    def stop(worker: Server, way: Gate) -> None:
+        stopped = mariadbds_of(worker.process.pid)
+        assert stopped
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
         way.open()
-        until(lost, seen=lambda: "no session needed the server")
+        time.sleep(AWAY_S)
+        for pid in stopped:
+            with contextlib.suppress(ProcessLookupError):  # the worker has given it up
+                os.kill(pid, signal.SIGCONT)
 
-    run_through(tmp_path, "{name: db-own, environment: db, capacity: 6}", kill, lambda: None)
+    goes_on(tmp_path, "{name: db-own, environment: db, capacity: 6, parameters: {statement_limit_s: 2}}", stop)
+
+
+@pytest.mark.virtuoso
+@pytest.mark.parametrize("way", ["killed", "standing still"])
+def test_a_sparql_endpoint_that_is_away_for_a_while_costs_no_attempt(tmp_path: Path, way: str) -> None:
+    with virtuoso() as graph:
+        graph.load(SAMPLES / "graph.nq")
+
+        def disturb(_: Server, gate: Gate) -> None:
+            if way == "killed":
+                graph.kill()
+            else:
+                graph.signal(signal.SIGSTOP)
+            gate.open()
+            time.sleep(AWAY_S)
+            if way == "killed":
+                graph.start()
+            else:
+                graph.signal(signal.SIGCONT)
+
+        where = f'endpoint: "{graph.url}", world: isles, named_graph: "urn:proctor:isles", query_limit_s: 2'
+        data = f"parameters: {{data: {SAMPLES / 'questions.json'}, {where}}}"
+        goes_on(tmp_path, f"{{name: kg-own, environment: kg, capacity: 6, {data}}}", disturb)
+
+
+DOCKER = "{name: os-own, environment: os, capacity: 6, samples: {limit: 10}, parameters: {pool: 2, command_limit_s: 4}}"
 
 
 @pytest.mark.docker
-def test_a_stopped_docker_daemon_costs_no_score_and_the_run_is_completed(
+@pytest.mark.parametrize("way", ["killed", "ended", "standing still"])
+def test_a_docker_daemon_that_is_away_for_a_while_costs_no_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    with own_engine() as engine:
+        monkeypatch.setenv("DOCKER_HOST", engine.host)
+
+        def disturb(_: Server, gate: Gate) -> None:
+            begin, end = {
+                "killed": (engine.kill, engine.start),
+                "ended": (engine.stop, engine.start),
+                "standing still": (lambda: engine.signal(signal.SIGSTOP), lambda: engine.signal(signal.SIGCONT)),
+            }[way]
+            begin()
+            gate.open()
+            time.sleep(AWAY_S)
+            end()
+
+        goes_on(tmp_path, DOCKER, disturb)
+
+
+@pytest.mark.docker
+def test_a_docker_daemon_that_stays_away_costs_no_score_and_resume_completes_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with own_engine() as engine:
         monkeypatch.setenv("DOCKER_HOST", engine.host)
-        task = "{name: os-own, environment: os, capacity: 6, samples: {limit: 10}, parameters: {pool: 2}}"
-
-        def stop(_: Server, way: Gate) -> None:
+        with held_up(tmp_path, DOCKER, slowly(4)) as (_, way, client):
             engine.stop()
             way.open()
-
-        run_through(tmp_path, task, stop, engine.start)
+            output, errors = client.communicate(timeout=slowly(300))
+            assert client.returncode == 1, output + errors
+            assert "resume with" in errors
+            whole = {row["id"]: row for row in rows("whole", tmp_path)}
+            unscored = [row for row in rows("broken", tmp_path) if row["score"] is None]
+            assert unscored
+            assert {row["reason"] for row in unscored} == {"task_error"}
+            assert all(row["cause"] for row in unscored)
+            assert all(row["score"] in (None, whole[row["id"]]["score"]) for row in rows("broken", tmp_path))
+            engine.start()
+            resumed = proctor("resume", "broken", cwd=tmp_path, **KEY)
+            assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+            assert scores(rows("broken", tmp_path)) == scores(list(whole.values()))
+            assert json.loads(proctor("status", "broken", "--json", cwd=tmp_path).stdout)["state"] == "finished"
         assert engine.containers() == 0

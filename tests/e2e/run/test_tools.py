@@ -135,7 +135,7 @@ def test_calls_without_ids_get_ones_by_their_place_in_the_conversation(played: P
     last = requests[-1]["messages"]
     assert isinstance(last, list)
     sent = [call["id"] for message in last for call in message.get("tool_calls", [])]
-    assert sent == [f"call_{number}" for number in range(TURNS - 1)]
+    assert sent == [f"call{number:05}" for number in range(1, TURNS)]
     assert [message["tool_call_id"] for message in last if message["role"] == "tool"] == sent
 
 

@@ -393,7 +393,7 @@ async def test_a_container_that_cannot_start_says_why_and_is_gone(client: docker
     client.api.import_image_from_data(empty.getvalue(), repository=image)
     try:
         async with entered(DockerEngine(image, LIMITS, pool=0)) as engine:
-            with pytest.raises(EnvironmentFault, match="unable to find user root"):
+            with pytest.raises(EnvironmentFault, match="/bin/bash"):
                 await engine.create()
         assert mine(client) == []
     finally:

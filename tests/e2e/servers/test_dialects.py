@@ -7,6 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from pydantic import ValidationError
 
 from proctor.llm.dialects import DIALECTS
 from proctor.types import Action, ToolCall
@@ -56,7 +57,7 @@ class DoorsEndpoint(ScriptedEndpoint):
         request = httpx.Request("POST", f"http://host{head.split()[1]}", headers=headers, content=json.dumps(body))
         try:
             return reply(200, self.dialects(request).content)
-        except AssertionError as wrong:
+        except (AssertionError, ValidationError) as wrong:
             self.wrong.append(str(wrong))
             return reply(400, b'{"error": {"message": "wrong"}}')
 

@@ -351,7 +351,7 @@ async def test_8_calls_in_a_step_are_calls_and_the_result_answers_them() -> None
         call = {"name": "open_door", "arguments": {"door": behind("s0")}}
         plain = await player.step(content="", tool_calls=[call])
         message = plain["data"]["observation"]["messages"][0]
-        assert (message["role"], message["tool_call_id"]) == ("tool", "call_0")
+        assert (message["role"], message["tool_call_id"]) == ("tool", "call00001")
         told = message["content"].rstrip(".").split()[-1]
         nested = {
             "id": "x",

@@ -64,7 +64,7 @@ async def test_a_session_only_adds_to_its_history_and_every_result_keeps_its_lis
     for turn, seen in enumerate(agent.seen):
         assert (seen.fresh, seen.tools) == (False, toolset("compat").tools())
         assert PLAN[turn] in prompt.listed(seen.messages[-1].content)
-        assert not turn or [(m.role, m.tool_call_id) for m in seen.messages] == [("tool", f"call_{turn - 1}")]
+        assert not turn or [(m.role, m.tool_call_id) for m in seen.messages] == [("tool", f"call{turn:05}")]
     assert finish.detail["upstream_status"] == "completed"
     assert finish.metrics == {
         **{"steps": len(PLAN), "matched": 0, "refused": 0, "below_1": 0, "calls": len(PLAN)},

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from environments.knowledge_graph.endpoint import EndpointGraph
-from proctor.environment import EnvironmentFault
+from proctor.environment import EnvironmentFault, ServiceAway
 from tests.pace import slowly
 from tests.scripted_server import Script, drip, raw, reply, scripted_server, silence
 
@@ -63,6 +63,13 @@ async def test_an_endpoint_too_slow_is_a_fault(script: Script) -> None:
         await ask(script, limit_s=0.2)
 
 
+@pytest.mark.parametrize(("then", "away"), [(reply(results()), False), (reply(b"", "503 Busy"), True), (silence, True)])
+async def test_a_query_that_takes_too_long_is_told_from_an_endpoint_that_stands_still(then: Script, away: bool) -> None:
+    with pytest.raises(EnvironmentFault) as raised:
+        await ask(silence, then, limit_s=slowly(1))
+    assert isinstance(raised.value, ServiceAway) is away
+
+
 async def test_a_dead_endpoint_is_a_fault() -> None:
     async with scripted_server(silence) as url:
         pass
@@ -70,6 +77,23 @@ async def test_a_dead_endpoint_is_a_fault() -> None:
     async with graph.lifespan():
         with pytest.raises(EnvironmentFault, match="the SPARQL endpoint"):
             await graph.column("SELECT ?x", 3)
+
+
+@pytest.mark.parametrize(
+    ("script", "away"),
+    [
+        (reply(b"busy", "503 Service Unavailable"), True),
+        (reply(b"Virtuoso 42000 Error", "500 Internal Server Error"), True),
+        (raw(), True),
+        (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"), True),
+        (reply(b"syntax error", "400 Bad Request"), False),
+        (reply(b"<html>busy</html>"), False),
+    ],
+)
+async def test_an_endpoint_that_may_be_back_is_told_from_one_that_answers_otherwise(script: Script, away: bool) -> None:
+    with pytest.raises(EnvironmentFault) as raised:
+        await ask(script, script)
+    assert isinstance(raised.value, ServiceAway) is away
 
 
 async def test_our_own_limit_is_no_fault() -> None:

@@ -86,7 +86,7 @@ async def test_a_session_begins_with_system_example_and_question_and_then_only_a
     environment = KnowledgeGraph()
     first = agent.seen[0].messages
     assert first == (*before_calls("strict"), prompt.question(environment._entry("isles-01")))
-    assert [(m.role, m.tool_call_id, m.content) for m in agent.seen[2].messages] == [("tool", "call_8", FOUND)]
+    assert [(m.role, m.tool_call_id, m.content) for m in agent.seen[2].messages] == [("tool", "call00009", FOUND)]
     assert all(seen.tools == toolset("strict").tools() and not seen.fresh for seen in agent.seen)
     assert (finish.reason, finish.metrics["rounds"], finish.metrics["calls"]) == (FinishReason.COMPLETED, 3.0, 2.0)
     assert (finish.metrics["executability"], finish.metrics["n_bad_format"]) == (1.0, 0.0)
@@ -242,7 +242,7 @@ async def test_text_is_as_it_was_before_there_were_functions(profile: Profile, d
 def test_the_digest_holds_instruction_example_and_functions(monkeypatch: pytest.MonkeyPatch) -> None:
     digests = [KnowledgeGraph(profile=profile, protocol="tools").digest() for profile in PROFILES]
     texts: Sequence[JsonValue] = [message.model_dump(mode="json") for message in before_calls("strict")]
-    assert '"example_0"' in json.dumps(texts)
+    assert '"example00"' in json.dumps(texts)
     monkeypatch.setattr(prompt, "before_calls", lambda profile: before_calls(profile)[:-1])
     digests.append(KnowledgeGraph(protocol="tools").digest())
     monkeypatch.undo()

@@ -67,7 +67,7 @@ def test_a_task_ranks_by_the_mean_over_agents_each_of_which_weighs_the_same() ->
         *(trial("4", rated(1.0, "Poet"), agent) for agent in "ab"),
     ]
     table = tasks_table(trials, pairs_of(trials), 1)
-    assert table.title == "SimulBench: easiest and hardest of 3 tasks"
+    assert table.title == "SimulBench: easiest and hardest of 3 tasks: 7 of 8 planned trials are scored"
     assert [row.cells[:3] for row in table.rows] == [("Chess", "stateless", 1), ("Poet", "stateful", 3)]
     everything = tasks_table(trials, pairs_of(trials), 2).rows
     assert [shown(row.cells) for row in everything] == [

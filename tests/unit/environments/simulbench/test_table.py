@@ -59,6 +59,7 @@ def test_the_best_is_first_and_what_is_missing_is_told() -> None:
     fault = Finish.fault(FinishReason.TASK_ERROR, "judge_unparsed")
     trials = [trial(rated(5.5), "low"), trial(fault, "low"), trial(rated(9.0), "high")]
     table = ratings_table(trials, [pair("low", 2, "own samples"), pair("high"), pair("none")])
+    assert table.title == "SimulBench: ratings (table 4): 2 of 4 planned trials are scored"
     assert [row.cells[0] for row in table.rows] == ["high", "low", "none"]
     assert figure(table.rows[1].cells[-1]).lines() == ("5.50†", "(1)", "(50%)")
     assert table.rows[1].notes == ("† t: own samples.", "low has ratings of 1 of 2 scripts of t.")
@@ -89,7 +90,9 @@ def test_wins_ties_and_losses_are_percents_of_the_pairs(counts: tuple[int, int, 
         return Finish.model_validate(finish)
 
     outcomes = [name for name, count in zip(("win", "tie", "lose"), counts, strict=True) for _ in range(count)]
-    (row,) = verdicts_table([trial(compared(each)) for each in outcomes], [pair(planned=275)]).rows
+    trials = [trial(compared(each)) for each in outcomes]
+    (row,) = verdicts_table(trials, [pair(planned=275)]).rows
     assert row.cells[:3] == ("new", "old", "a")
     assert [figure(cell).lines()[0] for cell in row.cells[3:]] == percents
+    assert verdicts_table(trials, [pair(planned=300)]).title.endswith(": 275 of 300 planned trials are scored")
     assert ratings_table([trial(compared("win"))], [pair()]).rows == ()

@@ -31,6 +31,8 @@ def test_a_row_for_each_architecture_with_the_note(
     table = make(TRIALS, PAIRS)
     assert [row.cells[:2] for row in table.rows] == [("a", "GA"), ("a", "GA + TDP")]
     assert OWN_WORLD in table.all_notes()
+    assert table.title.endswith("): 2 of 4 planned trials are scored")
+    assert make(TRIALS, [pair.model_copy(update={"planned": 1}) for pair in PAIRS]).title.endswith(")")
 
 
 def test_the_figures_are_percent_for_language_and_scores_for_action() -> None:

@@ -32,6 +32,7 @@ from eval_client.core.events import (
     Return,
     RunFinished,
     RunStopped,
+    ServiceSlots,
     Settle,
     SlotFreed,
     Start,
@@ -141,6 +142,53 @@ def test_a_trial_that_gets_no_further_has_not(turns: tuple[int, ...]) -> None:
         tell(of, SlotFreed(job), RetryDue(job))
     expected = [EndAttempt(job), Retry(job, 0.5)] if turns == (3, 2, 3) else [Settle(job)]
     assert tell(of, lost(job, turns[-1])) == expected
+
+
+def away(job: Job, turns: int = 0) -> AttemptEnded:
+    return lost(job, turns, AttemptOutcome.SERVICE_AWAY)
+
+
+def test_a_service_that_is_away_costs_no_attempt() -> None:
+    of, job = playing(), Job(0, PAIR)
+    for _ in range(4 * ATTEMPTS):
+        end, retry = tell(of, away(job))
+        assert end == EndAttempt(job)
+        assert isinstance(retry, Retry)
+        tell(of, SlotFreed(job))
+        assert tell(of, RetryDue(job)) == [Start(job, suspect=False, last_try=False)]
+    assert of.progress.attempts_lost == 0
+    for made in range(1, ATTEMPTS):
+        assert EndAttempt(job) in tell(of, lost(job))
+        tell(of, SlotFreed(job))
+        assert tell(of, RetryDue(job)) == [Start(job, suspect=True, last_try=made == ATTEMPTS - 1)]
+    assert tell(of, lost(job)) == [Settle(job)]
+
+
+def test_a_replay_that_differs_after_an_outage_begins_anew_without_an_attempt() -> None:
+    of, job = playing(), Job(0, PAIR)
+    tell(of, away(job, 2), SlotFreed(job), RetryDue(job))
+    assert tell(of, lost(job, 0, AttemptOutcome.DIVERGED)) == [EndAttempt(job), Retry(job, 0.0)]
+    tell(of, SlotFreed(job), RetryDue(job))
+    tell(of, lost(job, 0, AttemptOutcome.DIVERGED))
+    assert of.progress.attempts_lost == 1
+
+
+def test_while_a_service_is_away_one_trial_of_its_task_starts_at_a_time() -> None:
+    of = schedule()
+    tell(of, TaskSlots("t", 3, 3), ServiceSlots("t", 0, "gone"))
+    assert tell(of, TrialsTaken(jobs(3))) == []
+    assert of.progress.task_waits == {"t": "gone"}
+    assert [type(told) for told in tell(of, ServiceSlots("t", 1, "gone"))] == [Start]
+    assert tell(of, TaskSlots("t", 3, 3)) == []
+    assert [type(told) for told in tell(of, ServiceSlots("t"))][:2] == [Start, Start]
+    assert of.progress.task_waits == {}
+
+
+def test_a_run_that_stops_does_not_wait_for_a_service() -> None:
+    of, job = playing(), Job(0, PAIR)
+    tell(of, Drain("stopped"))
+    assert tell(of, away(job)) == [EndAttempt(job), Return((job,))]
+    assert RunFinished() in tell(of, SlotFreed(job))
 
 
 def test_an_earlier_clients_lost_session_costs_no_attempt() -> None:

@@ -54,6 +54,32 @@ def test_costs_that_no_endpoint_reports_are_told_with_the_limits_they_make_void(
     )
 
 
+def test_estimates_count_in_limits_and_are_told() -> None:
+    spend = Spend(RunLimits(tokens=100), {})
+    spend.add("a", Tokens(50, 40, estimated=90))
+    assert spend.exhausted() is None
+    assert spend.unknown() == (
+        "tokens of a are estimated where its endpoint reports none, and limits.run.tokens holds with the estimate"
+    )
+    spend.add("a", Tokens(5, 5, estimated=10))
+    assert str(spend.exhausted()).startswith("limits.run.tokens: 100 of 100 spent")
+
+
+def test_what_an_endpoint_told_is_the_price_and_the_plans_price_is_that_of_the_rest() -> None:
+    price = Price(input=1.0, output=1.0, cached_input=0.5)
+    spend = Spend(RunLimits(money=10.0), {"a": price})
+    spend.add("a", Tokens(1_000_000, 1_000_000, billed=2_000_000, billed_money=7.0))
+    assert spend.money == 7.0
+    spend.add("a", Tokens(1_000_000, 0))
+    assert spend.money == 8.0
+    assert price.of(Tokens(2_000_000, 1_000_000, billed=2_000_000, billed_money=7.0)) == pytest.approx(8.0)
+    assert price.of(Tokens(1_000_000, cache_write=400_000, cached=200_000)) == pytest.approx(0.4 + 0.5 + 0.1)
+    told = Spend(RunLimits(money=10.0), {})
+    told.add("b", Tokens(9, 1, billed=10, billed_money=3.0))
+    told.add_helper("judge", Tokens(9, 1, billed=10, billed_money=4.0), "t")
+    assert (told.money, told.unknown()) == (7.0, None)
+
+
 def test_a_judge_whose_endpoint_reports_no_usage_is_told_too() -> None:
     spend = Spend(RunLimits(tokens=100), {})
     spend.add_helper("judge", Tokens(10, 3), "t")

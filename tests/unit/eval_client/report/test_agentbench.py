@@ -116,6 +116,14 @@ def overall_of(tasks: list[PlayedTask]) -> Figure:
     return figure
 
 
+def test_both_tables_say_how_many_of_the_planned_trials_are_behind_them() -> None:
+    whole, partly = agent_rows([played(0)]), agent_rows([played(0, missing=2), played(1)])
+    samples = TASKS[0].samples + TASKS[1].samples
+    for table in (scores_table, validity_table):
+        assert table(whole).title.endswith(")")
+        assert table(partly).title.endswith(f": {samples - 2:,} of {samples:,} planned trials are scored")
+
+
 def test_eight_tasks_of_two_runs_have_one_overall_score_and_seven_have_none() -> None:
     eight = [played(place, run="one" if place < 3 else "two") for place in range(8)]
     assert overall_of(eight).lines() == ("3.14", "±0.18")

@@ -216,7 +216,8 @@ def test_a_run_in_one_table_has_a_row_for_each_task_and_a_column_for_each_agent(
         pair(agent="two", task="u", primary="f1", value=None, scored=0, planned=2, prompt_tokens=1_000, turns=5),
     )
     made = RunReport(run="r", state="finished", version="1", pairs=pairs)
-    _, header, _, *rows = ["", *rendered([matrix_table(made)], "text", 80).splitlines()]
+    told, header, _, *rows = rendered([matrix_table(made)], "text", 80).splitlines()
+    assert told == "4 of 8 planned trials are scored"
     assert header.split() == ["task", "metric", "one", "two"]
     assert [row.split() for row in rows] == [["t", "m", "0.500", "±0.250", "0.500", "(50%)"], ["u", "f1", "-", "-"]]
     assert took(made, 61.2) == "4 trials scored, 12 turns in 61 s; 1,000 tokens"

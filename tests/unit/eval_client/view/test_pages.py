@@ -269,7 +269,7 @@ async def test_two_thousand_turns_open_at_the_one_that_is_asked_for(folder: Path
             connection.exec_driver_sql(
                 "INSERT INTO proctor_turn SELECT run, trial, journal, ?, digest, observation, reply, prompt_tokens, "
                 "completion_tokens, model_seconds, tries, cached_tokens, reasoning_tokens, world_seconds, stop, model, "
-                "metered, ended_at FROM proctor_turn WHERE trial = 0 AND turn = ?",
+                "metered, ended_at, 0, 0, 0, 0.0 FROM proctor_turn WHERE trial = 0 AND turn = ?",
                 (number, one.turn),
             )
     async with client() as viewer:

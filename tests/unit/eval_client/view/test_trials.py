@@ -185,12 +185,12 @@ def test_a_store_without_the_indexes_of_this_version_has_the_same_pages(store: S
     queries = [TrialQuery(**given, sort=sort) for given, _ in FILTERS for sort in ("id", "-ended_at")]
     before = [walk(store, query) for query in queries]
     with store.engine.begin() as connection:
-        for name in ("columns", "cause"):
+        for name in ("sums", "cause"):
             connection.execute(sa.text(f"DROP INDEX proctor_trial_{name}"))
         connection.execute(sa.text("CREATE INDEX proctor_trial_narrow ON proctor_trial (run)"))
     assert [walk(store, query) for query in queries] == before
     store.upgrade()
     assert {index["name"] for index in sa.inspect(store.engine).get_indexes("proctor_trial")} == {
-        "proctor_trial_columns",
+        "proctor_trial_sums",
         "proctor_trial_cause",
     }

@@ -9,12 +9,15 @@ import httpx
 import pytest
 
 from proctor.environment import AgentUnavailable, ContextLimitExceeded
+from proctor.http.client import DeadlineExceeded
 from proctor.llm.config import ChatConfig
 from proctor.llm.model import ChatModel, EndpointEvent
 from proctor.llm.wire import Usage
 from proctor.types import Message, Tool
 
 MESSAGES = (Message(role="user", content="hello"),)
+CONFIG = ChatConfig(model="m", base_url="http://host/v1")
+ODD_PRICES: tuple[object, ...] = (-5, True, "2", None, [])
 CANARY = "canary-0123456789abcdef"
 
 
@@ -51,7 +54,7 @@ def rig(*replies: httpx.Response | Exception, config: ChatConfig | None = None) 
         slept.append(seconds)
 
     model = ChatModel(
-        config or ChatConfig(model="m", base_url="http://host/v1"),
+        config or CONFIG,
         httpx.AsyncClient(transport=httpx.MockTransport(handle)),
         on_event=events.append,
         random=lambda: 0.5,
@@ -77,9 +80,78 @@ async def test_an_answer_comes_with_its_cost() -> None:
     assert completion.metered
 
 
-async def test_an_answer_without_its_cost_says_so() -> None:
-    completion = await rig(answer("hi")).model.complete(MESSAGES)
-    assert (completion.metered, completion.usage) == (False, Usage())
+async def test_an_answer_without_its_cost_has_an_estimate_by_its_characters() -> None:
+    asked = [Message(role="user", content="x" * 35), Message(role="assistant", content="y" * 7)]
+    completion = await rig(answer("z" * 71)).model.complete(asked)
+    assert not completion.metered
+    assert completion.usage == Usage(prompt_tokens=12, completion_tokens=21, estimated_tokens=33)
+
+
+@pytest.mark.parametrize("usage", [{}, {"prompt_tokens": None}, {"cost": 0.5}, None])
+@pytest.mark.parametrize("told", ["0.25", None])
+async def test_a_usage_without_counts_is_none_and_a_price_holds_for_what_is_estimated(
+    usage: dict[str, object] | None, told: str | None
+) -> None:
+    reply = answer("z" * 7, usage=usage)
+    if told is not None:
+        reply.headers["x-litellm-response-cost"] = told
+    completion = await rig(reply).model.complete([Message(role="user", content="x" * 7)])
+    money = 0.5 if usage and "cost" in usage else 0.25 if told else 0.0
+    used = completion.usage
+    assert (completion.metered, used.prompt_tokens, used.completion_tokens, used.estimated_tokens) == (False, 2, 2, 4)
+    assert (used.billed_money, used.billed_tokens) == (money, 4 if money else 0)
+
+
+async def test_requests_that_ended_at_their_deadline_are_paid_for_beside_the_answer() -> None:
+    late, asked = DeadlineExceeded("late"), [Message(role="user", content="x" * 35)]
+    usage = {"prompt_tokens": 9, "completion_tokens": 2}
+    completion = await rig(late, late, answer("hi", usage=usage)).model.complete(asked)
+    assert completion.usage == Usage(prompt_tokens=9 + 20, completion_tokens=2, estimated_tokens=20)
+
+    with pytest.raises(AgentUnavailable) as failed:
+        await rig(late, late, late, config=CONFIG.model_copy(update={"max_tries": 3})).model.complete(asked)
+    assert failed.value.paid == Usage(prompt_tokens=30, estimated_tokens=30)
+
+
+@pytest.mark.parametrize(
+    ("usage", "headers", "counted"),
+    [
+        ({"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 40}, {}, (10, 30, 0, 0.0)),  # xAI's reasoning
+        ({"prompt_tokens": 10, "completion_tokens": 20, "total_tokens": 12}, {}, (10, 20, 0, 0.0)),
+        ({"prompt_tokens": 10, "completion_tokens": 2, "cost": 0.25}, {}, (10, 2, 12, 0.25)),
+        ({"prompt_tokens": 10, "completion_tokens": 2, "cost": 0}, {}, (10, 2, 12, 0.0)),
+        ({"prompt_tokens": 10, "completion_tokens": 2, "cost": "much"}, {}, (10, 2, 0, 0.0)),
+        ({"prompt_tokens": 10, "completion_tokens": 2, "cost": -1}, {}, (10, 2, 0, 0.0)),
+        (
+            {"prompt_tokens": 10, "completion_tokens": 2, "cost": 0.5, "is_byok": True}
+            | {"cost_details": {"upstream_inference_cost": 2.0}},
+            {},
+            (10, 2, 12, 2.5),
+        ),
+        *(
+            (
+                {"prompt_tokens": 10, "completion_tokens": 2, "cost": 0.5, "is_byok": True}
+                | {"cost_details": {"upstream_inference_cost": odd}},
+                {},
+                (10, 2, 12, 0.5),
+            )
+            for odd in ODD_PRICES
+        ),
+        ({"total_tokens": 50}, {}, (50, 0, 0, 0.0)),
+        ({"prompt_tokens": 10, "completion_tokens": 2}, {"x-litellm-response-cost": "0.125"}, (10, 2, 12, 0.125)),
+        ({"prompt_tokens": 10, "completion_tokens": 2}, {"x-litellm-response-cost": "0.0"}, (10, 2, 0, 0.0)),
+        ({"prompt_tokens": 10, "completion_tokens": 2}, {"x-litellm-response-cost": "inf"}, (10, 2, 0, 0.0)),
+        ({"prompt_tokens": 10, "completion_tokens": 2}, {"x-litellm-response-cost": "free"}, (10, 2, 0, 0.0)),
+    ],
+)
+async def test_tokens_and_prices_that_endpoints_tell(
+    usage: dict[str, object], headers: dict[str, str], counted: tuple[int, int, int, float]
+) -> None:
+    reply = answer("hi", usage=usage)
+    reply.headers.update(headers)
+    used = (await rig(reply).model.complete(MESSAGES)).usage
+    assert (used.prompt_tokens, used.completion_tokens, used.billed_tokens, used.billed_money) == counted
+    assert used.estimated_tokens == 0
 
 
 async def test_half_characters_are_the_models_doing_and_no_broken_reply() -> None:

@@ -268,7 +268,7 @@ def test_a_policy_for_text_plays_tools() -> None:
     for _ in range(2):
         action = act("main", transcript)
         transcript += [action.message(), Message(role="tool", content="out", tool_call_id=action.tool_calls[0].id)]
-    assert [call.id for each in transcript for call in each.tool_calls] == ["call_0", "call_1"]
+    assert [call.id for each in transcript for call in each.tool_calls] == ["call00001", "call00002"]
     assert invalid_history(transcript) is None
     unreadable = calls(("run", "{")).message()
     answer = Message(role="tool", content="what?", tool_call_id="c0")

@@ -123,6 +123,34 @@ async def test_after_a_lost_answer_it_is_given_again(world: ForeignWorld) -> Non
     assert (again["status"], again["reward"], again["metrics"]) == ("completed", 1.0, {"score": 1.0})
 
 
+@pytest.mark.parametrize(
+    ("given", "told"), [(None, ["call00001", "call00002"]), ("", ["call00001", "call00002"]), ("one", ["one", "one"])]
+)
+async def test_calls_have_ids_of_their_own_and_are_answered_by_the_ids_that_the_client_gave(
+    world: ForeignWorld, given: str | None, told: list[str]
+) -> None:
+    """Also where the client asks again for an answer that was lost."""
+    client = Client(world)
+    await client.start("toy-std", 0)
+    call = {"function": {"name": "say", "arguments": '{"n": "9"}'}, **({} if given is None else {"id": given})}
+    body = {"messages": [{"role": "assistant", "content": None, "tool_calls": [call]}]}
+    came = [(await client.post("interact", body)).json()["messages"]]
+    await world.lost("api/interact", body, {"session_id": client.session})
+    came.append((await client.post("interact", body)).json()["messages"])
+    assert [message["tool_call_id"] for (message,) in came] == told
+    assert (await client.post("interact", body)).json()["status"] == "task limit reached", "the third turn is the last"
+
+
+@pytest.mark.parametrize(
+    "call", [{"id": None, "function": {"name": "say", "arguments": None}}, {"id": 7}, {"function": {"name": None}}]
+)
+async def test_odd_calls_are_answers(world: ForeignWorld, call: object) -> None:
+    client = Client(world)
+    await client.start("toy-std", 0)
+    said = {"role": "assistant", "content": None, "tool_calls": [call]}
+    assert (await client.post("interact", {"messages": [said]})).status_code == 200
+
+
 async def test_a_text_task_offers_no_functions(world: ForeignWorld) -> None:
     client = Client(world)
     stands = await client.start("sums", "four")

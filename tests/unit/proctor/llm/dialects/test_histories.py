@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.llm.dialects import DIALECTS, DialectName
-from proctor.llm.tool_calls import normalised
 from proctor.llm.wire import Form, Reasoning, SystemRole
+from proctor.tools.histories import normalised
 from proctor.types import Action, Message, Tool
 from tests.unit.proctor.llm.dialects.endpoint import DialectEndpoint
 

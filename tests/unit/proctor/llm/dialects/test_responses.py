@@ -14,7 +14,7 @@ from tests.unit.proctor.llm.dialects.endpoint import assert_typed
 TOOL = Tool(name="run", description="runs", parameters={"type": "object", "properties": {}})
 SYSTEM, USER = Message(role="system", content="s"), Message(role="user", content="u")
 THOUGHT = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "gAAA"}
-SAID = {
+SAID: dict[str, Any] = {
     **{"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "phase": "commentary"},
     "content": [{"type": "output_text", "text": "Let me see.", "annotations": [], "logprobs": []}],
 }
@@ -54,11 +54,11 @@ def test_a_conversation_is_instructions_and_items() -> None:
     assert sent(conversation, [TOOL]) == {
         "instructions": "s\n\nmore",
         "input": [
-            {"role": "user", "content": "u"},
-            {"role": "assistant", "content": "hm"},
+            {"type": "message", "role": "user", "content": "u"},
+            {"type": "message", "role": "assistant", "content": "hm"},
             {"type": "function_call", "call_id": "c1", "name": "run", "arguments": '{"a": 1}'},
             {"type": "function_call_output", "call_id": "c1", "output": ""},
-            {"role": "assistant", "content": "(no answer)"},
+            {"type": "message", "role": "assistant", "content": "(no answer)"},
         ],
         "tools": [
             {"type": "function", "name": "run", "description": "runs", "parameters": TOOL.parameters, "strict": False}
@@ -86,7 +86,7 @@ def test_sampling_has_its_names_here() -> None:
     thinks: dict[str, Any] = {"reasoning_effort": "low", "reasoning": {"summary": "auto"}}
     body = sent([USER], tool_choice="required", parallel_tool_calls=False, max_tokens=50, temperature=0, **thinks)
     assert body == {
-        "input": [{"role": "user", "content": "u"}],
+        "input": [{"type": "message", "role": "user", "content": "u"}],
         "max_output_tokens": 50,
         "reasoning": {"effort": "low", "summary": "auto"},
         "temperature": 0,
@@ -118,6 +118,15 @@ def test_calls_go_back_as_the_conversation_has_them() -> None:
     assert items == [THOUGHT, {**CALLED, "call_id": "c1_2", "arguments": '{"malformed_arguments": "{\\"a"}'}]
 
 
+def test_nulls_of_gateways_do_not_go_back() -> None:
+    part = {**SAID["content"][0], "logprobs": None}
+    odd = {**THOUGHT, "content": None, "status": None}, {**SAID, "content": [part]}, {**CALLED, "status": None}
+    items = sent([USER, responses.read(replied(*odd)).action.message()])["input"][1:]
+    plain = {name: value for name, value in part.items() if value is not None}
+    called = {name: value for name, value in CALLED.items() if name != "status"}
+    assert items == [THOUGHT, {**SAID, "content": [plain]}, called]
+
+
 def test_calls_that_did_not_come_with_an_answer_stand_behind_it() -> None:
     made_up = ToolCall(id="c9", name="run", arguments="{}")
     message = responses.read(replied(THOUGHT, SAID)).action.model_copy(update={"tool_calls": (made_up,)}).message()
@@ -128,7 +137,9 @@ def test_calls_that_did_not_come_with_an_answer_stand_behind_it() -> None:
 def test_a_thought_without_an_answer_does_not_go_back() -> None:
     reply = responses.read(replied(THOUGHT, status="incomplete", incomplete_details={"reason": "max_output_tokens"}))
     assert (reply.action.content, reply.stop) == ("", "length")
-    assert sent([USER, reply.action.message()])["input"][1:] == [{"role": "assistant", "content": "(no answer)"}]
+    assert sent([USER, reply.action.message()])["input"][1:] == [
+        {"type": "message", "role": "assistant", "content": "(no answer)"}
+    ]
 
 
 @pytest.mark.parametrize(

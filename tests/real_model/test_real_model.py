@@ -1,0 +1,228 @@
+"""Whole runs with a real model behind a real server: every world, three dialects, and both sides killed.
+
+`make real-model` plays them. The model reads a hundred tokens a second and is wrong nearly always. What is held is that
+nothing it writes is a fault, that its tokens are counted as its server counts them, and that a kill costs no more than
+what was in flight.
+"""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.proctor import begin, proctor
+from tests.pace import slowly, until
+from tests.support import free_port
+
+SLOTS, CONTEXT, ANSWER = 2, 4096, 40
+"""Requests at once, tokens of context for each, and the most tokens of an answer."""
+PLAN = """\
+name: smollm2
+endpoints:
+  - {{name: llama.cpp, base_url: "{url}/v1", dialect: {dialect}, concurrency: 2, deadline_s: 600, patience_s: 600}}
+agents:
+  - {{name: SmolLM2-135M, endpoint: llama.cpp, model: smollm2, sampling: {{temperature: 0, max_tokens: 40}}}}
+tasks:
+{tasks}
+limits: {{attempts: 1, trial: {{turns: 2}}}}
+"""
+"""One attempt: whatever is a fault stays one."""
+TEXT = {
+    "alfworld": "per_type: 1",
+    "card_game": "",
+    "db": "engine: sqlite",
+    "kg": "",
+    "ltp": "",
+    "mind2web": "steps: 20",
+    "simulbench": "",
+    "stss": "level: language",
+    "webshop": "goals: [0, 15]",
+}
+TOOLS = {world: TEXT[world] for world in ("alfworld", "card_game", "db", "kg", "webshop")}
+FATES = {"completed", "context_limit", "invalid_action", "invalid_format", "turn_limit"}
+"""What a model can bring a trial to; all have a score."""
+REPORT = os.environ.get("PROCTOR_REAL_MODEL_REPORT")
+"""The folder that keeps the report of the first run; with `-s` its conversation in `db` is printed too."""
+TITLE = "A small model on every world"
+
+
+def tasks(worlds: dict[str, str], protocol: str = "text") -> str:
+    """The tasks of a plan, one sample of each world."""
+    end = "" if protocol == "text" else "-tools"
+    protocols = "" if protocol == "text" else "protocol: tools, "
+    return "\n".join(
+        f"  - {{name: {world}{end}, environment: {world}, parameters: {{{protocols}{given}}}, samples: {{limit: 1}}}}"
+        for world, given in worlds.items()
+    )
+
+
+@dataclass
+class Llama:
+    """The server, which can be killed and started anew at its port."""
+
+    log: Path
+    python: str = field(default_factory=lambda: os.environ["PROCTOR_REAL_MODEL"])
+    port: int = field(default_factory=free_port)
+    process: "subprocess.Popen[str] | None" = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        command = [self.python, str(Path(__file__).with_name("server.py")), *map(str, (self.port, SLOTS, CONTEXT))]
+        with self.log.open("a") as log:
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline().startswith("http"), self.log.read_text()
+
+    def kill(self) -> None:
+        """kill -9"""
+        assert self.process is not None
+        with self.process:
+            self.process.kill()
+
+    def metric(self, name: str) -> int:
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=slowly(60)) as reply:
+            found = re.search(rf"^llamacpp:{name} (\S+)$", reply.read().decode(), re.MULTILINE)
+        assert found is not None
+        return int(float(found[1]))
+
+    def tokens(self) -> tuple[int, int]:
+        """What it has read (what its cache held is not among it) and written."""
+        return self.metric("prompt_tokens_total"), self.metric("tokens_predicted_total")
+
+    def is_idle(self) -> bool:
+        return self.metric("requests_processing") + self.metric("requests_deferred") == 0
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Llama]:
+    if "PROCTOR_REAL_MODEL" not in os.environ:
+        pytest.skip("PROCTOR_REAL_MODEL is not set; run: make real-model")
+    server = Llama(tmp_path_factory.mktemp("llama") / "log")
+    server.start()
+    yield server
+    server.kill()
+
+
+Row = dict[str, Any]
+
+
+def turns(folder: Path, run: str) -> list[Row]:
+    """The turns of a run that are in its store by now, also while it plays."""
+    columns = "trial, turn, observation, reply, stop, prompt_tokens, cached_tokens, completion_tokens"
+    file = folder / "runs" / run / "run.sqlite"
+    with contextlib.suppress(sqlite3.OperationalError), contextlib.closing(sqlite3.connect(file)) as store:
+        store.row_factory = sqlite3.Row
+        return [dict(row) for row in store.execute(f"SELECT {columns} FROM proctor_turn ORDER BY trial, turn")]
+    return []
+
+
+def tokens(played: list[Row]) -> tuple[int, int]:
+    """Tokens that a server had to read for these turns, and those that it wrote."""
+    read = sum(each["prompt_tokens"] - each["cached_tokens"] for each in played)
+    return read, sum(each["completion_tokens"] for each in played)
+
+
+def trials(folder: Path, run: str) -> list[Row]:
+    exported = proctor("export", run, "--to", f"{run}.jsonl", cwd=folder)
+    assert exported.returncode == 0, exported.stderr
+    return [json.loads(line) for line in (folder / f"{run}.jsonl").read_text().splitlines()]
+
+
+def assert_all_scored(folder: Path, run: str, planned: int) -> None:
+    """Every trial has a score, and an end that the model can bring about."""
+    found = trials(folder, run)
+    assert len(found) == planned
+    assert [each for each in found if each["score"] is None or each["reason"] not in FATES] == []
+
+
+def write_plan(folder: Path, llama: Llama, lines: str, dialect: str = "chat") -> None:
+    (folder / "plan.yaml").write_text(PLAN.format(url=llama.url, dialect=dialect, tasks=lines))
+
+
+def test_every_world_in_text(llama: Llama, tmp_path: Path) -> None:
+    write_plan(tmp_path, llama, tasks(TEXT))
+    read, written = llama.tokens()
+    done = proctor("run", "plan.yaml", "--name", "smollm2", "-q", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert_all_scored(tmp_path, "smollm2", len(TEXT))
+    now_read, now_written = llama.tokens()
+    assert tokens(turns(tmp_path, "smollm2")) == (now_read - read, now_written - written)
+    if REPORT is not None:
+        file = Path(REPORT).absolute() / "real-model-report.html"
+        made = proctor("report", "smollm2", "--title", TITLE, "--html", str(file), cwd=tmp_path)
+        assert made.returncode == 0, made.stderr
+        print(proctor("show", "smollm2", "2", cwd=tmp_path, COLUMNS="100").stdout)
+
+
+@pytest.mark.docker
+def test_os_in_text(llama: Llama, tmp_path: Path) -> None:
+    write_plan(tmp_path, llama, tasks({"os": ""}))
+    done = proctor("run", "plan.yaml", "--name", "os", "-q", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert_all_scored(tmp_path, "os", 1)
+
+
+def test_tools_though_client_and_server_are_killed(llama: Llama, tmp_path: Path) -> None:
+    write_plan(tmp_path, llama, tasks(TOOLS, "tools"))
+    _, before = llama.tokens()
+    client = begin("run", "plan.yaml", "--name", "killed", "-q", cwd=tmp_path)
+    until(lambda: client.poll() is not None or len(turns(tmp_path, "killed")) > 1, 120)
+    client.send_signal(signal.SIGSTOP)  # so that what is in flight is answered, and paid, and lost
+    assert client.poll() is None, "the run ended before it was killed"
+    until(llama.is_idle)
+    kept, paid = turns(tmp_path, "killed"), llama.tokens()[1] - before
+    assert 0 <= paid - tokens(kept)[1] <= SLOTS * ANSWER
+    client.kill()
+    client.communicate()
+
+    client = begin("resume", "killed", "-q", cwd=tmp_path)
+    until(lambda: client.poll() is not None or len(turns(tmp_path, "killed")) > len(kept) + 1, 120)
+    until(lambda: client.poll() is not None or not llama.is_idle())
+    assert client.poll() is None, "the run ended before its server was killed"
+    paid = llama.tokens()[1] - before
+    llama.kill()
+    llama.start()
+    output, errors = client.communicate(timeout=slowly(300))
+    assert client.returncode == 0, output + errors
+    assert_all_scored(tmp_path, "killed", len(TOOLS))
+    played = turns(tmp_path, "killed")
+    assert [each for each in kept if each not in played] == []
+    again = paid + llama.tokens()[1] - tokens(played)[1]
+    assert -SLOTS * ANSWER <= again <= SLOTS * ANSWER, "only what was in flight at the kills is lost"
+
+
+def said(row: Row) -> tuple[Any, ...]:
+    """What a turn holds, without the ids of its calls."""
+    action = json.loads(row["reply"]).get("action", {})
+    calls = [(call["function"]["name"], call["function"]["arguments"]) for call in action.get("tool_calls") or ()]
+    return row["trial"], row["turn"], action.get("content"), calls, row["completion_tokens"]
+
+
+def test_the_dialects_give_one_text(llama: Llama, tmp_path: Path) -> None:
+    found = {}
+    for dialect in ("chat", "responses", "messages"):
+        write_plan(tmp_path, llama, tasks({"db": TEXT["db"]}) + "\n" + tasks({"db": TEXT["db"]}, "tools"), dialect)
+        read, written = llama.tokens()
+        done = proctor("run", "plan.yaml", "--name", dialect, "-q", cwd=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert_all_scored(tmp_path, dialect, 2)
+        played = turns(tmp_path, dialect)
+        now_read, now_written = llama.tokens()
+        assert tokens(played) == (now_read - read, now_written - written)
+        found[dialect] = [said(row) for row in played]
+    assert found["responses"] == found["chat"]
+    assert found["messages"] == found["chat"]
+    assert sum(written for *_, written in found["chat"]) > 0
