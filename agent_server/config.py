@@ -64,6 +64,14 @@ class ProxiedConfig(_Agent):
 AgentConfig = Annotated[PolicyConfig | RecordedConfig | HumanConfig | ProxiedConfig, Field(discriminator="kind")]
 
 
+def _relative(agent: AgentConfig, folder: Path) -> AgentConfig:
+    if isinstance(agent, RecordedConfig):
+        return agent.model_copy(update={"path": folder / agent.path})
+    if isinstance(agent, ProxiedConfig):
+        return agent.model_copy(update={"chat": agent.chat.relative_to(folder)})
+    return agent
+
+
 class AgentServerConfig(Value):
     """The settings of an agent server."""
 
@@ -95,10 +103,7 @@ class AgentServerConfig(Value):
     def relative_to(self, folder: Path) -> "AgentServerConfig":
         """A copy with all paths resolved against a folder, normally that of the file."""
         tasks = tuple(task.relative_to(folder) for task in self.tasks)
-        agents = tuple(
-            agent.model_copy(update={"path": folder / agent.path}) if isinstance(agent, RecordedConfig) else agent
-            for agent in self.agents
-        )
+        agents = tuple(_relative(agent, folder) for agent in self.agents)
         return self.model_copy(update={"tasks": tasks, "agents": agents, "tls": self.tls.relative_to(folder)})
 
     def access(self) -> Access:

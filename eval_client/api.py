@@ -15,7 +15,7 @@ from eval_client.arguments import Agents, entries_and_functions, new_request, ov
 from eval_client.filters import narrowed
 from eval_client.interrupts import Interrupts
 from eval_client.monitor.screen import screen
-from eval_client.plan.load import load_plan, with_overrides
+from eval_client.plan.load import kept_overrides, load_plan, recorded_plan, with_overrides
 from eval_client.plan.plan import Plan
 from eval_client.preflight import PreflightError, check_plan
 from eval_client.run_request import RunRequest, Watcher
@@ -178,7 +178,7 @@ def _built(name: str, parameters: Mapping[str, JsonValue]) -> Environment:
 def _resumed(run: Run, agents: Agents, overrides: Mapping[str, JsonValue]) -> Run:
     """Resume a run with the same plan, plus `overrides`."""
     manifest = run.store.manifest()
-    texts = (*manifest.overrides, *override_texts(overrides))
+    texts = (*kept_overrides(manifest.overrides), *override_texts(overrides))
     functions = entries_and_functions(agents)[1]
     try:
         path = Path(manifest.plan_path)
@@ -196,7 +196,7 @@ def _planned(manifest: Manifest, path: Path, overrides: Sequence[str]) -> Plan:
     """The plan of a resume: from its file where that is still there. Raises FileError."""
     if path.is_file():
         return load_plan(path, overrides, lambda plan: narrowed(plan, manifest.filters))
-    plan = with_overrides(Plan.model_validate(manifest.plan), overrides)
+    plan = with_overrides(recorded_plan(manifest.plan), overrides)
     if any(endpoint.replicas_file is not None for endpoint in plan.endpoints):
         raise FileError(f"{path}: is gone; a `replicas_file` is read for a plan's file alone, never for a stored plan")
     return plan

@@ -28,6 +28,8 @@ class Value(BaseModel):
 
     operational: ClassVar[frozenset[str]] = frozenset()
     """Fields that do not affect a trial: a resumed run may change them."""
+    of_endpoint: ClassVar[frozenset[str]] = frozenset()
+    """Fields that an entry of a plan's `endpoints` gives, where the value names one as `endpoint`."""
 
 
 TaskProtocol = Literal["text", "tools"]

@@ -20,7 +20,7 @@ from eval_client.cli.common import (
 from eval_client.cli.play import error_console, metrics_option, play, show_result
 from eval_client.cli.usage import UsageProblem
 from eval_client.core.progress import RunResult
-from eval_client.plan.plan import Plan
+from eval_client.plan.load import recorded_plan
 from eval_client.run_request import RunRequest, Served
 from eval_client.store.run_folders import find_run
 
@@ -59,7 +59,7 @@ def join(
         found, folder = find_run(run, store, output)
         manifest = found.manifest()
         over = found.is_over()
-        plan = Plan.model_validate(manifest.plan)
+        plan = recorded_plan(manifest.plan)
         if not checked and any(endpoint.replicas_file is not None for endpoint in plan.endpoints):
             raise UsageProblem(
                 "the run's `replicas_file` is read for a plan's own file alone; list the URLs in the plan"

@@ -30,8 +30,7 @@ from eval_client.core.error_limit import ErrorLimit
 from eval_client.core.progress import RunResult
 from eval_client.core.selection import Filters
 from eval_client.filters import narrowed
-from eval_client.plan.load import load_plan, with_overrides, with_tags
-from eval_client.plan.plan import Plan
+from eval_client.plan.load import kept_overrides, load_plan, recorded_plan, with_overrides, with_tags
 from eval_client.preflight import PreflightError, check_plan
 from eval_client.run_request import RunRequest
 from eval_client.steps import say_step
@@ -257,13 +256,11 @@ def _resumed(
     found, folder = find_run(run, store, output)
     manifest = found.manifest()
     path = plan_path or Path(manifest.plan_path)
-    kept = [each for each in manifest.overrides if not each.startswith("on_end")]  # nor from its overrides
-    overrides = (*kept, *overrides)
+    overrides = (*kept_overrides(manifest.overrides), *overrides)
     if plan_path is not None or path.is_file():
         plan = load_plan(path, overrides, lambda plan: narrowed(plan, manifest.filters))
     else:
-        recorded = Plan.model_validate({**manifest.plan, "on_end": ()})  # no command from a store that others write to
-        plan = with_overrides(recorded, overrides)
+        plan = with_overrides(recorded_plan(manifest.plan), overrides)
     request = RunRequest(plan, str(path), found, folder, resume=True, overrides=overrides)
     _checked_plan(request)
     return request

@@ -19,7 +19,7 @@ from eval_client.cli.common import (
 from eval_client.cli.play import metrics_option, play
 from eval_client.cli.usage import FILE, UsageProblem
 from eval_client.filters import narrowed
-from eval_client.plan.load import load_plan
+from eval_client.plan.load import kept_overrides, load_plan
 from eval_client.plan.plan import Plan
 from eval_client.preflight import PreflightError, check_plan, check_usable
 from eval_client.ray.connect import ClusterError, join, namespace_of
@@ -137,7 +137,7 @@ def _request(
         return RunRequest(loaded, str(path.resolve()), opened, folder, resume=False, overrides=overrides, limit=limit)
     found, folder = find_run(folder.name, store, output)
     manifest = found.manifest()
-    overrides = (*manifest.overrides, *overrides)
+    overrides = (*kept_overrides(manifest.overrides), *overrides)
     loaded = _own_controller(path, load_plan(path, overrides, lambda plan: narrowed(plan, manifest.filters)))
     check_plan(manifest, loaded)
     return RunRequest(loaded, str(path.resolve()), found, folder, resume=True, overrides=overrides)

@@ -66,7 +66,7 @@ PROBLEMS: dict[str, ProblemKind] = {
     # the plan
     "plan-broken": ProblemKind("the plan can't be run", "correct the line that is named"),
     "key-unset": ProblemKind("most endpoints refuse requests without a key", "set the variable, or add it to .env"),
-    "key-broken": ProblemKind("no request can be sent with this key", "copy the key again"),
+    "key-broken": ProblemKind("no request can be sent with this key", "copy the key again, or correct what names it"),
     # agents
     "agent-key": ProblemKind(_AGENT, "set the variable to a key of this endpoint that may use the model"),
     "agent-model": ProblemKind(_AGENT, "correct `model`"),

@@ -1,6 +1,7 @@
 """Checks of agents: whether each endpoint answers a small request with its key and its model."""
 
 import json
+import os
 import re
 import ssl
 import time
@@ -10,7 +11,6 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from eval_client.doctor.finding import Finding, fail, ok, skip, warn
-from proctor.config.secrets import secret, text_of
 from proctor.http.client import (
     AnyClient,
     DeadlineExceeded,
@@ -18,12 +18,12 @@ from proctor.http.client import (
     HttpReply,
     Unreachable,
     Untrusted,
-    bounded_request,
-    json_headers,
 )
+from proctor.http.keys import KeyUnavailable
 from proctor.llm.config import ChatConfig
 from proctor.llm.dialects import DIALECTS, DialectName
 from proctor.llm.dialects.messages import HEADERS
+from proctor.llm.model import connection
 from proctor.llm.outcome import MAX_TOKENS_FIX, read_error, refuses_max_tokens
 from proctor.llm.wire import Request
 from proctor.tools.histories import sendable
@@ -31,6 +31,7 @@ from proctor.types import Message, Tool
 
 QUESTION = "This only checks the connection. Reply with the one word: ready"
 EXCERPT_CHARS = 200
+PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 _LIST = Request("/models", HEADERS, b"")
 _UNKNOWN_MODEL = re.compile(r"\bmodel\b.*\b(not exist|not found|unknown|no such|invalid model|not loaded)", re.I | re.S)
 _QUOTA = re.compile(r"\b(insufficient_quota|quota|billing|credits?|balance|payment)\b", re.I)
@@ -42,7 +43,8 @@ class ProbeReply(NamedTuple):
     agent: str
     model: str
     url: str
-    key_env: str
+    key_from: str
+    """Such as `variable OPENAI_API_KEY`."""
     has_key: bool
     dialect: DialectName = "chat"
     seconds: float = 0.0
@@ -82,27 +84,32 @@ async def look_up(http: AnyClient, agent: str, config: ChatConfig, patience_s: f
 async def _ask(
     http: AnyClient, agent: str, config: ChatConfig, request: Request, *, patience_s: float
 ) -> tuple[ProbeReply, HttpReply | Finding]:
-    key = secret(config.api_key_env)
-    asked = ProbeReply(agent, config.model, config.endpoint(), config.api_key_env, key is not None, config.dialect)
+    reached = connection(config)
+    has_key = reached.keys.changes or reached.keys.known is not None
+    asked = ProbeReply(agent, config.model, reached.url, str(reached.keys), has_key, config.dialect)
     begun = time.monotonic()
     try:
-        reply = await bounded_request(
+        sent = await reached.send(
             http,
-            "POST" if request.body else "GET",
-            asked.url + request.path,
-            content=request.body or None,
-            headers={**json_headers(text_of(key), DIALECTS[config.dialect].KEY_HEADER), **request.headers},
+            request.path,
+            request.body or None,
+            request.headers,
             deadline_s=min(patience_s, config.deadline_s),
             max_bytes=config.max_reply_bytes,
         )
+    except KeyUnavailable as failure:
+        return asked, fail("key-broken", f"{asked}: {failure}", "mend the file or the command, and try it by hand")
     except HttpFailure as failure:
-        return asked, judge_failure(asked, failure)
-    return asked._replace(seconds=time.monotonic() - begun), reply
+        proxies = [] if config.proxy else [name for name in PROXIES if os.environ.get(name)]
+        return asked, judge_failure(asked, failure, unused=proxies)
+    return asked._replace(seconds=time.monotonic() - begun), sent.reply
 
 
-def judge_failure(asked: ProbeReply, failure: HttpFailure) -> Finding:
-    """The finding for a request without a reply."""
+def judge_failure(asked: ProbeReply, failure: HttpFailure, unused: Sequence[str] = ()) -> Finding:
+    """The finding for a request without a reply; `unused` are the variables of proxies that the plan does not use."""
     what = f"{asked}: {failure}"
+    if unused and not isinstance(failure, Untrusted):
+        what += f" ({' and '.join(unused)}: set, but used only with `proxy: env` in the plan's endpoint)"
     if isinstance(failure, Untrusted) or any(isinstance(each, ssl.SSLError) for each in _chain(failure)):
         return fail("agent-tls", what)
     if isinstance(failure, DeadlineExceeded):
@@ -145,8 +152,10 @@ def _refused(asked: ProbeReply, status: int, body: bytes) -> Finding:
     what = f"{asked}: status {status}: {excerpt(error.message.encode() or body)}"
     text = f"{error.code} {error.message}"
     if status in (401, 403):
-        state = f"variable {asked.key_env} {'holds the key that was sent' if asked.has_key else 'is unset'}"
-        return fail("agent-key", f"{what} ({state})", f"set {asked.key_env} to a key of this endpoint for this model")
+        state = f"{asked.key_from} {'holds the key that was sent' if asked.has_key else 'is unset'}"
+        return fail(
+            "agent-key", f"{what} ({state})", f"let {asked.key_from} hold a key of this endpoint for this model"
+        )
     if status == 402 or (status == 429 and _QUOTA.search(text)):
         return fail("agent-quota", what)
     if status == 429:

@@ -25,6 +25,7 @@ from proctor.config.task import TaskDefinition
 from proctor.config.yaml import FileError
 from proctor.http.client import AnyClient
 from proctor.llm.config import ChatConfig
+from proctor.llm.model import connection
 from task_server.wire.messages import TaskList
 
 TURN_BYTES, TRIAL_BYTES = 4096, 4096
@@ -116,7 +117,7 @@ class PlanChecks:
                 )
             ]
         try:
-            secret(config.api_key_env)
+            connection(config)
         except ValueError:
             return [skip("agent", f"agent {agent.name}: see key-broken")]
         patience_s = self.options.patience_s

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import shutil
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,10 +15,11 @@ from eval_client.doctor.run_checks import in_thread
 from eval_client.endpoints.endpoints import chat_config
 from eval_client.endpoints.replica_watch import rooms
 from eval_client.plan.plan import Plan
-from proctor.config.secrets import secret
+from proctor.config.secrets import secret, secret_text
 from proctor.config.task import TaskDefinition
 from proctor.environment import EnvironmentFault
 from proctor.http.server import is_loopback
+from proctor.llm.config import ChatConfig
 
 REACH_S = 2.0
 """Longest wait for one server."""
@@ -144,12 +146,26 @@ def key_findings(plan: Plan) -> list[Finding]:
     """A finding for each variable with a key or a token that the plan's servers may ask for."""
     local = plan.controller == "local"
     variables: dict[str, bool] = {} if local else {plan.token_env: True}
+    found = list[Finding]()
     for agent in plan.agents:
         if not agent.is_command and (agent.builtin is None or agent.endpoint is not None):
             config = chat_config(plan, agent, None)
             optional = config.base_url is not None and is_loopback(urlsplit(config.base_url).hostname)
-            variables[config.api_key_env] = variables.get(config.api_key_env, True) and optional
-    return [key_finding(variable, optional=optional) for variable, optional in variables.items()]
+            if config.api_key_file is None and not config.api_key_command:
+                variables[config.api_key_env] = variables.get(config.api_key_env, True) and optional
+            found += [] if (lacks := _lacks(config)) is None else [fail("key-broken", f"agent {agent.name}: {lacks}")]
+    found = [each for number, each in enumerate(found) if each not in found[:number]]
+    return [*(key_finding(variable, optional=optional) for variable, optional in variables.items()), *found]
+
+
+def _lacks(config: ChatConfig) -> str | None:
+    """What an endpoint's key file, key command, headers, query or proxy name, and is not there."""
+    if config.api_key_file is not None and not config.api_key_file.is_file():
+        return f"there is no file {config.api_key_file}; correct `api_key_file`"
+    if config.api_key_command and shutil.which(config.api_key_command[0]) is None:
+        return f"there is no program {config.api_key_command[0]!r} on this machine; correct `api_key_command`"
+    unset = [name for name in config.named_variables() if not secret_text(name)]
+    return f"the variable {unset[0]} is unset; export {unset[0]}=..., or a line in .env" if unset else None
 
 
 def key_finding(variable: str, *, optional: bool) -> Finding:

@@ -25,8 +25,9 @@ from eval_client.store.records import SeenModel
 from proctor.config.secrets import secret
 from proctor.environment import AgentRefused, AgentStopped, AgentUnavailable, RequestRejected
 from proctor.http.client import AnyClient, HttpFailure
+from proctor.http.connection import ConnectionFields
 from proctor.llm.config import ChatConfig, EndpointForm, RequestForm, RequestLimits
-from proctor.llm.model import ChatModel, Completion, EndpointEvent, ModelRefused
+from proctor.llm.model import ChatModel, Completion, EndpointEvent, ModelRefused, connection
 from proctor.llm.outage import EndpointDown, Outage
 from proctor.types import Message, Tool
 from task_server.client.client import Call
@@ -67,7 +68,7 @@ class Endpoints:
         self.pooled: dict[str, Endpoint] = {}
         """Those whose limits `run.sharing` keeps in pools; the limits of the others are this run's own."""
         self.addresses: dict[str, tuple[str, str]] = {}
-        """(base URL, key) of those in pools."""
+        """(base URL, key, or where it comes from) of those in pools."""
         self.shares: dict[str, Share] = {}
         """This client's newest shares of those in pools."""
         self.unshared: dict[str, str] = {}
@@ -243,7 +244,11 @@ def chat_config(plan: Plan, agent: AgentEntry, builtin: str | None, replica: str
         api_key_env=LOCAL_TOKEN_ENV if own else endpoint.api_key_env,
         metadata=agent.sends_metadata,
         **{name: getattr(agent, name) for name in RequestForm.model_fields},
-        **{name: getattr(endpoint, name) for name in (*RequestLimits.model_fields, *EndpointForm.model_fields)},
+        **{
+            name: getattr(endpoint, name)
+            for part in (RequestLimits, EndpointForm, ConnectionFields)
+            for name in part.model_fields
+        },
     )
 
 
@@ -262,14 +267,13 @@ def check_settings(plan: Plan) -> None:
     for agent in plan.agents:
         if not agent.is_command and (agent.builtin is None or agent.endpoint is not None):
             config = chat_config(plan, agent, None)
-            config.endpoint()
-            secret(config.api_key_env)
+            connection(config)
 
 
 def _address(config: ChatConfig) -> tuple[str, str]:
-    """(base URL, key)"""
-    key = secret(config.api_key_env)
-    return config.endpoint(), key.get_secret_value() if key is not None else ""
+    """(base URL, key, or where the key comes from if it changes)"""
+    reached = connection(config)
+    return reached.url, reached.keys.identity
 
 
 class _Limited:

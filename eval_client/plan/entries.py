@@ -12,6 +12,7 @@ from proctor.config.patterns import NAME
 from proctor.config.problems import FieldError
 from proctor.config.task import TaskDefinition
 from proctor.environment import PolicyKind
+from proctor.http.connection import ConnectionFields
 from proctor.llm.config import EndpointForm, ModelName, RequestForm, RequestLimits, VariableName, plain_url
 from proctor.samples import SampleSelection
 from proctor.types import Value
@@ -59,7 +60,7 @@ BaseUrl = Annotated[
 ]
 
 
-class Endpoint(RequestLimits, EndpointForm):
+class Endpoint(RequestLimits, EndpointForm, ConnectionFields):
     """An endpoint, and the limits that its agents share."""
 
     name: Name
@@ -102,11 +103,18 @@ class Endpoint(RequestLimits, EndpointForm):
             return ()
         return tuple(ReplicaEntry(base_url=one) if isinstance(one, str) else one for one in self.base_url)
 
-    def relative_to(self, folder: Path) -> "Endpoint":
-        """The same endpoint, its file's path resolved against a folder."""
+    def urls(self) -> list[str | None]:
+        """The base URLs that the plan names; None where a variable or a file has it."""
+        if isinstance(self.base_url, tuple):
+            return [replica.base_url for replica in self.replicas()]
+        return [self.base_url]
+
+    def relative_to(self, folder: Path) -> Self:
+        """The same endpoint, its files' paths resolved against a folder."""
+        placed = super().relative_to(folder)
         if self.replicas_file is None:
-            return self
-        return self.model_copy(update={"replicas_file": str(folder / Path(self.replicas_file).expanduser())})
+            return placed
+        return placed.model_copy(update={"replicas_file": str(folder / Path(self.replicas_file).expanduser())})
 
     def at(self, replica: ReplicaEntry) -> "Endpoint":
         """What holds for one of the replicas alone."""

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, ValidationInfo, field_validator, model_validator
 
 from eval_client.core.spend import Price, helper
 from eval_client.on_end import OnEnd
@@ -27,6 +27,7 @@ from proctor.config.problems import FieldError, refuse_duplicates
 from proctor.config.task import TaskDefinition
 from proctor.config.wording import nearest
 from proctor.environment import PolicyKind
+from proctor.http.connection import OPERATIONAL
 from proctor.http.tls import Tls
 from proctor.llm.config import ModelName, RequestLimits, check_dialect
 from proctor.types import Value
@@ -79,6 +80,13 @@ class Plan(Value):
     """`shipped`: agents without a `price` have that of their model in Proctor's own list, where it is there."""
     on_end: OnEnd = ()
     """A command to run when the run ends, as a list of words."""
+
+    @field_validator("tasks")
+    @classmethod
+    def _tasks_name_endpoints(cls, tasks: tuple[AnyTask, ...], known: ValidationInfo) -> tuple[AnyTask, ...]:
+        """The tasks with the fields of the endpoints that their models name."""
+        entries = [entry.model_dump(mode="json", exclude_unset=True) for entry in known.data.get("endpoints", ())]
+        return tuple(task.at_endpoints(entries) if isinstance(task, TaskDefinition) else task for task in tasks)
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Self:
@@ -178,6 +186,10 @@ class Plan(Value):
             return MOST_AT_ONCE if endpoint.has_replicas else endpoint.concurrency
         return min(MOST_AT_ONCE, sum(endpoint.at(replica).concurrency for replica in replicas))
 
+    def varies_seed(self, agent: AgentEntry) -> bool:
+        """Whether each epoch of an agent has a seed of its own in its sampling."""
+        return self.epochs > 1 and agent.seed_per_epoch and isinstance(agent.sampling.get("seed"), int)
+
     def price_of(self, agent: AgentEntry) -> Price | None:
         """The price of an agent's tokens; None if it is not known."""
         if agent.price is not None or self.price_list is None or not agent.is_model:
@@ -225,9 +237,13 @@ class Plan(Value):
         the digests of the data there are compared.
         """
         full = self.model_dump(mode="json")
+        for entry, agent in zip(full["agents"], self.agents, strict=True):
+            entry.pop("seed_per_epoch", None)
+            if self.varies_seed(agent):
+                entry["seed_per_epoch"] = True
         operational = {"concurrency", "api_key_env", "price", "capacity", "rpm", "tpm", "shared", "max_tokens_field"}
         operational.add("cache_prompt")
-        operational |= RequestLimits.model_fields.keys()
+        operational |= RequestLimits.model_fields.keys() | OPERATIONAL
         return {
             "seed": full["seed"],
             "epochs": full["epochs"],

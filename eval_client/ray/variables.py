@@ -7,6 +7,7 @@ from pydantic import JsonValue
 from eval_client.plan.plan import Plan
 from proctor.config.secrets import secret_text, setting
 from proctor.config.task import TaskDefinition
+from proctor.http.connection import VARIABLES
 from proctor.llm.dialects import DIALECTS, DialectName
 
 
@@ -36,9 +37,11 @@ def values(names: Collection[str]) -> dict[str, str]:
 
 
 def _named(value: JsonValue | Mapping[str, JsonValue]) -> Iterator[str]:
-    """The values of all fields whose name ends in `_env`."""
+    """The values of all fields whose name ends in `_env`, and what `${NAME}` names in headers, query and proxy."""
     for each in _objects(value):
-        yield from (text for name, text in each.items() if name.endswith("_env") and isinstance(text, str))
+        for name, text in each.items():
+            if isinstance(text, str):
+                yield from [text] if name.endswith("_env") else VARIABLES.findall(text)
 
 
 def _objects(value: JsonValue | Mapping[str, JsonValue]) -> Iterator[Mapping[str, JsonValue]]:

@@ -224,6 +224,7 @@ def report(store: Store) -> RunReport:
             costs=costs,
             retried=retried.get(_key(totals), 0),
             cut=totals.agent in cut,
+            reached=_reached(plan, totals.agent),
             unfinished=unfinished.get(_key(totals)),
         )
         for totals in all_totals
@@ -268,6 +269,7 @@ def _pair(
     costs: Sequence[HelperCost],
     retried: int,
     cut: bool,
+    reached: Sequence[str],
     unfinished: Tokens | None,
 ) -> PairReport:
     pair = _key(totals)
@@ -291,7 +293,12 @@ def _pair(
         repeats=_repeats(means),
         mean_score=totals.mean,
         metrics=summary.metrics if measured.value is None else {**summary.metrics, summary.primary: measured.value},
-        notes=(*_choices(task, totals.agent, retried, cut), *summary.notes, *_few(totals, measured.effective_samples)),
+        notes=(
+            *_choices(task, totals.agent, retried, cut),
+            *reached,
+            *summary.notes,
+            *_few(totals, measured.effective_samples),
+        ),
         comparable=task.comparable
         or (other_sampling(agent, task.published_sampling) if agent is not None else None)
         or _refusals(totals),
@@ -390,6 +397,21 @@ def _unfinished(totals: PairTotals, paid: Tokens, prices: Mapping[str, Price]) -
         estimated_tokens=paid.estimated,
         money=money_of(totals.agent, paid, prices),
     )
+
+
+def _reached(plan: Plan, name: str) -> list[str]:
+    """What the plan says of an agent's endpoint and seeds, and a reader of its scores should know."""
+    agent = next((agent for agent in plan.agents if agent.name == name), None)
+    if agent is None:
+        return []
+    endpoint, seed, notes = plan.endpoint_of(agent), agent.sampling.get("seed"), list[str]()
+    if not endpoint.tls.verify:
+        notes.append(f"The certificate of {endpoint.name} was not verified: anybody on the way could change answers.")
+    if plan.varies_seed(agent):
+        notes.append(f"The seed of {name}'s sampling is {seed} plus the epoch's number, from 0.")
+    elif seed is not None and plan.epochs > 1:
+        notes.append(f"The seed of {name}'s sampling is {seed} in every epoch: epochs may only repeat each other.")
+    return notes
 
 
 def _choices(task: TaskRecord, agent: str, retried: int, cut: bool) -> list[str]:

@@ -1,16 +1,16 @@
 """Task definitions, as in plans and task files: configured environments with names."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Self, get_args
 
-from pydantic import ConfigDict, Field, JsonValue, model_validator
+from pydantic import ConfigDict, Field, JsonValue, ValidationInfo, field_validator, model_validator
 
 from proctor import registry
 from proctor.config.model_fields import Location
 from proctor.config.patterns import NAME
-from proctor.config.problems import FieldProblem, refuse_duplicates, split_field, validated
+from proctor.config.problems import FieldError, FieldProblem, refuse_duplicates, split_field, validated
 from proctor.config.wording import nearest
 from proctor.config.yaml import Document, FieldErrors, FileError, parse_value, read_text
 from proctor.environment import Environment
@@ -45,8 +45,30 @@ class TaskDefinition(Value):
             name: str(folder / value) if name in paths and isinstance(value, str) else value
             for name, value in self.parameters.items()
         }
+        for name, value in parameters.items():
+            if isinstance(value, dict) and isinstance(file := value.get("api_key_file"), str):
+                parameters[name] = {**value, "api_key_file": str(folder / file)}
         data = None if self.data is None else folder / self.data
         return self.model_copy(update={"data": data, "parameters": parameters})
+
+    def at_endpoints(self, entries: Sequence[Mapping[str, JsonValue]]) -> "TaskDefinition":
+        """A copy in which models that name an entry of a file's `endpoints` have that one's fields, beside their own.
+
+        Raises FieldError where an entry is unknown.
+        """
+        naming = {name: value for name, value in self.parameters.items() if _names_endpoint(value)}
+        try:
+            fields = registry.load(self.environment).model_fields if naming else {}
+        except (registry.UnknownEnvironment, ImportError):
+            return self  # it is said where the environment is needed
+        known = {str(entry.get("name")): entry for entry in entries}
+        named: dict[str, JsonValue] = {}
+        for name, value in naming.items():
+            kinds = _kinds(fields[name].annotation) if name in fields else []
+            given = set[str]().union(*(kind.of_endpoint for kind in kinds))
+            if given and isinstance(value, dict):
+                named[name] = _at_endpoint((self.name, "parameters", name, "endpoint"), value, known, given)
+        return self.model_copy(update={"parameters": {**self.parameters, **named}}) if named else self
 
     def shape(self) -> dict[str, JsonValue]:
         """The fields that affect a trial, as plain data: all but paths, capacity and operational fields."""
@@ -132,10 +154,34 @@ class TaskDefinition(Value):
 
 def _shape(value: JsonValue, annotation: object) -> JsonValue:
     """A parameter; where it configures a `Value`, without the operational fields of that."""
-    kinds = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type) and issubclass(kind, Value)]
+    kinds = _kinds(annotation)
     if not kinds or not isinstance(value, dict):
         return value
     return {name: field for name, field in value.items() if name not in kinds[0].operational}
+
+
+def _kinds(annotation: object) -> list[type[Value]]:
+    """The values that a field may be."""
+    return [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type) and issubclass(kind, Value)]
+
+
+def _names_endpoint(value: JsonValue) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("endpoint"), str)
+
+
+def _at_endpoint(
+    place: Location, own: dict[str, JsonValue], known: Mapping[str, Mapping[str, JsonValue]], given: Collection[str]
+) -> JsonValue:
+    """A model's fields with those of the endpoint that it names; its own ones take precedence. Raises FieldError."""
+    name = str(own["endpoint"])
+    if name not in known:
+        close = nearest(name, known)
+        meant = f"; did you mean {close}?" if close else ""
+        raise FieldError(place, f"unknown name {name!r}; known are: {', '.join(sorted(known)) or 'none'}{meant}")
+    if isinstance(known[name].get("base_url"), list) or "replicas_file" in known[name]:
+        raise FieldError(place, f"{name} has several servers; a model of a task takes one: name it by its `base_url`")
+    entry = {field: value for field, value in known[name].items() if field in given}
+    return {**entry, **{field: value for field, value in own.items() if field != "endpoint"}}
 
 
 def _is_path(annotation: object) -> bool:
@@ -147,7 +193,14 @@ class TaskFile(Value):
 
     model_config = ConfigDict(extra="ignore")
 
+    endpoints: tuple[dict[str, JsonValue], ...] = ()
+    """Those that models of tasks name."""
     tasks: tuple[TaskDefinition, ...] = Field(min_length=1)
+
+    @field_validator("tasks")
+    @classmethod
+    def _name_endpoints(cls, tasks: tuple[TaskDefinition, ...], known: ValidationInfo) -> tuple[TaskDefinition, ...]:
+        return tuple(task.at_endpoints(known.data.get("endpoints", ())) for task in tasks)
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Self:

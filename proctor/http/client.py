@@ -36,6 +36,21 @@ AnyClient: TypeAlias = "HttpClient | httpx.AsyncClient"
 """A client that `http_client` made, or any httpx client, such as one for an app in the same process."""
 
 
+ENV_PROXY = "env"
+
+
+class Route(NamedTuple):
+    """How a request leaves."""
+
+    proxy: str | None = None
+    """A proxy's URL, or ENV_PROXY for HTTPS_PROXY, HTTP_PROXY and NO_PROXY; None: the client's, normally none."""
+    verify: bool = True
+    """Whether the server's certificate is verified."""
+
+
+DIRECT = Route()
+
+
 class HttpReply(NamedTuple):
     """A complete reply; its body is decompressed and within the limit of its request."""
 
@@ -96,10 +111,10 @@ class ReplyHeaders(Mapping[str, str]):
 class HttpClient:
     """The client that `http_client` makes; close it with `async with` or `aclose()`."""
 
-    def __init__(self, connect: Callable[[bool, Hosts], "wreq.Client"], resolve: Resolve | None) -> None:
+    def __init__(self, connect: Callable[[bool, Hosts, Route], "wreq.Client"], resolve: Resolve | None) -> None:
         self._connect, self._resolve = connect, resolve
-        self._pools: dict[tuple[bool, str], tuple[Sequence[Address], wreq.Client]] = {}
-        """Connections by (over TLS, host that `resolve` knows), with the host's addresses."""
+        self._pools: dict[tuple[bool, str, Route], tuple[Sequence[Address], wreq.Client]] = {}
+        """Connections by (over TLS, host that `resolve` knows, how they leave), with the host's addresses."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -146,12 +161,15 @@ class HttpClient:
             except OSError as error:
                 raise _failure(request, str(error.strerror), never_connected=True) from error
             url = origin + path
-        key = url[:6].lower() == "https:", host
+        key = url[:6].lower() == "https:", host, request.route
         known = self._pools.get(key)
         if known is None or (
             known[0] != addresses and {*known[0]} != {*addresses}
         ):  # a name server may give them in any order
-            known = self._pools[key] = addresses, self._connect(key[0], {host: addresses} if host else {})
+            known = self._pools[key] = (
+                addresses,
+                self._connect(key[0], {host: addresses} if host else {}, request.route),
+            )
         return known[1], url
 
 
@@ -172,8 +190,12 @@ def http_client(
     if tls.ca is not None or tls.cert is not None or proxied:
         settings()
 
-    def connect(secure: bool, hosts: Hosts) -> "wreq.Client":
-        return wreq_client(settings() if secure or proxied else {}, hosts, trust_env=trust_env, proxy=proxy)
+    def connect(secure: bool, hosts: Hosts, route: Route) -> "wreq.Client":
+        by_env, via = trust_env or route.proxy == ENV_PROXY, proxy if route.proxy in (None, ENV_PROXY) else route.proxy
+        chosen: wreq.ClientConfig = {**settings()} if secure or proxied or route.proxy else {}
+        if not route.verify:
+            chosen["tls_verify"] = False
+        return wreq_client(chosen, hosts, trust_env=by_env, proxy=via)
 
     return HttpClient(connect, resolve)
 
@@ -195,6 +217,7 @@ async def bounded_request(
     headers: Mapping[str, str] | None = None,
     deadline_s: float,
     max_bytes: int,
+    route: Route = DIRECT,
 ) -> HttpReply:
     """Send a request and return the complete reply, whatever its status. Raises HttpFailure.
 
@@ -205,7 +228,7 @@ async def bounded_request(
     if json is not None:
         content = to_json(json)
         all_headers["Content-Type"] = "application/json"
-    request = _Request(method, url, all_headers, content)
+    request = _Request(method, url, all_headers, content, route)
     if not content and method != "GET":
         all_headers["Content-Length"] = "0"
     try:
@@ -228,6 +251,7 @@ class _Request(NamedTuple):
     url: str
     headers: Mapping[str, str]
     body: bytes | None
+    route: Route
 
     def where(self) -> str:
         """Method and URL for messages, without user info and query, which may be secret."""

@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from weakref import WeakValueDictionary
 
@@ -42,14 +43,17 @@ class Replies:
         """The lock to hold while a reply is looked up or bought, so that concurrent sessions buy equal replies once."""
         return self._asking.setdefault(key, asyncio.Lock())
 
-    def get(self, key: str) -> ModelReply | None:
+    def get(self, key: str, earlier: Callable[[], str] | None = None) -> ModelReply | None:
         """The reply that the session has used before, else the stored one, or None.
 
-        Raises EnvironmentFault where its file is damaged.
+        `earlier` is the key under which sessions of earlier versions used it; such stored replies are not read. Raises
+        EnvironmentFault where its file is damaged.
         """
         session = session_replies.get()
-        if session is not None and (used := session.find(key)) is not None:
-            return used
+        if session is not None and len(session):
+            used = session.find(key) or (session.find(earlier()) if earlier is not None else None)
+            if used is not None:
+                return used
         path = self._path(key)
         try:
             reply = ModelReply.model_validate_json(path.read_bytes())

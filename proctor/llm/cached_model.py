@@ -73,6 +73,7 @@ class CachedModel:
     ) -> None:
         self.role, self.named = role, config.model
         self._model = ChatModel(config, client)
+        self._endpoint = config.endpoint(), config.dialect, config.query
         self._replies = replies
         self._sampling: dict[str, JsonValue] = {**defaults, **config.sampling}
 
@@ -84,9 +85,10 @@ class CachedModel:
         return answer
 
     async def _found(self, question: Question[Meaning]) -> Answer[Meaning]:
-        key = key_of("readable", self.named, self._sampling, question.salt, question.messages)
+        asked = self.named, self._sampling, question.salt, question.messages
+        key = key_of("readable", self._endpoint, *asked)
         async with self._replies.locked(key):
-            kept = self._replies.get(key)
+            kept = self._replies.get(key, lambda: key_of("readable", *asked))
             if kept is not None:
                 if answer := _answer(question, kept):
                     return answer

@@ -9,6 +9,14 @@ from pydantic import AfterValidator, Field, JsonValue, model_validator
 from proctor.config.patterns import VARIABLE
 from proctor.config.problems import FieldError
 from proctor.config.secrets import setting
+from proctor.http.connection import (
+    CONVERSATION,
+    OPERATIONAL,
+    UNVERIFIED,
+    ConnectionFields,
+    unverified,
+    with_conversation,
+)
 from proctor.llm.dialects import DIALECTS, DialectName
 from proctor.llm.wire import Form, Reasoning, SystemRole
 from proctor.observability.redaction import looks_secret
@@ -115,6 +123,9 @@ class RequestForm(Value):
     max_tokens_field: Annotated[MaxTokensField | None, Field(exclude_if=lambda value: value is None)] = None
     """The name under which the sampling's limit of tokens is sent; None: as it is written there."""
 
+    seed_per_epoch: Annotated[bool, Field(exclude_if=lambda value: value)] = True
+    """Whether the `seed` of the sampling grows by 1 with each epoch, which would repeat the first one else."""
+
     @model_validator(mode="after")
     def _one_limit_of_tokens(self) -> Self:
         if self.max_tokens_field is not None and all(name in self.sampling for name in _MAX_TOKENS):
@@ -139,12 +150,25 @@ def check_dialect(dialect: DialectName, form: RequestForm, *, metadata: bool) ->
         raise FieldError((field,), f"dialect {dialect!r} has none; {LEAVE_OUT}")
 
 
-class ChatConfig(RequestLimits, EndpointForm, RequestForm):
+class ChatConfig(RequestLimits, EndpointForm, ConnectionFields, RequestForm):
     """One model at one endpoint, with its time limits and retries."""
 
     operational: ClassVar[frozenset[str]] = frozenset(
-        {"api_key_env", "cache_prompt", "max_tokens_field", "max_reply_bytes", *RequestLimits.model_fields}
+        {
+            "api_key_env",
+            "cache_prompt",
+            "max_tokens_field",
+            "max_reply_bytes",
+            *RequestLimits.model_fields,
+            *OPERATIONAL,
+        }
     )
+
+    of_endpoint: ClassVar[frozenset[str]] = frozenset(
+        {"api_key_env", "base_url", *RequestLimits.model_fields, *EndpointForm.model_fields}
+        | ConnectionFields.model_fields.keys()
+    )
+    """What an entry of a plan's `endpoints` gives, where this one names it as `endpoint`."""
 
     base_url: Annotated[str, AfterValidator(plain_url)] | None = None
     """Up to and including `/v1`; None: the variable OPENAI_BASE_URL, or OpenAI itself where that is unset; with dialect
@@ -159,6 +183,8 @@ class ChatConfig(RequestLimits, EndpointForm, RequestForm):
     @model_validator(mode="after")
     def _fits_the_dialect(self) -> Self:
         check_dialect(self.dialect, self, metadata=self.metadata)
+        if not self.tls.verify and unverified(self.endpoint()):
+            raise FieldError(("tls", "verify"), UNVERIFIED)
         return self
 
     def form(self) -> Form:
@@ -168,7 +194,28 @@ class ChatConfig(RequestLimits, EndpointForm, RequestForm):
     def request_sampling(self, more: Mapping[str, JsonValue] | None = None) -> Mapping[str, JsonValue]:
         """The sampling of a request; `more` takes precedence."""
         own = renamed(self.sampling, self.max_tokens_field)
-        return {**own, **renamed(more, self.max_tokens_field)} if more else own
+        return {**own, **renamed(more or {}, self.max_tokens_field), **self.streaming()}
+
+    def streaming(self) -> dict[str, JsonValue]:
+        """The fields by which a request asks for a stream, with the usage in it."""
+        if not self.stream:
+            return {}
+        return {"stream": True, **({"stream_options": {"include_usage": True}} if self.dialect == "chat" else {})}
+
+    def varies(self, fields: Mapping[str, JsonValue]) -> bool:
+        """Whether trials send other fields than these."""
+        texts = (text for text in fields.values() if isinstance(text, str))
+        return self.metadata or "seed" in fields or any(CONVERSATION in text for text in texts)
+
+    def in_trial(self, fields: Mapping[str, JsonValue], metadata: Mapping[str, str]) -> Mapping[str, JsonValue]:
+        """The fields of a request as a trial with this metadata sends them: its seed, conversation, metadata."""
+        seed, epoch = fields.get("seed"), metadata.get("epoch", "")
+        if self.seed_per_epoch and isinstance(seed, int) and epoch.isdecimal():
+            fields = {**fields, "seed": seed + int(epoch)}
+        if any(isinstance(text, str) and CONVERSATION in text for text in fields.values()):
+            sent = ((name, text, isinstance(text, str)) for name, text in fields.items())
+            fields = {name: with_conversation(str(text)) if is_text else text for name, text, is_text in sent}
+        return {**fields, "metadata": {**metadata}} if metadata and self.metadata else fields
 
     def endpoint(self) -> str:
         """The base URL in effect. Raises ValueError where the variable of the dialect is not a valid URL."""

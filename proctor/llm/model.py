@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from pydantic import JsonValue, ValidationError
 
-from proctor.config.secrets import secret
 from proctor.environment import (
     AgentRefused,
     AgentUnavailable,
@@ -19,15 +18,9 @@ from proctor.environment import (
     RequestRejected,
     ToolsRefused,
 )
-from proctor.http.client import (
-    AnyClient,
-    DeadlineExceeded,
-    HttpFailure,
-    HttpReply,
-    Unreachable,
-    bounded_request,
-    json_headers,
-)
+from proctor.http.client import AnyClient, DeadlineExceeded, HttpFailure, HttpReply, Unreachable
+from proctor.http.connection import Connection, Sent
+from proctor.http.keys import KeyUnavailable
 from proctor.llm import traces
 from proctor.llm.config import ChatConfig, renamed
 from proctor.llm.dialects import DIALECTS
@@ -36,7 +29,7 @@ from proctor.llm.outage import EndpointDown, Failed, Outage, Waited, uncounted
 from proctor.llm.outcome import FUNCTION_RAISED, MAX_TOKENS_FIX, TOOLS_FIX, Outcome, Seen, outcome, read_error
 from proctor.llm.wire import Reply, Request, Usage, characters, estimated
 from proctor.observability import gen_ai, tracing
-from proctor.observability.redaction import is_real_key, redacted
+from proctor.observability.redaction import redacted
 from proctor.retry import RetryPolicy, retry_after_s
 from proctor.tools.histories import sendable
 from proctor.types import Action, Message, Tool, Value
@@ -89,6 +82,11 @@ class EndpointEvent(Value):
 ANSWERED = EndpointEvent(kind="ok", retry_after_s=None, cause="")
 
 
+def connection(config: ChatConfig) -> Connection:
+    """How a model's endpoint is reached. Raises ValueError where a variable is unset or holds what can't be sent."""
+    return Connection(config, config.endpoint(), config.api_key_env, DIALECTS[config.dialect].KEY_HEADER)
+
+
 class ModelRefused(InputRefused):
     """An endpoint declined an input, with what it answered and what that cost."""
 
@@ -119,10 +117,10 @@ class ChatModel:
         self._config, self.name = config, config.model
         self._client = client
         self._dialect, self._form = DIALECTS[config.dialect], config.form()
-        self._url = config.endpoint()
-        self._key = secret(config.api_key_env)
-        self._key_is_real = self._key is not None and is_real_key(self._key.get_secret_value())
+        self._connection = connection(config)
+        self._url = self._connection.url
         self._fields: dict[str, JsonValue] = {**config.request_sampling(), "model": config.model}
+        self._varies = config.varies(self._fields)
         self._policy = RetryPolicy(max_tries=config.max_tries, max_retry_s=config.max_retry_s)
         self._on_event, self._traces_content = on_event, traces_content
         self._outage = outage
@@ -148,9 +146,8 @@ class ChatModel:
         RequestRejected where this one can't; AgentUnavailable after all retries, naming the last cause and an excerpt
         of the last reply, without the key; EndpointDown where the run drains while the endpoint is down.
         """
-        fields = self._fields if not sampling else {**self._config.request_sampling(sampling), "model": self.name}
-        if metadata and self._config.metadata:
-            fields = {**fields, "metadata": {**metadata}}
+        own = self._fields if not sampling else {**self._config.request_sampling(sampling), "model": self.name}
+        fields = self._config.in_trial(own, metadata or {}) if self._varies or sampling else own
         if not tracing.recorders:
             return self._retry_until_available(messages, tools, fields)
         return self._traced(messages, tools, fields)
@@ -251,16 +248,18 @@ class ChatModel:
     async def ask_one_token(self) -> Reply | Failed:
         """What a request for one token comes to. Raises ContextLimitExceeded, ModelRefused."""
         least: dict[str, JsonValue] = {"model": self.name, "max_tokens": self._dialect.LEAST_TOKENS}
+        least |= self._config.streaming()
         asked = self._dialect.request([ONE_TOKEN], (), renamed(least, self._config.max_tokens_field), self._form)
         return await self._request(asked, offers_tools=False)
 
     async def models(self, deadline_s: float) -> HttpReply:
         """The endpoint's reply to a request for its models. Raises HttpFailure."""
-        key = self._key.get_secret_value() if self._key is not None else None
-        headers = json_headers(key, self._dialect.KEY_HEADER)
         most = self._config.max_reply_bytes
-        url = f"{self._url}/models"
-        return await bounded_request(self._client, "GET", url, headers=headers, deadline_s=deadline_s, max_bytes=most)
+        try:
+            sent = await self._connection.send(self._client, "/models", None, {}, deadline_s=deadline_s, max_bytes=most)
+        except KeyUnavailable as failure:
+            raise HttpFailure(str(failure)) from failure
+        return sent.reply
 
     async def _hold_back(self, failed: Failed, throttles: int, waits: Waited) -> None:
         """Wait after too many requests, which use no try. Raises EndpointDown, AgentRefused."""
@@ -293,39 +292,50 @@ class ChatModel:
         )
 
     async def _request(self, asked: Request, *, offers_tools: bool) -> Reply | Failed:
-        key = self._key.get_secret_value() if self._key is not None else None
-        headers = {**json_headers(key, self._dialect.KEY_HEADER), **asked.headers}
-        if tracing.recorders:
-            headers |= tracing.headers()
         try:
-            reply = await bounded_request(
-                self._client,
-                "POST",
-                self._url + asked.path,
-                content=asked.body,
-                headers=headers,
-                deadline_s=self._config.deadline_s,
-                max_bytes=self._config.max_reply_bytes,
-            )
+            sent = await self._send(asked)
+            if self._denies(sent.reply) and await self._connection.keys.renewed(sent.key):
+                await self._sleep(0.0)
+                sent = await self._send(asked)
+        except KeyUnavailable as failure:
+            return Failed(redacted(f"{self._where()}: {failure}"), sent=False)
         except HttpFailure as failure:
             told = redacted(f"{failure}{self._unset()}")
             late = isinstance(failure, DeadlineExceeded)
             return Failed(told, sent=not isinstance(failure, Unreachable), judged=late, late=late)
+        reply = sent.reply
         seen = Seen(self._answered, None, offers_tools and not self._took_tools)
         came = outcome(reply.status, reply.headers, reply.body, seen)
         answers = came is Outcome.ANSWER or (reply.status == 200 and came is Outcome.TRANSIENT)
-        read = self._read(reply, asked.body) if answers else None
+        read = self._read(sent, asked.body) if answers else None
         return (
             self._failed(reply, came)
             if read is None or (came is not Outcome.ANSWER and isinstance(read, Reply))
             else read
         )
 
-    def _read(self, reply: HttpReply, asked: bytes) -> Reply | Failed:
+    async def _send(self, asked: Request) -> Sent:
+        """The reply to one request. Raises HttpFailure, KeyUnavailable."""
+        return await self._connection.send(
+            self._client,
+            asked.path,
+            asked.body,
+            {**asked.headers, **tracing.headers()} if tracing.recorders else asked.headers,
+            deadline_s=self._config.deadline_s,
+            max_bytes=self._config.max_reply_bytes,
+        )
+
+    def _denies(self, reply: HttpReply) -> bool:
+        """Whether a reply refuses the key, which may have expired, and a newer one may be had."""
+        may = self._connection.keys.changes and reply.status in (401, 403)
+        return may and outcome(reply.status, reply.headers, reply.body) is Outcome.UNAUTHORIZED
+
+    def _read(self, sent: Sent, asked: bytes) -> Reply | Failed:
         """The completion in a reply; one that holds the key it was asked with is none.
 
         What is played is journalled byte for byte. It may hold what is no real key, and what the request says too.
         """
+        reply = sent.reply
         try:
             read = self._dialect.read(reply.body)
         except ValidationError as error:
@@ -333,14 +343,14 @@ class ChatModel:
             where = ".".join(str(part) for part in problem["loc"]) or "body"
             told = f"not a {self._config.dialect} completion: {where}: {problem['msg']}"
             return Failed(f"{self._where()}: {told}: {self._excerpt(reply)}")
-        if self._key_is_real and self._repeats_key(reply.body, read, asked):
-            return Failed(f"{self._where()}: its reply repeats the key of {self._config.api_key_env}: not played")
+        secrets = self._connection.secrets(sent.key)
+        if secrets and any(self._repeats(key, reply.body, read, asked) for key in secrets):
+            return Failed(f"{self._where()}: its reply repeats the key of {self._connection.keys}: not played")
         price = reply.headers.get(COST_HEADER)
         return read if price is None else _billed(read, price)
 
-    def _repeats_key(self, body: bytes, read: Reply, asked: bytes) -> bool:
+    def _repeats(self, key: str, body: bytes, read: Reply, asked: bytes) -> bool:
         """Whether a reply holds our key, and the request's body does not."""
-        key = self._key.get_secret_value() if self._key is not None else ""
         may = key.encode() in body or _ESCAPE.search(body) is not None
         return may and key.encode() not in asked and read.holds(key)
 
@@ -356,8 +366,8 @@ class ChatModel:
         error = read_error(reply.body)
         if FUNCTION_RAISED in error.code.split():  # its message may quote another endpoint's
             return Failed(redacted(error.message), Outcome.REJECTED, raises=RequestRejected)
-        if reply.status == 401 and self._key is not None:
-            said += f" (variable {self._config.api_key_env} holds the key that was sent)"
+        if reply.status == 401 and self._connection.keys.known is not None:
+            said += f" ({self._connection.keys} holds the key that was sent)"
         if self._answered and outcome(reply.status, reply.headers, reply.body) is Outcome.UNAUTHORIZED:
             self._denied += 1
             came = Outcome.UNAUTHORIZED if self._denied >= DENIALS else came
@@ -384,7 +394,8 @@ class ChatModel:
 
     def _unset(self) -> str:
         """What an endpoint without a key may fail for."""
-        return "" if self._key is not None else f" (variable {self._config.api_key_env} is unset)"
+        unset = self._connection.keys.known is None and not self._connection.keys.changes
+        return f" ({self._connection.keys} is unset)" if unset else ""
 
     def _excerpt(self, reply: HttpReply) -> str:
         text = " ".join(redacted(reply.body.decode("utf-8", "replace")).split())

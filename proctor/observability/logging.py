@@ -41,6 +41,11 @@ def about(**ids: str) -> None:
     _about.set({**_about.get(), **ids})
 
 
+def known_id(name: str) -> str:
+    """An id of the running task; empty where none was set."""
+    return _about.get().get(name, "")
+
+
 class Handler(logging.StreamHandler[TextIO]):
     """Redacts the secrets in every record."""
 

@@ -56,7 +56,7 @@ class Ledger:
         self._asking: list[tuple[Process, str]] = []
         """(client, limit) of the model calls under way, twice each: by endpoint and by agent."""
         self._ceilings = {f"endpoint {entry.name}": entry.concurrency for entry in setting.plan.endpoints}
-        self._ceilings |= {f"agent {entry.name}": entry.concurrency for entry in setting.plan.agents}
+        self._ceilings |= {f"agent {entry.name}": setting.plan.concurrency_of(entry) for entry in setting.plan.agents}
         self._called: set[tuple[object, ...]] = set()
         """The calls ever begun, each by its client, agent, task, sample, epoch and turn."""
         self.is_fenced: Callable[[Process], bool] = lambda client: False

@@ -21,8 +21,7 @@ from eval_client.cli.common import (
 )
 from eval_client.cli.play import INTERRUPTED, error_console
 from eval_client.cli.usage import UsageProblem
-from eval_client.plan.load import with_overrides
-from eval_client.plan.plan import Plan
+from eval_client.plan.load import recorded_plan, with_overrides
 from eval_client.preflight import PreflightError
 from eval_client.rescore.rescore import AnswersNotBought, RescoreRequest, check_overrides
 from eval_client.rescore.rescore import rescore as score_again
@@ -66,7 +65,7 @@ def rescore(
         manifest = source.manifest()
         if is_worked_on(source):
             raise UsageProblem(f"run {source.run!r} is being played; wait for its end, or: proctor stop {source.run}")
-        before = Plan.model_validate(manifest.plan)
+        before = recorded_plan(manifest.plan, asks_models=False)
         plan = with_overrides(before, overrides)
         folder = output / checked_name(name or new_name(f"{plan.name[:30]}-rescored"))
         with no_client(source), _new_store(store, folder) as target:

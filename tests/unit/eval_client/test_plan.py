@@ -6,12 +6,13 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
+from pydantic import JsonValue
 
 import environments.database
 from eval_client.arguments import new_request, override_texts
 from eval_client.cli.plans.made import made_plan, plan_text
 from eval_client.plan.entries import Endpoint
-from eval_client.plan.load import load_plan, with_overrides
+from eval_client.plan.load import kept_overrides, load_plan, recorded_plan, with_overrides
 from eval_client.plan.plan import Plan, differences, trial_seed
 from eval_client.preflight import PlannedTrials, trials_at_once
 from proctor import PlanError
@@ -166,6 +167,60 @@ def test_a_money_limit_needs_a_price_for_every_model(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="agent 'gpt' has no `price`"):
         load_plan(path, ["limits.run.money=2.5"])
     assert load_plan(path, ["limits.run.money=2.5", "agents.gpt.price={input: 1, output: 2}"]).limits.run.money == 2.5
+
+
+def test_a_run_knows_headers_and_query_and_lets_all_other_ways_to_an_endpoint_change(tmp_path: Path) -> None:
+    before = load_plan(written(tmp_path, SMALL)).identity()
+    changes = {
+        "api_key_file": "k",
+        "api_key_command": "[print-key]",
+        "key_ttl_s": "5",
+        "api_key_header": "api-key",
+        "proxy": "env",
+        "stream": "true",
+        "tls.verify": "false",
+    }
+    for field, value in changes.items():
+        assert load_plan(tmp_path / "plan.yaml", [f"endpoints.shared.{field}={value}"]).identity() == before, field
+    for field, value in {"headers.x-team": "b", "query.api-version": "v2"}.items():
+        changed = load_plan(tmp_path / "plan.yaml", [f"endpoints.shared.{field}={value}"]).identity()
+        (told,) = differences(before, changed)
+        assert told.startswith(f"endpoints.shared.{field.partition('.')[0]}")
+
+
+def test_a_seed_that_grows_with_the_epoch_shapes_trials_where_there_are_some(tmp_path: Path) -> None:
+    def identity(*overrides: str) -> JsonValue:
+        return load_plan(written(tmp_path, SMALL), ["agents.gpt.sampling.seed=5", *overrides]).identity()
+
+    fixed = "agents.gpt.seed_per_epoch=false"
+    assert identity() == identity(fixed), "of one epoch"
+    (told,) = differences(identity("epochs=2", fixed), identity("epochs=2"))
+    assert told == "agents.gpt.seed_per_epoch: None -> True"
+
+
+def test_the_file_of_a_key_is_taken_relative_to_the_plan(tmp_path: Path) -> None:
+    plan = load_plan(written(tmp_path, SMALL), ["endpoints.shared.api_key_file=secrets/key"])
+    assert plan.endpoints[0].api_key_file == tmp_path / "secrets" / "key"
+
+
+def test_a_certificate_goes_unverified_on_this_machine_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = ["endpoints.shared.tls.verify=false", "endpoints.shared.base_url=https://model.example/v1"]
+    with pytest.raises(FileError, match=r"endpoints\.shared\.tls\.verify: false is only for an endpoint of this"):
+        load_plan(written(tmp_path, SMALL), elsewhere)
+    monkeypatch.setenv("PROCTOR_INSECURE_TLS", "1")
+    assert not load_plan(tmp_path / "plan.yaml", elsewhere).endpoints[0].tls.verify
+
+
+@pytest.mark.parametrize("where", ["endpoints.shared.api_key_command", "tasks.ltp.parameters.host.api_key_command"])
+def test_commands_of_a_stored_plan_are_not_run(tmp_path: Path, where: str) -> None:
+    task = "  - {name: ltp, environment: ltp, parameters: {host: {model: m}}}\n"
+    plan = load_plan(written(tmp_path, SMALL + task), [f"{where}=[print-key]"])
+    stored = json.loads(json.dumps(plan.model_dump(mode="json")))
+    assert Plan.model_validate(stored) == plan, "reports read it"
+    with pytest.raises(FileError, match="commands of a stored plan are not run; give the plan's file"):
+        recorded_plan(stored)
+    assert "print-key" not in recorded_plan(stored, asks_models=False).model_dump_json(), "to score again"
+    assert kept_overrides(["epochs=2", f"{where}=[print-key]", "on_end=[x]"]) == ["epochs=2"]
 
 
 def test_data_may_move_between_resumes(tmp_path: Path) -> None:

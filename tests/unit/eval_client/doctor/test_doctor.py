@@ -17,7 +17,7 @@ from eval_client.doctor.docker_host import EngineFacts, engine_findings
 from eval_client.doctor.finding import Finding, Status, fail, ok
 from eval_client.doctor.kinds import PROBLEMS
 from eval_client.doctor.machine import GIBI, FolderFacts, descriptor_finding, folder_findings, memory_finding
-from eval_client.doctor.quick import key_finding
+from eval_client.doctor.quick import key_finding, key_findings
 from eval_client.doctor.run_checks import Check, findings, in_thread
 from eval_client.plan.plan import Plan
 from eval_client.store.connection import StoreError
@@ -136,6 +136,34 @@ def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "canary" not in broken.what
     monkeypatch.setenv("DOCTOR_KEY", "sk-good-canary")
     assert said([key_finding("DOCTOR_KEY", optional=False)]) == [("key", "ok")]
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"api_key_file": "no/such/key"}, "there is no file no/such/key"),
+        ({"api_key_command": ["no-such-program"]}, "there is no program 'no-such-program'"),
+        ({"headers": {"x-team": "${NO_TEAM_KEY}"}}, "the variable NO_TEAM_KEY is unset"),
+        ({"query": {"code": "${NO_TEAM_KEY}"}}, "the variable NO_TEAM_KEY is unset"),
+        ({"proxy": "${NO_TEAM_KEY}"}, "the variable NO_TEAM_KEY is unset"),
+    ],
+)
+def test_what_an_endpoint_names_and_is_not_there(fields: dict[str, object], told: str) -> None:
+    plan = Plan.model_validate(
+        {
+            "endpoints": [{"name": "e", "base_url": "http://127.0.0.1:9/v1", "api_key_env": "DOCTOR_KEY", **fields}],
+            "agents": [{"name": "a", "endpoint": "e"}, {"name": "b", "endpoint": "e"}],
+            "tasks": [{"name": "t", "environment": "ltp"}],
+        }
+    )
+    broken = [found.what for found in key_findings(plan) if found.id == "key-broken"]
+    assert broken == [text for text in broken if told in text]
+    assert len(broken) == 2
+
+
+def test_a_proxy_that_is_set_and_not_used_is_named_where_nothing_answers() -> None:
+    told = models.judge_failure(ASKED, Unreachable("refused"), ["HTTPS_PROXY"])
+    assert "HTTPS_PROXY: set, but used only with `proxy: env`" in told.what
 
 
 ENGINE = EngineFacts("20.10", "proctor-os:latest", True, "/docker", 50 * GIBI)

@@ -37,6 +37,14 @@ def test_workers_get_what_parameters_name_at_any_depth() -> None:
     assert variables.of_tasks([JUDGED, SERVED]) == {"DB_PASSWORD", "JUDGE_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"}
 
 
+def test_what_headers_query_and_proxy_name_goes_along() -> None:
+    fields = {"headers": {"x-team": "of ${TEAM_KEY}"}, "query": {"code": "${CODE}"}, "proxy": "${PROXY}"}
+    entry = Endpoint.model_validate({"name": "house", **fields})
+    assert variables.of_clients(PLAN.model_copy(update={"endpoints": (entry,)})) >= {"TEAM_KEY", "CODE", "PROXY"}
+    judged = TaskDefinition(name="s", environment="simulbench", parameters={"judge": {"model": "m", **fields}})
+    assert variables.of_tasks([judged]) >= {"TEAM_KEY", "CODE", "PROXY"}
+
+
 def test_tasks_without_a_model_need_no_key() -> None:
     assert variables.of_tasks(PLAN.definitions()) == frozenset()
 

@@ -70,7 +70,7 @@ async def test_the_report_says_where_thoughts_stood_in_scored_replies(store: Sto
     metrics = {"mean_score": 0.75, "thoughts": 3.0, "helper_thoughts": 1.0}
     store.write_summary("paid", "t", 2, Summary(primary="mean_score", metrics=metrics))
     text = rendered(report_tables([report(store)], full=True), "text", 200)
-    assert "3 replies of paid and 1 of the task's own models on t (ltp) held thoughts" in " ".join(text.split())
+    assert "3 replies of paid and 1 of the task's own models on t held thoughts" in " ".join(text.split())
 
 
 @pytest.mark.parametrize(("score", "shares", "declined"), [(0.0, (0.5, 0.5), 0), (None, (1.0, 0.0), 1)])
@@ -120,6 +120,17 @@ async def test_what_was_cached_costs_its_own_price_and_stands_beside_what_was_th
     assert costs.split()[3:8] == ["2,000,000", "1,200,000", "400,000", "140,000", "6.20"]
 
 
+def notes_of(folder: Path, endpoint: dict[str, object], epochs: int = 1, **agent: object) -> str:
+    """The notes of an agent at such an endpoint."""
+    agents = [{"name": "paid", "endpoint": "e", **agent}]
+    plan = {**PLAN, "agents": agents, "endpoints": [{"name": "e", **endpoint}], "epochs": epochs}
+    store = Store(connect(sqlite_url(folder)), "r")
+    tasks = {"t": TaskRecord(environment="ltp", digest="d", samples=1)}
+    trials = [Trial(id=0, agent="paid", task="t", sample="s", epoch=0)]
+    store.create(Manifest(version="1", plan_path="p", plan=plan, identity={}, tasks=tasks), trials)
+    return " ".join(report(store).pairs[0].notes)
+
+
 @pytest.mark.parametrize(
     ("dialect", "sampling", "told"),
     [("messages", {}, True), ("messages", {"max_tokens": 9}, False), ("responses", {}, False)],
@@ -127,14 +138,29 @@ async def test_what_was_cached_costs_its_own_price_and_stands_beside_what_was_th
 def test_a_limit_of_tokens_that_the_dialect_needed_is_told(
     tmp_path: Path, dialect: str, sampling: dict[str, int], told: bool
 ) -> None:
-    agents = [{"name": "paid", "endpoint": "e", "sampling": sampling}]
-    plan = {**PLAN, "agents": agents, "endpoints": [{"name": "e", "dialect": dialect}]}
-    store = Store(connect(sqlite_url(tmp_path)), "r")
-    tasks = {"t": TaskRecord(environment="ltp", digest="d", samples=1)}
-    trials = [Trial(id=0, agent="paid", task="t", sample="s", epoch=0)]
-    store.create(Manifest(version="1", plan_path="p", plan=plan, identity={}, tasks=tasks), trials)
-    notes = " ".join(report(store).pairs[0].notes)
+    notes = notes_of(tmp_path, {"dialect": dialect}, sampling=sampling)
     assert ("Answers of paid end at 4,096 tokens: dialect messages needs a limit, the plan has none." in notes) is told
+
+
+@pytest.mark.parametrize(
+    ("epochs", "agent", "told"),
+    [
+        (1, {"sampling": {"seed": 5}}, ""),
+        (2, {"sampling": {}}, ""),
+        (2, {"sampling": {"seed": 5}}, "sampling is 5 plus the epoch's number"),
+        (2, {"sampling": {"seed": 5}, "seed_per_epoch": False}, "sampling is 5 in every epoch"),
+    ],
+)
+def test_the_seeds_of_epochs_are_told(tmp_path: Path, epochs: int, agent: dict[str, object], told: str) -> None:
+    notes = notes_of(tmp_path, {}, epochs, **agent)
+    assert (told in notes, "seed" in notes) == (True, bool(told))
+
+
+def test_a_certificate_that_was_not_verified_is_told_wherever_the_report_is_made(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    endpoint: dict[str, object] = {"base_url": "https://model.example/v1", "tls": {"verify": False}}
+    assert "The certificate of e was not verified" in notes_of(tmp_path, endpoint)
+    assert "certificate" not in notes_of(tmp_path / "b", {})
 
 
 def shown(made: RunReport, *, full: bool = True) -> str:

@@ -7,6 +7,7 @@ from typing import ClassVar
 import pytest
 from pydantic import ValidationError, model_validator
 
+from eval_client.plan.entries import Endpoint
 from proctor import registry
 from proctor.config.task import TaskDefinition, load_tasks, task_file_text
 from proctor.config.yaml import FileError
@@ -75,6 +76,47 @@ def test_every_path_is_taken_relative_to_the_file() -> None:
     moved = task(data="a", parameters={"overlay": "b", "books": 1}).relative_to(Path("/plans"))
     assert moved.build() == Shelf(data=Path("/plans/a"), overlay=Path("/plans/b"), books=1)
     assert task(data="/else/a").relative_to(Path("/plans")).data == Path("/else/a")
+
+
+def test_a_key_file_of_a_model_is_taken_relative_to_the_file() -> None:
+    moved = task(parameters={"keeper": {"model": "m", "api_key_file": "secrets/key"}}).relative_to(Path("/plans"))
+    keeper = moved.build().model_dump()["keeper"]
+    assert keeper["api_key_file"] == Path("/plans/secrets/key")
+
+
+PLACES = """\
+endpoints:
+  - {name: lab, base_url: "http://127.0.0.1:9/v1", dialect: messages, api_key_file: key, concurrency: 3, rpm: 9}
+  - {name: other, headers: {x-team: a}, query: {v: "1"}, stream: true, tls: {verify: false}, key_ttl_s: 5}
+tasks:
+  - {name: t, environment: shelf, parameters: {keeper: {endpoint: lab, model: m, deadline_s: 3}}}
+  - {name: u, environment: shelf, parameters: {keeper: {endpoint: other, model: n, base_url: "http://127.0.0.1:8/v1"}}}
+  - {name: v, environment: shelf, parameters: {keeper: {model: n}}}
+"""
+
+
+def test_a_model_of_a_task_has_all_fields_of_the_endpoint_that_it_names(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(PLACES)
+    first, second, third = (defined.build().model_dump()["keeper"] for defined in load_tasks(tmp_path / "plan.yaml"))
+    assert (first["base_url"], first["dialect"], first["deadline_s"]) == ("http://127.0.0.1:9/v1", "messages", 3)
+    assert (first["api_key_file"], first["api_key_env"]) == (tmp_path / "key", "ANTHROPIC_API_KEY")
+    assert (second["headers"], second["query"], second["stream"]) == ({"x-team": "a"}, {"v": "1"}, True)
+    assert (second["tls"], second["key_ttl_s"], second["base_url"]) == ({"verify": False}, 5, "http://127.0.0.1:8/v1")
+    assert third == ChatConfig(model="n").model_dump()
+
+
+def test_every_field_of_an_endpoint_reaches_the_models_that_name_it() -> None:
+    own = {"name", "concurrency", "rpm", "tpm", "shared", "replicas_file"}
+    assert Endpoint.model_fields.keys() - own == ChatConfig.of_endpoint
+    assert ChatConfig.model_fields.keys() >= ChatConfig.of_endpoint
+
+
+def test_an_endpoint_that_is_unknown_is_told_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(PLACES.replace("endpoint: lab", "endpoint: laab"))
+    with pytest.raises(FileError) as refused:
+        load_tasks(tmp_path / "plan.yaml")
+    assert "plan.yaml:5: tasks.t.parameters.keeper.endpoint: unknown name 'laab'" in str(refused.value)
+    assert "known are: lab, other; did you mean lab?" in str(refused.value)
 
 
 def test_texts_set_parameters() -> None:
@@ -176,3 +218,14 @@ def test_a_wrong_task_file_names_file_line_and_field(tmp_path: Path, text: str, 
         load_tasks(tmp_path / "tasks.yaml")
     assert str(refused.value).startswith(str(tmp_path / "tasks.yaml"))
     assert message in str(refused.value)
+
+
+@pytest.mark.parametrize("several", ['base_url: ["http://127.0.0.1:8/v1"]', "replicas_file: servers"])
+def test_a_model_of_a_task_names_no_endpoint_of_several_servers(several: str, tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(
+        PLACES.replace("tasks:", f"  - {{name: many, {several}}}\ntasks:", 1).replace(
+            "endpoint: other", "endpoint: many"
+        )
+    )
+    with pytest.raises(FileError, match="many has several servers; a model of a task takes one"):
+        load_tasks(tmp_path / "plan.yaml")

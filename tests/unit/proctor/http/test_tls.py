@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from proctor.config.yaml import FileError
-from proctor.http.client import ConnectionFailed, Untrusted, bounded_request, http_client
+from proctor.http.client import ConnectionFailed, Route, Untrusted, bounded_request, http_client
 from proctor.http.tls import ServerTls, Tls
 from tests.pace import slowly
 
@@ -92,4 +92,9 @@ async def test_an_unknown_authority_is_a_failure_of_its_own(pems: Path) -> None:
             await bounded_request(stranger, "GET", url, deadline_s=slowly(9), max_bytes=9)
         with pytest.raises(ConnectionFailed) as caught:
             await bounded_request(friend, "GET", url, deadline_s=slowly(9), max_bytes=9)
+        with pytest.raises(ConnectionFailed) as unverified:
+            await bounded_request(stranger, "GET", url, deadline_s=slowly(9), max_bytes=9, route=Route(verify=False))
+        with pytest.raises(Untrusted):
+            await bounded_request(stranger, "GET", url, deadline_s=slowly(9), max_bytes=9)
     assert not isinstance(caught.value, Untrusted)
+    assert not isinstance(unverified.value, Untrusted)

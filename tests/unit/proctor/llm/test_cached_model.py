@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from proctor.environment import EnvironmentFault
-from proctor.llm.cache import Replies
+from proctor.llm.cache import Replies, key_of
 from proctor.llm.cached_model import Answer, CachedModel, NoReadableReply, Question
 from proctor.llm.config import ChatConfig
 from proctor.llm.kept_replies import KeptReply, ModelReply, SessionReplies, session_replies
@@ -38,12 +38,13 @@ class Endpoint:
         return httpx.Response(200, json={"choices": [choice], "usage": usage, "model": "exact"})
 
     async def answers(
-        self, folder: Path, *questions: Question[int], sampling: dict[str, object] | None = None
+        self, folder: Path, *questions: Question[int], sampling: dict[str, object] | None = None, **fields: object
     ) -> Sequence[Answer[int]]:
         """The answers of a model in another process to concurrent questions."""
         replies = Replies(folder)
         replies.open()
-        config = ChatConfig.model_validate({"base_url": "http://host/v1", "model": "m", "sampling": sampling or {}})
+        given = {"base_url": "http://host/v1", "model": "m", "sampling": sampling or {}, **fields}
+        config = ChatConfig.model_validate(given)
         async with httpx.AsyncClient(transport=httpx.MockTransport(self.handle)) as client:
             model = CachedModel("judge", config, client, replies, {"temperature": 0})
             return await asyncio.gather(*map(model.ask, questions))
@@ -123,6 +124,36 @@ async def test_equal_questions_with_a_salt_get_replies_of_their_own(tmp_path: Pa
     endpoint = Endpoint("1", "2", "3")
     answers = [(await endpoint.answers(tmp_path, number(salt=salt)))[0].meaning for salt in ("", "a", "b", "a", "")]
     assert answers == [1, 2, 3, 2, 1]
+
+
+async def test_a_reply_is_known_by_url_dialect_model_sampling_and_messages(tmp_path: Path) -> None:
+    rehearsal = Endpoint("0")
+    await rehearsal.answers(tmp_path, number())
+    others: list[dict[str, Any]] = [
+        {"base_url": "http://real/v1"},
+        {"base_url": "http://host/v2"},
+        {"query": {"api-version": "2"}},
+        {"model": "n"},
+        {"sampling": {"top_p": 0.5}},
+    ]
+    for place, other in enumerate(others, 1):
+        (answer,) = await Endpoint(str(place)).answers(tmp_path, number(), **other)
+        assert answer.meaning == place
+    alike: dict[str, Any] = {"api_key_env": "OTHER", "headers": {"x-team": "a"}, "deadline_s": 5, "stream": True}
+    assert [answer.meaning for answer in await rehearsal.answers(tmp_path, number(), **alike)] == [0]
+    assert len(rehearsal.asked) == 1
+
+
+async def test_replies_of_earlier_versions_count_in_their_own_runs_and_not_from_the_cache(tmp_path: Path) -> None:
+    replies, old = Replies(tmp_path), ModelReply(text="1", model="m")
+    replies.open()
+    earlier = key_of("readable", "m", {"temperature": 0}, "", ASKED)
+    replies.keep(earlier, old, old)
+    (anew,) = await Endpoint("2").answers(tmp_path, number())
+    assert anew.meaning == 2
+    session_replies.set(SessionReplies([KeptReply(key=earlier, reply=old, bought=True)], lambda: None))
+    (kept,) = await Endpoint("3").answers(tmp_path / "other", number())
+    assert kept.meaning == 1
 
 
 async def test_a_kept_reply_that_is_read_otherwise_by_now_is_bought_anew(tmp_path: Path) -> None:

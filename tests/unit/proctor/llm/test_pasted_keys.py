@@ -124,7 +124,7 @@ async def test_a_reply_that_repeats_a_real_key_is_no_answer(
 ) -> None:
     monkeypatch.setenv("A_KEY", key)
     thought = json.dumps({"choices": [{"message": {"content": "x", "reasoning": "SAID"}}]})
-    told = r"repeats the key of A_KEY: not played \(after 2 tries\)"
+    told = r"repeats the key of variable A_KEY: not played \(after 2 tries\)"
     for body in (completion(spell(key)), thought.replace("SAID", spell(key))):
         with pytest.raises(AgentUnavailable, match=told) as refused:
             await answer(key, body)

@@ -1,0 +1,154 @@
+"""Keys of endpoints: from a variable, from a file that may change, or from a command that prints one."""
+
+import asyncio
+import contextlib
+import functools
+import os
+import signal
+import time
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Callable
+from pathlib import Path
+
+from proctor.config.secrets import MAX_SECRET_BYTES, secret, text_of
+from proctor.observability.redaction import redacted, remember
+
+COMMAND_S = 30.0
+"""Longest time of a command that prints a key."""
+SAID_CHARS = 200
+
+
+class KeyUnavailable(Exception):
+    """There is no key at the moment: its endpoint counts as down."""
+
+
+class KeySource:
+    """Where the key of an endpoint comes from; all calls of a process share one source, and one question to it.
+
+    A file is read for every request. A command is run again after `ttl_s`. Both are asked once more where a key was
+    refused. Raises ValueError where a variable holds what is no key.
+    """
+
+    def __init__(
+        self,
+        variable: str,
+        file: Path | None = None,
+        command: tuple[str, ...] = (),
+        ttl_s: float = 3000.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.changes = file is not None or bool(command)
+        """Whether it may give another key later."""
+        self._variable, self._file, self._command, self._ttl_s, self._clock = variable, file, command, ttl_s, clock
+        self._key = None if self.changes else text_of(secret(variable))
+        self._fresh_until = float("-inf")
+        self._refused: str | None = None
+        """The last refused key that the source was asked again for."""
+        self._asking: asyncio.Task[str | None] | None = None
+
+    def __str__(self) -> str:
+        if self._command:
+            return f"command {self._command[0]}"
+        return f"variable {self._variable}" if self._file is None else f"file {self._file}"
+
+    @property
+    def identity(self) -> str:
+        """What tells its keys from those of other sources, also once they are renewed: for names of pools."""
+        return f"{self._file}\0{self._command}" if self.changes else self._key or ""
+
+    @property
+    def known(self) -> str | None:
+        """The newest key, without asking for one."""
+        return self._key
+
+    async def key(self) -> str | None:
+        """The key; None where the variable is unset. Raises KeyUnavailable."""
+        if self.changes and not (self._command and self._clock() < self._fresh_until):
+            await self._ask()
+        return self._key
+
+    async def renewed(self, refused: str | None) -> bool:
+        """Whether there is another key than a refused one; asks the source once for it. Raises KeyUnavailable."""
+        if self.changes and self._key == refused and (self._asking is not None or self._refused != refused):
+            self._refused = refused
+            await self._ask()
+        return self._key != refused
+
+    async def _ask(self) -> None:
+        """Ask the source, or wait for the answer where it is being asked. Raises KeyUnavailable."""
+        loop = asyncio.get_running_loop()
+        if self._asking is None or self._asking.get_loop() is not loop:
+            self._asking = loop.create_task(self._asked())
+        failed = await asyncio.shield(self._asking)
+        if failed is not None:
+            raise KeyUnavailable(f"{self} gives no key: {failed}")
+
+    async def _asked(self) -> str | None:
+        """Take the key that the source tells, in one step with the end of the question; else why there is none."""
+        try:
+            told = await (_printed(self._command) if self._file is None else asyncio.to_thread(_content, self._file))
+            self._key, self._fresh_until = _key_in(told), self._clock() + self._ttl_s
+        except (OSError, ValueError) as error:
+            return getattr(error, "strerror", None) or str(error)
+        finally:
+            if self._asking is asyncio.current_task():
+                self._asking = None
+        return None
+
+
+def _key_in(told: bytes) -> str:
+    """The key that was told; no message shows it from now on. Raises ValueError where it is none."""
+    key = told.decode("utf-8", "replace").strip()
+    remember(key)
+    if not key:
+        raise ValueError("it is empty")
+    if not (key.isascii() and key.isprintable() and " " not in key):
+        raise ValueError("what it holds is no key: one word of plain characters is")
+    return key
+
+
+shared_source = functools.lru_cache(maxsize=256)(KeySource)
+"""The source of these settings that this process has."""
+
+
+def _content(file: Path) -> bytes:
+    with file.open("rb") as opened:
+        return _bounded(opened.read(MAX_SECRET_BYTES + 1))
+
+
+def _bounded(told: bytes) -> bytes:
+    if len(told) > MAX_SECRET_BYTES:
+        raise ValueError(f"it holds more than {MAX_SECRET_BYTES} bytes")
+    return told
+
+
+async def _printed(command: tuple[str, ...]) -> bytes:
+    """What a command prints; no shell reads its words. Raises OSError, ValueError."""
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, start_new_session=True
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        async with asyncio.timeout(COMMAND_S):
+            told, said = await asyncio.gather(_whole(process.stdout), _whole(process.stderr))
+            code = await process.wait()
+    except TimeoutError:
+        raise ValueError(f"killed, as it took longer than {COMMAND_S:g} s") from None
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    if code:
+        why = " ".join(redacted(said.decode("utf-8", "replace")).split())[-SAID_CHARS:]
+        raise ValueError(f"exit code {code}{why and ': '}{why}")
+    return told
+
+
+async def _whole(stream: asyncio.StreamReader) -> bytes:
+    """All that is written to a stream. Raises ValueError beyond the limit, so that its writer is ended."""
+    read = b""
+    while chunk := await stream.read(MAX_SECRET_BYTES):
+        read = _bounded(read + chunk)
+    return read
