@@ -39,8 +39,8 @@ class Tokens(NamedTuple):
 
     @classmethod
     def of(cls, counted: object) -> "Tokens":
-        """The counts of a usage, a reply or a turn, by the names in TOKEN_COLUMNS; 0 where it lacks one."""
-        return cls(*(getattr(counted, column, 0) for column in TOKEN_COLUMNS.values()))
+        """The counts of a usage, a reply or a turn, by the names in TOKEN_COLUMNS."""
+        return cls(*_COUNTS_OF(counted))
 
     def plus(self, other: "Tokens") -> "Tokens":
         """The sum, count by count."""
@@ -55,6 +55,7 @@ class Tokens(NamedTuple):
 NO_TOKENS = Tokens()
 TOKEN_COLUMNS = {name: name if name == "billed_money" else f"{name}_tokens" for name in Tokens._fields}
 """The names of the counts where they stand beside others: in rows, usages and reports."""
+_COUNTS_OF = operator.attrgetter(*TOKEN_COLUMNS.values())
 
 
 class Need(NamedTuple):

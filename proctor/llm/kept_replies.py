@@ -38,6 +38,11 @@ class ModelReply(Value):
     billed_tokens: int = _TOLD
     billed_money: float = Field(default=0.0, ge=0, allow_inf_nan=False, exclude_if=not_)
 
+    @property
+    def reasoning_tokens(self) -> int:
+        """Not kept: they are among the completion tokens."""
+        return 0
+
     def after(self, completion: "Completion") -> "ModelReply":
         """The reply of a further try, with the cost of all."""
         known = (each for each in completion.usage if each[0] in ModelReply.model_fields)

@@ -339,6 +339,8 @@ def outcome(status: int, headers: Mapping[str, str], body: bytes, seen: Seen = S
 
 
 def _of_error(status: int, headers: Mapping[str, str], error: ErrorReply, seen: Seen) -> Outcome:
+    if FUNCTION_RAISED in error.code.split():  # its message may quote another endpoint's
+        return Outcome.REJECTED
     if status in (400, 413, 422, 500) and _fills_context(status, error, seen):
         return Outcome.CONTEXT_LIMIT
     if seen.tools and refuses_tools(status, error):
@@ -439,7 +441,7 @@ def _of_choice(choice: dict[str, JsonValue], reply: dict[str, JsonValue]) -> Out
     if isinstance(message.get("refusal"), str) and message["refusal"]:
         return Outcome.REFUSAL
     names = ("content", "tool_calls", "function_call", "reasoning_content", "reasoning", "reasoning_details")
-    return _unless_empty(any(message.get(name) for name in names), reply, "completion_tokens")
+    return _unless_empty(any(map(message.get, names)), reply, "completion_tokens")
 
 
 def _of_response(reply: dict[str, JsonValue]) -> Outcome:

@@ -63,9 +63,14 @@ def estimated(sent: int, came: int) -> Usage:
 
 def characters(messages: Messages, tools: Tools = ()) -> int:
     """The characters of messages, of their calls and of the tools that are offered with them."""
-    said = sum(len(message.content) for message in messages)
-    called = sum(len(call.name) + len(call.arguments) for message in messages for call in message.tool_calls)
-    return said + called + sum(len(tool.model_dump_json()) for tool in tools)
+    count = 0
+    for message in messages:
+        count += len(message.content)
+        for call in message.tool_calls:
+            count += len(call.name) + len(call.arguments)
+    for tool in tools:
+        count += len(tool.model_dump_json())
+    return count
 
 
 class Form(NamedTuple):

@@ -66,9 +66,9 @@ def truth(agent: str, sample: str, seed: int, turns: int, limit: int | None, *, 
     for turn in range(1, turns + 1):
         said.append(observed(seed, sample, answers, salt))
         if limit is not None and turn > limit:
-            return Truth("turn_limit", 0.0, turn, prompt)
+            return Truth("turn_limit", 0.0, turn - 1, prompt)
         if sample == LONG and turn == 2:
-            return Truth("context_limit", 0.0, turn, prompt)
+            return Truth("context_limit", 0.0, turn - 1, prompt)
         prompt += PROMPT_TOKENS * len(said)
         answers.append(answered(agent, said))
         said.append(answers[-1])

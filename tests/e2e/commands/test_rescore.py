@@ -105,7 +105,7 @@ def test_a_run_of_which_no_trial_can_be_scored_again_is_refused_with_what_to_do(
 
 
 def test_a_trial_without_answers_is_unscored_too(tmp_path: Path, endpoint: ScriptedEndpoint) -> None:
-    endpoint.bad = [reply(400, b'{"error": {"message": "no", "code": "content_policy_violation"}}')]
+    endpoint.bad = [reply(400, b'{"error": {"message": "no"}}')]
     play(tmp_path, endpoint, DB, "--limit", "2", "--set", "agents.m.concurrency=1")
     assert proctor("rescore", "r", "--name", "n", cwd=tmp_path).returncode == 1
     first, second = rows("n", tmp_path)

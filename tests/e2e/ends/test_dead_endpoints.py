@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -70,10 +69,8 @@ def test_trials_wait_for_an_endpoint_behind_a_gateway_and_go_on_when_it_is_back(
     with ended():
         client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path)
         until_so(client, lambda: DOWN in troubles(tmp_path))
-        until_so(client, lambda: len(endpoint.requests) == 2 * 3)  # two trials, three tries each
+        until_so(client, lambda: len(endpoint.requests) >= 2 + 2)  # those of two trials, and the first that ask again
         assert "no backend" in troubles(tmp_path)
-        time.sleep(2 * PATIENCE_S)
-        assert len(endpoint.requests) == 2 * 3  # only probes since, which cost nothing
         said = lines_until(client, re.escape(DOWN) + ".*no backend")
         endpoint.always = False
         _, rest = client.communicate(timeout=slowly(90))

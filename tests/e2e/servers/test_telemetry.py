@@ -14,17 +14,17 @@ from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 
 from tests.e2e.collector import Collector, Recorded, collector
 from tests.e2e.proctor import TOKEN, proctor
-from tests.e2e.scripted import listening
+from tests.e2e.scripted import ScriptedEndpoint, listening, reply
 from tests.e2e.tools_endpoint import ToolsEndpoint, importable
 from tests.pace import slowly
 
 PLAN = """\
-endpoints: [{name: gone, base_url: "http://127.0.0.1:1/v1", max_tries: 1, api_key_env: GONE_KEY}]
+endpoints: [{{name: gone, base_url: "{url}", max_tries: 1, api_key_env: GONE_KEY}}]
 agents:
-  - {name: naive, builtin: naive}
-  - {name: lost, endpoint: gone, model: none}
-tasks: [{name: puzzles, environment: ltp}]
-local: {workers: 2}
+  - {{name: naive, builtin: naive}}
+  - {{name: lost, endpoint: gone, model: none}}
+tasks: [{{name: puzzles, environment: ltp}}]
+local: {{workers: 2}}
 route: relayed
 """
 KEY = "sk-of-the-tests-0123456789"
@@ -52,8 +52,10 @@ class Run:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     folder = tmp_path_factory.mktemp("run")
-    (folder / "plan.yaml").write_text(PLAN)
-    with collector() as kept:
+    rejecting = ScriptedEndpoint()
+    rejecting.always = reply(400, b'{"error": {"message": "refused"}}')
+    with collector() as kept, listening(rejecting):
+        (folder / "plan.yaml").write_text(PLAN.format(url=rejecting.url))
         settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": kept.url, "PROCTOR_LOG_FORMAT": "json", "PROCTOR_LOG_LEVEL": "info"}
         ended = proctor("run", "plan.yaml", "--name=r", "--limit=2", "-q", cwd=folder, GONE_KEY=KEY, **settings)
         assert ended.returncode == 1, ended.stderr
@@ -96,10 +98,10 @@ def test_spans_hold_no_prompt_no_answer_no_error_and_no_secret(run: Run) -> None
     texts |= {message["content"] for turn in turns for message in turn["observation"]["messages"]}
     long = [text for text in texts if len(text) > 12]
     assert long
-    for text in (*long, "127.0.0.1:1", "refused", KEY, TOKEN):
+    for text in (*long, "refused", KEY, TOKEN):
         assert text[:40].encode() not in run.kept.raw
     failed = run.within(next(t.trace for t in run.kept.named("trial") if t.attributes["agent"] == "lost"), "chat none")
-    assert [span.attributes["error.type"] for span in failed] == ["AgentUnavailable"]
+    assert [span.attributes["error.type"] for span in failed] == ["RequestRejected"]
 
 
 def test_every_line_of_a_log_is_an_object_and_names_trial_session_and_trace(run: Run) -> None:

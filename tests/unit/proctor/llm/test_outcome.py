@@ -120,6 +120,11 @@ def test_any_error_body_can_be_read(body: bytes, read: ErrorReply) -> None:
     assert read_error(body) == read
 
 
+def test_what_a_function_raised_is_its_own_whatever_it_quotes() -> None:
+    error = {"code": "function_raised", "message": TOO_LONG[0][1]["error"]["message"]}  # type: ignore[index]
+    assert outcome(400, {}, json.dumps({"error": error}).encode()) is Outcome.REJECTED
+
+
 def published(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in files("proctor.llm").joinpath(name).read_text(encoding="utf-8").splitlines()]
 
