@@ -179,8 +179,14 @@ class WireUsage(Wire):
     """Anthropic's; it does not count them among the `input_tokens`, nor those below."""
     cache_creation_input_tokens: Detail = None
 
-    def value(self) -> Usage:
-        """The tokens that the reply cost; 0 where the server reports none, or more of a kind than there are."""
+    def value(self) -> Usage | None:
+        """The tokens that the reply cost; 0 where some are not told, or more of a kind than there are.
+
+        None where neither a count nor a price is told.
+        """
+        counts = (self.prompt_tokens, self.completion_tokens, self.input_tokens, self.output_tokens, self.total_tokens)
+        if counts.count(None) == len(counts) and self.cost is None:
+            return None
         told = self.prompt_tokens_details or self.input_tokens_details or _NO_DETAILS
         thought = self.completion_tokens_details or self.output_tokens_details or _NO_DETAILS
         cached = told.cached_tokens or self.prompt_cache_hit_tokens or self.cache_read_input_tokens or 0

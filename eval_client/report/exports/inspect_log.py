@@ -164,14 +164,16 @@ def _outcome(trial: Trajectory, pair: ExportedPair) -> Json:
 def _output(trial: Trajectory, told: Sequence[Spoken], pair: ExportedPair) -> Json:
     """The agent's last answer in the trial."""
     answered = max((turn for each in told for turn in each.answers()), key=lambda turn: turn.turn, default=None)
+    refused = trial.finish is not None and trial.finish.reason is FinishReason.REFUSED
     if answered is None or answered.action is None:
-        return {"model": model_of(pair), "choices": []}
+        declined: Json = {"message": {"role": "assistant", "content": ""}, "stop_reason": "content_filter"}
+        return {"model": model_of(pair), "choices": [declined] if refused else []}
     stop = "tool_calls" if answered.action.tool_calls else "stop"
     if answered.finish_reason == "length":
         stop = "max_tokens"
     if trial.finish is not None and trial.finish.reason is FinishReason.CONTEXT_LIMIT:
         stop = "model_length"
-    if trial.finish is not None and trial.finish.reason is FinishReason.REFUSED:
+    if refused:
         stop = "content_filter"
     message = _message(Said(answered.action.message(), answered), {})
     return {"model": answered.model or pair.model, "choices": [{"message": message, "stop_reason": stop}]}

@@ -21,7 +21,7 @@ agents: [{{name: m, endpoint: e, concurrency: 1}}]
 tasks: [{{name: db-own, samples: {{include: ["insert-*"]}}}}]
 limits: {{attempts: 1}}
 """
-BROKEN = reply(500, b"broken in this way")
+BROKEN = reply(400, b"broken in this way")
 
 
 @pytest.fixture

@@ -137,7 +137,7 @@ def test_no_canary_is_seen_anywhere_after_everything_went_wrong(site: Site, endp
     said = f"\x1b[31mthe key {key}, {quote(key)} or {base64.b64encode(key.encode()).decode()} is wrong"
 
     endpoint.always = reply(401, json.dumps({"error": {"message": said}}).encode())
-    assert "nothing was scored: agent" in site.proctor("run", "plan.yaml", "--name=refused", code=2)
+    assert "stopped, its trials of" in site.proctor("run", "plan.yaml", "--name=refused", code=2)
     endpoint.always = False
     endpoint.bad = [reply(500, said.encode()), reply(429, said.encode()), reply(200, said.encode())]
     endpoint.bad += [reply(200, GOOD.replace(b"Thinking.", f"My key is {key}.".encode()))]
