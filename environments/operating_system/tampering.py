@@ -18,10 +18,12 @@ _SEARCHED = re.compile(
     r"|/etc/(python3|perl/|ld\.so\.)|/root/\.local/lib/python3|/usr/pyvenv\.cfg$"
 )
 """Paths where a new file counts too, since loaders and interpreters search them."""
+_HOME = "/root"
+"""The home of a container's user."""
 _TREES = (
     *(f"{place}/{name}" for place in ("", "/usr", "/usr/local") for name in ("lib", "lib32", "lib64", "libx32")),
     *("/usr/libexec", "/usr/local/libexec", "/usr/include", "/usr/share/perl", "/usr/share/perl5"),
-    *("/etc/alternatives", "/etc/perl", "/etc/python3", "/root/.local/lib"),
+    *("/etc/alternatives", "/etc/perl", "/etc/python3", f"{_HOME}/.local/lib"),
 )
 """The folders of what is watched below folders."""
 _STANDARD_MODULES = sys.stdlib_module_names | {"sitecustomize", "usercustomize"}

@@ -160,10 +160,11 @@ class _Message:
     def add(self, kind: str, event: Json) -> None:
         """Add an event."""
         index, delta = event.get("index"), event.get("delta")
-        if kind == "message_start" and isinstance(event.get("message"), dict):
-            self.whole = dict(event["message"])  # type: ignore[arg-type]  # it is a dict
-        elif kind == "content_block_start" and isinstance(event.get("content_block"), dict):
-            self._blocks[index] = dict(event["content_block"])  # type: ignore[arg-type]  # it is a dict
+        message, block = event.get("message"), event.get("content_block")
+        if kind == "message_start" and isinstance(message, dict):
+            self.whole = {**message}
+        elif kind == "content_block_start" and isinstance(block, dict):
+            self._blocks[index] = {**block}
         elif kind == "content_block_delta" and isinstance(delta, dict):
             self._delta(index, delta)
         elif kind == "message_delta":

@@ -119,14 +119,15 @@ async def test_other_ways_are_told_too(strict: OperatingSystem, forgery: str) ->
     assert finish.score == 0.0
 
 
+HOME = "/root"
 FOLDERS = ("/usr/local", "/usr/share", "/usr/share/perl", "/etc/alternatives", "/etc", "/usr/include", "/usr/local/bin")
 WHOLE = [
     *((path, f"cp -a {path} /tmp/w; rm -rf {path}; ln -s /tmp/w {path}") for path in FOLDERS),
     *((path, f"rm -rf {path}; mkdir -p {path}") for path in ("/usr/share", "/usr/share/perl", "/usr/include")),
     *((path, f"rm -rf {path}") for path in ("/usr/local", "/usr/share", "/etc/alternatives", "/usr/local/lib")),
     *((path, f"ln -sfn /usr{path} {path}") for path in ("/bin", "/lib", "/sbin")),
-    ("/root/.local", "mkdir -p /tmp/w/lib/python3.11/site-packages; ln -s /tmp/w /root/.local"),
-    ("/root/.local/lib", "mkdir -p /root/.local /tmp/w/python3.11/site-packages; ln -s /tmp/w /root/.local/lib"),
+    (f"{HOME}/.local", f"mkdir -p /tmp/w/lib/python3.11/site-packages; ln -s /tmp/w {HOME}/.local"),
+    (f"{HOME}/.local/lib", f"mkdir -p {HOME}/.local /tmp/w/python3.11/site-packages; ln -s /tmp/w {HOME}/.local/lib"),
 ]
 """What watched paths lie in: replaced by a link to the same content, by an empty folder, deleted."""
 
