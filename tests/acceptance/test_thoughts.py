@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,10 @@ SHAPES: Mapping[str, Callable[[str, str, str], str]] = {
 }
 ENGINES: Mapping[str, dict[str, str]] = {"db": {"engine": "sqlite"}, "os": {"engine": "namespace"}}
 DOCKER = pytest.mark.docker
+
+
+def only(thought: str, _answer: str) -> str:
+    return thought
 
 
 class Aloud(Agent):
@@ -108,7 +113,7 @@ async def test_strict_scores_what_is_no_thought(name: str, protocol: str) -> Non
         silent = await play_to_finish(world, sample, PolicyAgent(policy), 1)
         for tag, (begin, end) in TAGS.items():
             for shape, write in SHAPES.items():
-                aloud = Aloud(policy, lambda text, write=write, b=begin, e=end: write(b, e, text))  # type: ignore[misc]
+                aloud = Aloud(policy, partial(write, begin, end))
                 finish = await play_to_finish(world, sample, aloud, 1)
                 assert_same_play(finish, silent, len(aloud.replies), (tag, shape))
 
@@ -136,7 +141,7 @@ async def test_a_thought_without_an_answer_is_an_empty_answer_in_strict(name: st
     async with world.lifespan():
         silent = await play_to_finish(world, sample, Aloud(policy, lambda _: ""), 1)
         for thought in (begin + DRAFT, begin + DRAFT + end, DRAFT + end):
-            aloud = Aloud(policy, lambda _, thought=thought: thought)  # type: ignore[misc]
+            aloud = Aloud(policy, partial(only, thought))
             finish = await play_to_finish(world, sample, aloud, 1)
             assert_same_play(finish, silent, len(aloud.replies), thought)
 
@@ -168,7 +173,7 @@ async def test_compat_counts_thoughts_and_is_given_them(name: str, shape: str, m
     monkeypatch.setattr(type(world), "play", overheard)
     async with world.lifespan():
         for begin, end in TAGS.values():
-            aloud = Aloud(policy, lambda text, b=begin, e=end: SHAPES[shape](b, e, text))  # type: ignore[misc]
+            aloud = Aloud(policy, partial(SHAPES[shape], begin, end))
             finish = await play_to_finish(world, sample, aloud, 1)
             assert finish.detail["thoughts"] == len(aloud.replies) > 0
             assert between[-1].replies == aloud.replies
@@ -261,7 +266,7 @@ async def test_a_host_that_only_thinks_is_asked_again_in_strict(tmp_path: Path) 
     for number, unfinished in enumerate(("", "<think>I am not sure. Yes")):
         with Helper(hosts) as helper, serving(helper):
             texts = iter([unfinished] if unfinished else [])
-            helper.say = lambda text, texts=texts: next(texts, text)  # type: ignore[misc]
+            helper.say = partial(next, texts)
             world = LateralThinking.model_validate({"host": helper.fields(), "cache": tmp_path / str(number)})
             sample, policy = reference(world)
             async with world.lifespan():

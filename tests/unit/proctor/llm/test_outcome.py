@@ -121,7 +121,7 @@ def test_any_error_body_can_be_read(body: bytes, read: ErrorReply) -> None:
 
 
 def test_what_a_function_raised_is_its_own_whatever_it_quotes() -> None:
-    error = {"code": "function_raised", "message": TOO_LONG[0][1]["error"]["message"]}  # type: ignore[index]
+    error = {"code": "function_raised", "message": "Your input exceeds the context window of this model."}
     assert outcome(400, {}, json.dumps({"error": error}).encode()) is Outcome.REJECTED
 
 

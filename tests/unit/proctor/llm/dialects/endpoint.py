@@ -24,7 +24,11 @@ REQUESTS: Mapping[DialectName, TypeAdapter[Any]] = {
 REPLIES: Mapping[DialectName, Any] = {"chat": ChatCompletion, "responses": Response, "messages": AnthropicMessage}
 UNTYPED = {("messages", "temperature"), ("messages", "top_k")}
 """What the maker's types have lost, and local servers still take."""
-PATHS = {"/v1/chat/completions": "chat", "/v1/responses": "responses", "/v1/messages": "messages"}
+PATHS: dict[str, DialectName] = {
+    "/v1/chat/completions": "chat",
+    "/v1/responses": "responses",
+    "/v1/messages": "messages",
+}
 
 
 def _plain(value: Any) -> Any:
@@ -52,7 +56,7 @@ class DialectEndpoint:
         """id of a call, or text -> the thought that it came with"""
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
-        dialect: DialectName = PATHS[request.url.path]  # type: ignore[assignment]
+        dialect = PATHS[request.url.path]
         body = json.loads(request.content)
         self.requests.append(request)
         self.bodies.append(body)
