@@ -6,7 +6,7 @@ import hashlib
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -324,10 +324,10 @@ class History:
         )
 
     def _rows(self) -> list[Truth]:
-        rows = self._store.trial_rows(*Truth._fields)
+        """What the trials came to; without the estimated tokens of requests that a silent endpoint never answered."""
         return [
-            Truth(str(row["reason"]), _float(row["score"]), _int(row["turns"]), _int(row["prompt_tokens"]))
-            for row in rows
+            Truth(str(row["reason"]), _float(row["score"]), _int(row["turns"]), _paid(row))
+            for row in self._store.trial_rows(*Truth._fields, "estimated_tokens")
         ]
 
     def _through(self) -> bool:
@@ -555,6 +555,10 @@ def _leaves(error: BaseException) -> list[str]:
     if isinstance(error, BaseExceptionGroup):
         return [leaf for inner in error.exceptions for leaf in _leaves(inner)]
     return [repr(error)]
+
+
+def _paid(row: Mapping[str, object]) -> int:
+    return _int(row["prompt_tokens"]) - max(0, _int(row["estimated_tokens"]))
 
 
 def _float(value: object) -> float | None:

@@ -214,7 +214,13 @@ def _plan(rng: random.Random, tasks: tuple[TaskDefinition, ...], controller: str
             for name in dict.fromkeys(names)
         ),
         agents=tuple(
-            AgentEntry(name=agent, endpoint=name, concurrency=rng.randint(1, 4), metadata=True)
+            AgentEntry(
+                name=agent,
+                endpoint=name,
+                concurrency=rng.randint(1, 4),
+                metadata=True,
+                sampling={"max_tokens": COMPLETION_TOKENS},
+            )
             for agent, name in zip(agents, names, strict=True)
         ),
         tasks=tuple(RemoteTask(name=task.name) for task in tasks),

@@ -20,6 +20,7 @@ from eval_client.store import journal, lock, member, shards, store
 from proctor import registry
 from proctor.http.client import HttpClient
 from proctor.llm.model import ChatModel
+from proctor.llm.outage import Outage
 from tests.simulation.database import LoopMember
 from tests.simulation.disk import DiskJournal
 from tests.simulation.game import Chain
@@ -72,6 +73,7 @@ def _of_any(history: "History") -> Replaced:
         (preflight, "version", lambda name: "simulated"),
         (context, "Journal", partial(DiskJournal, history.disk)),
         (endpoints, "ChatModel", partial(ChatModel, clock=history.monotonic, wall_clock=history.wall)),
+        (endpoints, "Outage", partial(Outage, clock=history.monotonic)),
         (journal, "now_text", now_text),
         (store, "now_text", now_text),
         (store, "migrate", lambda engine: None),  # the tables are there, and of this version
