@@ -33,9 +33,10 @@ class AgentReply:
         return self.stop or ("tool_calls" if self.action.tool_calls else "stop")
 
     def usage_json(self) -> dict[str, JsonValue]:
-        """The usage in OpenAI's terms."""
+        """The usage in OpenAI's terms; a reply without a model's tokens costs nothing, and says so."""
         prompt, completion = self.usage.prompt_tokens, self.usage.completion_tokens
-        return {
+        free: dict[str, JsonValue] = {} if prompt + completion else {"cost": 0}
+        return free | {
             "prompt_tokens": prompt,
             "completion_tokens": completion,
             "total_tokens": prompt + completion,

@@ -142,18 +142,17 @@ class PairReport(Value):
         return self.money or float(self.prompt_tokens + self.completion_tokens) or None
 
     @property
-    def estimates(self) -> tuple[str, ...]:
-        """A line for the agent, and for each of the task's own models, with tokens that are estimated."""
+    def estimates(self) -> dict[str, tuple[int, int]]:
+        """Agent or model of the task -> its tokens that are estimated, and all of its tokens."""
         paid: list[tuple[str, HelperReport | UnfinishedCost | PairReport]] = [(self.agent, self)]
         paid += [(each.model, each) for each in self.helpers]
         if self.unfinished is not None:
             paid.append((f"{self.agent}, unfinished", self.unfinished))
-        return tuple(
-            f"estimated: {cost.estimated_tokens:,} of {cost.prompt_tokens + cost.completion_tokens:,} tokens of {name} "
-            f"on {self.task}, whose usage no endpoint reported; limits count them"
+        return {
+            name: (cost.estimated_tokens, cost.prompt_tokens + cost.completion_tokens)
             for name, cost in paid
             if cost.estimated_tokens
-        )
+        }
 
     @property
     def coverage(self) -> float:

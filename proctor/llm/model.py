@@ -284,7 +284,7 @@ class ChatModel:
         return Completion(
             action=reply.action,
             usage=reply.usage or Usage(),
-            metered=reply.usage is not None and reply.usage.prompt_tokens + reply.usage.completion_tokens > 0,
+            metered=reply.usage is not None and reply.usage.counts,
             model=reply.model or self.name,
             stop=reply.stop,
             seconds=seconds,

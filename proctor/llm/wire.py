@@ -50,6 +50,11 @@ class Usage(Value):
     billed_money: float = 0.0
     """That price."""
 
+    @property
+    def counts(self) -> bool:
+        """Whether the tokens are told: a price alone tells none, unless it is 0."""
+        return bool(self.prompt_tokens or self.completion_tokens or not self.billed_money)
+
     def plus(self, more: "Usage") -> "Usage":
         """The sum, count by count."""
         return Usage(**{name: count + getattr(more, name) for name, count in self})
@@ -182,10 +187,10 @@ class WireUsage(Wire):
     def value(self) -> Usage | None:
         """The tokens that the reply cost; 0 where some are not told, or more of a kind than there are.
 
-        None where neither a count nor a price is told.
+        None where neither a count above 0 nor a price is told: some servers write 0 for what they don't count.
         """
         counts = (self.prompt_tokens, self.completion_tokens, self.input_tokens, self.output_tokens, self.total_tokens)
-        if counts.count(None) == len(counts) and self.cost is None:
+        if not any(counts) and self.cost is None:
             return None
         told = self.prompt_tokens_details or self.input_tokens_details or _NO_DETAILS
         thought = self.completion_tokens_details or self.output_tokens_details or _NO_DETAILS

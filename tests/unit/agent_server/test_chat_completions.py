@@ -86,6 +86,12 @@ def test_what_a_dialect_behind_the_server_demands_back_comes_back() -> None:
     assert turns[1]["content"] == [block, use]
 
 
+def test_a_reply_without_a_model_is_told_to_cost_nothing() -> None:
+    usage = chat.read(completion("a", AgentReply(ACTION))).usage
+    assert usage == Usage()
+    assert usage.counts, "a client estimates what is not told"
+
+
 @pytest.mark.parametrize("usage", [True, False])
 def test_a_stream_is_the_same_answer_in_pieces(usage: bool) -> None:
     events = [event.removeprefix(b"data: ") for event in chunks("a", AgentReply(ACTION), usage)]

@@ -301,6 +301,18 @@ def test_costs_have_a_total_and_small_sums_are_not_rounded_away() -> None:
     assert "total" not in shown(RunReport(run="r", state="s", version="1", pairs=pairs[:1]))
 
 
+def test_estimated_tokens_are_told_once_for_each_agent() -> None:
+    pairs = (
+        pair(agent="a", prompt_tokens=900, completion_tokens=100, estimated_tokens=40),
+        pair(agent="b", prompt_tokens=900, completion_tokens=100),
+        pair(agent="a", task="other", prompt_tokens=1_000, completion_tokens=0, estimated_tokens=1_000),
+    )
+    text = shown(RunReport(run="r", state="s", version="1", pairs=pairs))
+    told = [line.strip() for line in text.splitlines() if "estimated" in line]
+    task = pairs[0].task
+    assert told == [f"note: 1,040 of 2,000 tokens of a on {task}, other are estimated: no endpoint reported them"]
+
+
 async def test_what_is_paid_in_trials_that_are_not_over_has_a_row_and_one_sum(store: Store) -> None:
     journal = Journal(store, store.take_over())
     trial = next(each for each in unscored(store) if each.agent == "free")

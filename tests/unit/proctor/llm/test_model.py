@@ -87,7 +87,10 @@ async def test_an_answer_without_its_cost_has_an_estimate_by_its_characters() ->
     assert completion.usage == Usage(prompt_tokens=12, completion_tokens=21, estimated_tokens=33)
 
 
-@pytest.mark.parametrize("usage", [{}, {"prompt_tokens": None}, {"cost": 0.5}, None])
+@pytest.mark.parametrize(
+    "usage",
+    [{}, {"prompt_tokens": None}, {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}, {"cost": 0.5}, None],
+)
 @pytest.mark.parametrize("told", ["0.25", None])
 async def test_a_usage_without_counts_is_none_and_a_price_holds_for_what_is_estimated(
     usage: dict[str, object] | None, told: str | None
