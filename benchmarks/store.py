@@ -141,7 +141,7 @@ async def _play(store: Store, count: int) -> float:
     store.create(Manifest(version="0", plan_path="", plan={}, identity={}), trials)
     if store.run == "bare":
         with store.engine.begin() as connection:
-            for name in ("columns", "cause"):
+            for name in ("sums", "cause"):
                 connection.exec_driver_sql(f"DROP INDEX proctor_trial_{name}")
     journal, waiting = Journal(store, store.take_over()), iter(trials)
     finish = Finish(reason=FinishReason.COMPLETED, score=0.5, detail={"evidence": "e" * 1_100})

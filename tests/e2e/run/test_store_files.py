@@ -137,9 +137,9 @@ def test_a_log_that_cannot_be_read_on_a_read_only_file_system_is_told_with_what_
 
 
 def overwrite(path: Path, at: float) -> None:
-    """Other bytes in the middle of a page, so far into a file."""
+    """Other bytes at the head of a page, so far into a file."""
     with path.open("r+b") as file:
-        file.seek(int(path.stat().st_size * at))
+        file.seek(int(path.stat().st_size * at) // 4096 * 4096)
         file.write(b"\xa5" * 100)
 
 
@@ -213,7 +213,7 @@ def test_an_index_that_differs_from_its_table_is_told_before_a_resume(state: str
     store = write(tmp_path, "closed")
     with contextlib.closing(sqlite3.connect(store)) as database, database:
         database.execute("UPDATE proctor_run SET state = ?", (state,))
-        query = "SELECT rootpage FROM sqlite_master WHERE name = 'proctor_trial_columns'"
+        query = "SELECT rootpage FROM sqlite_master WHERE name = 'proctor_trial_sums'"
         page, size = (database.execute(each).fetchone()[0] for each in (query, "PRAGMA page_size"))
     with store.open("r+b") as file:
         file.seek((page - 1) * size)
@@ -224,7 +224,7 @@ def test_an_index_that_differs_from_its_table_is_told_before_a_resume(state: str
         assert database.execute("PRAGMA quick_check").fetchall() == [("ok",)], "pages that are whole by themselves"
     told = proctor("resume", "r", cwd=tmp_path)
     assert (told.returncode, "is damaged" in told.stderr) == (2, True), told.stderr
-    assert "proctor_trial_columns" in told.stderr
+    assert "proctor_trial_sums" in told.stderr
     assert "restore it from a copy" in told.stderr
 
 
