@@ -135,10 +135,11 @@ class Outage:
         """Seconds that the endpoint is waited for."""
         return self._patience_s or (PATIENCE_S if self._worked else FIRST_PATIENCE_S)
 
-    def answered(self) -> None:
-        """Record a reply that is no failure of the endpoint."""
+    def answered(self, *, throttled: bool = False) -> None:
+        """Record a reply that is no failure of the endpoint, or that there are too many requests."""
         self._worked = True
-        self.throttled_since = None
+        if not throttled:
+            self.throttled_since = None
         if self.since is None:
             return
         self.since, self._wait_s = None, FIRST_WAIT_S
@@ -227,7 +228,7 @@ class Outage:
             waits.late += reply.late
         else:
             waits.own = 0
-            self.answered()
+            self.answered(throttled=isinstance(reply, Failed) and reply.throttled)
         return reply
 
     async def _due(self) -> bool:

@@ -292,20 +292,17 @@ async def test_06_a_host_that_fails_on_call_7_is_a_fault_and_a_second_run_buys_o
     bought: list[bytes] = []
     broken = reply(b'{"error": {"message": "bad luck"}}', status="400 Bad Request")
     first = (*ROUND_ONE, *ROUND_TWO)[:6]
-    async with scripted_server(*map(says, first), broken, requests=bought) as url:
-        environment = judged(url, hand_made, tmp_path / "cache")
-        finish, _ = await finish_of(environment, *QUESTIONS)
+    rest = ("He fell.", "No", "No", "Yes", "The ladder was gone.", "He fell, the ladder was gone.", "Yes", "yes")
+    async with scripted_server(*map(says, first), broken, *map(says, rest), requests=bought) as url:
+        finish, _ = await finish_of(judged(url, hand_made, tmp_path / "cache"), *QUESTIONS)
         assert (finish.reason, finish.score, len(bought)) == (FinishReason.TASK_ERROR, None, 7)
         assert "bad luck" in str(finish.detail["cause"])
-    seventh = bought.pop()
-    assert all(json.loads(body)["temperature"] == 0 for body in bought)
-    assert [len(json.loads(body)["messages"]) for body in bought] == [11, 1, 1, 1, 1, 13]
+        seventh = bought.pop()
+        assert all(json.loads(body)["temperature"] == 0 for body in bought)
+        assert [len(json.loads(body)["messages"]) for body in bought] == [11, 1, 1, 1, 1, 13]
 
-    bought.clear()
-    rest = ("He fell.", "No", "No", "Yes", "The ladder was gone.", "He fell, the ladder was gone.", "Yes", "yes")
-    async with scripted_server(*map(says, rest), requests=bought) as other:
-        environment = judged(other, hand_made, tmp_path / "cache")
-        finish, _ = await finish_of(environment, *QUESTIONS)
+        bought.clear()
+        finish, _ = await finish_of(judged(url, hand_made, tmp_path / "cache"), *QUESTIONS)
     assert json.loads(bought[0]) == json.loads(seventh)
     assert (finish.reason, finish.score, len(bought)) == (FinishReason.COMPLETED, 1.0, len(rest))
     assert finish.detail["host"] == "model judge"
