@@ -63,12 +63,13 @@ class EndpointGraph(Graph):
         try:
             try:
                 reply = await self._ask(content, self._limit_s)
-            except ConnectionFailed:  # the server may have closed an idle connection; a query is safe to repeat
+            except (ConnectionFailed, DeadlineExceeded) as error:
+                # The server has closed an idle connection, or stood still until now; a query is safe to repeat.
+                if await self._is_away(error):
+                    raise
                 reply = await self._ask(content, self._limit_s)
         except HttpFailure as error:
-            away = isinstance(error, ConnectionFailed) or (
-                isinstance(error, DeadlineExceeded) and not await self._answers()
-            )
+            away = isinstance(error, ConnectionFailed) or await self._is_away(error)
             raise (ServiceAway if away else EnvironmentFault)(f"the SPARQL endpoint: {error}") from error
         if reply.status != 200:
             text = reply.body[:_SHOWN].decode(errors="replace")
@@ -76,12 +77,14 @@ class EndpointGraph(Graph):
             raise kind(f"the SPARQL endpoint {self._url} returned status {reply.status}: {text}")
         return self._read(reply, max_rows)
 
-    async def _answers(self) -> bool:
-        """Whether the endpoint answers the least query, so that one that took too long is to blame itself."""
-        try:
-            return (await self._ask(_PROBE, min(_PROBE_S, self._limit_s))).status < 500
-        except HttpFailure:
+    async def _is_away(self, error: HttpFailure) -> bool:
+        """Whether a query was late and the least one is not answered either; else the query itself is to blame."""
+        if not isinstance(error, DeadlineExceeded):
             return False
+        try:
+            return (await self._ask(_PROBE, min(_PROBE_S, self._limit_s))).status >= 500
+        except HttpFailure:
+            return True
 
     async def _ask(self, content: bytes, limit_s: float) -> HttpReply:
         assert self._client is not None

@@ -159,6 +159,9 @@ class MySqlEngine(DatabaseEngine):
         try:
             await session.open()
             yield session
+        except ServiceAway:
+            await self._server.end_if_hung()
+            raise
         finally:
             closing = asyncio.create_task(session.close())
             self._closing.add(closing)

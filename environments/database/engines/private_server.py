@@ -25,6 +25,8 @@ PREFIX = "proctor-db-"
 _SEARCH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin", "/usr/libexec"])
 _START_S = 60.0
 _POLL_S = 0.02
+_HUNG_S = 15.0
+"""Without a greeting for so long, a server hangs: stopped, or told to end while it started."""
 _PR_SET_PDEATHSIG = 1
 _MAX_FILE_BYTES = 1 << 30
 _COMMON = ("--no-defaults", "--innodb-log-file-size=8M", "--innodb-buffer-pool-size=32M")
@@ -86,6 +88,12 @@ class PrivateServer(Server):
             if self.pid is None:
                 await self._boot()
             return ServerAddress(user="root", socket=str(self._data / "socket"))
+
+    async def end_if_hung(self) -> None:
+        async with self._lock:
+            if self._process and self.pid is not None and not await _greets(self._data / "socket"):
+                self._process.kill()
+                await asyncio.to_thread(self._process.wait)
 
     async def stop(self) -> None:
         if self._process:
@@ -222,6 +230,19 @@ def _listens(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX) as probe:
         probe.setblocking(False)
         return probe.connect_ex(str(path)) in {0, errno.EAGAIN}
+
+
+async def _greets(path: Path) -> bool:
+    """Whether a server greets a new connection."""
+    try:
+        async with asyncio.timeout(_HUNG_S):
+            reader, writer = await asyncio.open_unix_connection(path)
+            try:
+                return bool(await reader.read(1))
+            finally:
+                writer.close()
+    except OSError:  # a TimeoutError too
+        return False
 
 
 def _remove_orphaned_folders() -> None:

@@ -33,6 +33,10 @@ class Server(ABC):
     async def address(self) -> ServerAddress:
         """The server's current address; a private server that died is started again first. Raises EnvironmentFault."""
 
+    async def end_if_hung(self) -> None:
+        """Ends a private server that answers no new connection, so that the next address is another's."""
+        return
+
     @abstractmethod
     async def stop(self) -> None:
         """Releases the server's resources."""

@@ -63,11 +63,28 @@ async def test_an_endpoint_too_slow_is_a_fault(script: Script) -> None:
         await ask(script, limit_s=0.2)
 
 
-@pytest.mark.parametrize(("then", "away"), [(reply(results()), False), (reply(b"", "503 Busy"), True), (silence, True)])
-async def test_a_query_that_takes_too_long_is_told_from_an_endpoint_that_stands_still(then: Script, away: bool) -> None:
+WELL = reply(results())
+
+
+@pytest.mark.parametrize(
+    ("then", "away"),
+    [
+        ((reply(b"", "503 Busy"),), True),
+        ((silence,), True),
+        ((WELL, silence, WELL), False),
+        ((WELL, silence, silence), True),
+    ],
+)
+async def test_a_query_that_takes_too_long_is_told_from_an_endpoint_that_stands_still(
+    then: tuple[Script, ...], away: bool
+) -> None:
     with pytest.raises(EnvironmentFault) as raised:
-        await ask(silence, then, limit_s=slowly(1))
+        await ask(silence, *then, limit_s=slowly(1))
     assert isinstance(raised.value, ServiceAway) is away
+
+
+async def test_a_query_that_was_late_as_the_endpoint_stood_still_is_asked_again() -> None:
+    assert await ask(silence, WELL, WELL, limit_s=slowly(1)) == await ask(WELL)
 
 
 async def test_a_dead_endpoint_is_a_fault() -> None:
