@@ -144,6 +144,8 @@ def show_result(request: RunRequest, ended: RunResult, errors: "Console", second
     if lowest is not None:
         errors.print(f"read the lowest-scored trial: proctor show {request.folder} {lowest}", soft_wrap=True)
         errors.print(f"look at all of them in a browser: proctor view {request.folder}", soft_wrap=True)
+    for estimate in result.estimates:
+        errors.print(estimate, markup=False, soft_wrap=True)
     if why is not None:
         errors.print(f"nothing was scored: {why}", style="red", markup=False, soft_wrap=True)
     if ended.stopped == STOPPED_BY_USER:

@@ -174,6 +174,21 @@ class RunReport(Value):
     replicas: tuple[ReplicaCost, ...] = Field(default=(), exclude_if=lambda costs: not costs)
     """What each server answered, of endpoints that have several."""
 
+    @property
+    def estimates(self) -> tuple[str, ...]:
+        """Whose tokens are estimated, how many of how many, and on which tasks: a line for each agent or model."""
+        parts: dict[str, list[tuple[int, int]]] = {}
+        tasks: dict[str, list[str]] = {}
+        for pair in self.pairs:
+            for name, part in pair.estimates.items():
+                parts.setdefault(name, []).append(part)
+                tasks.setdefault(name, []).append(pair.task)
+        return tuple(
+            f"{sum(some for some, _ in of):,} of {sum(whole for _, whole in of):,} tokens of {name} on "
+            f"{', '.join(dict.fromkeys(tasks[name]))} are estimated: no endpoint reported them"
+            for name, of in parts.items()
+        )
+
 
 class PrimaryMetric(NamedTuple):
     """The metric that a report ranks agents by."""

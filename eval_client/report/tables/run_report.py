@@ -284,23 +284,9 @@ def _costs(reports: Sequence[RunReport], lines: Sequence[_Line]) -> ResultTable:
     titles = ("turns", "tokens in", "cached", "tokens out", "reasoning", "money", "s per trial")
     beside = ", and of those under way or given back" if len(named) > len(lines) else ""
     title = f"costs of the finished trials{beside}"
-    table = _by_pair(title, named, titles, rows, [*_estimate_notes(lines), *_price_notes(reports, lines)])
+    estimates = [note for report in reports for note in report.estimates]
+    table = _by_pair(title, named, titles, rows, [*estimates, *_price_notes(reports, lines)])
     return _with_total(table, len(titles))
-
-
-def _estimate_notes(lines: Sequence[_Line]) -> list[str]:
-    """Whose tokens are estimated, how many, and on which tasks."""
-    parts: dict[str, list[tuple[int, int]]] = {}
-    tasks: dict[str, list[str]] = {}
-    for pair in (line.pair for line in lines):
-        for name, part in pair.estimates.items():
-            parts.setdefault(name, []).append(part)
-            tasks.setdefault(name, []).append(pair.task)
-    return [
-        f"{sum(some for some, _ in of):,} of {sum(whole for _, whole in of):,} tokens of {name} on "
-        f"{', '.join(dict.fromkeys(tasks[name]))} are estimated: no endpoint reported them"
-        for name, of in parts.items()
-    ]
 
 
 def _price_notes(reports: Sequence[RunReport], lines: Sequence[_Line]) -> list[str]:

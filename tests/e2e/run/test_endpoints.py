@@ -124,6 +124,7 @@ def test_an_endpoint_that_does_not_say_what_it_costs_is_told_with_the_limit_that
     assert ended.returncode == 0, ended.stderr
     assert "tokens of model are estimated" in ended.stdout + ended.stderr
     assert "limits.run.tokens holds with the estimate" in ended.stdout + ended.stderr
+    assert re.search(r"\n([\d,]+) of \1 tokens of model on db-own are estimated: no endpoint", ended.stderr)
 
 
 def test_an_endpoint_that_reports_an_impossible_number_is_estimated_and_ends_no_run(
