@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from pydantic import JsonValue
 
-from proctor.environment import AgentStopped, AgentUnavailable, EnvironmentFault
+from proctor.environment import AgentStopped, AgentUnavailable, EnvironmentFault, RequestRejected, ServiceAway
 from proctor.http.client import AnyClient
 from proctor.llm.cache import Replies, key_of
 from proctor.llm.config import ChatConfig
@@ -98,7 +98,10 @@ class CachedModel:
             return _answer(question, in_use) or bought
 
     async def complete(self, messages: Sequence[Message], sampling: Mapping[str, JsonValue]) -> Completion:
-        """One completion, not cached. Raises EnvironmentFault on any failure: none is the tested agent's fault."""
+        """One completion, not cached. Raises EnvironmentFault on any failure: none is the tested agent's fault.
+
+        It is ServiceAway where other requests would fail too: the endpoint is down, or refuses the key or the model.
+        """
         session = session_replies.get()
         if session is not None and not session.may_buy:
             session.unbought[self.named] += 1
@@ -110,7 +113,10 @@ class CachedModel:
                 raise EnvironmentFault(f"the {self.role} {self.named} refused: {refused.why}") from refused
             return refused.completion.model_copy(update={"stop": "content_filter"})
         except (AgentUnavailable, AgentStopped) as error:
-            raise EnvironmentFault(f"the {self.role} {self.named} failed: {error}") from error
+            lasting = isinstance(error, RequestRejected | AgentStopped)
+            raise (EnvironmentFault if lasting else ServiceAway)(
+                f"the {self.role} {self.named} failed: {error}"
+            ) from error
 
     async def _buy(self, key: str, question: Question[Meaning]) -> tuple[Answer[Meaning], ModelReply]:
         """The answer with the cost of all tries, and the last try's reply alone; the others are recorded at once."""

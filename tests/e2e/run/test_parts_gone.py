@@ -15,6 +15,7 @@ from environments.knowledge_graph.environment import SAMPLES
 from tests.e2e.docker_engine import own_engine
 from tests.e2e.gates import Gate, gate
 from tests.e2e.proctor import Server, begin, proctor, rows, server
+from tests.e2e.scripted import ANSWER, GOOD, ScriptedEndpoint, reply
 from tests.pace import slowly, until
 from tests.virtuoso_server import virtuoso
 
@@ -147,6 +148,23 @@ def test_a_sparql_endpoint_that_is_away_for_a_while_costs_no_attempt(tmp_path: P
         where = f'endpoint: "{graph.url}", world: isles, named_graph: "urn:proctor:isles", query_limit_s: 2'
         data = f"parameters: {{data: {SAMPLES / 'questions.json'}, {where}}}"
         goes_on(tmp_path, f"{{name: kg-own, environment: kg, capacity: 6, {data}}}", disturb)
+
+
+@pytest.mark.parametrize("status", [503, 401])
+def test_a_judge_that_is_away_for_a_while_costs_no_attempt(
+    tmp_path: Path, endpoint: ScriptedEndpoint, status: int
+) -> None:
+    said = reply(200, GOOD.replace(json.dumps(f"Thinking.\n{ANSWER}").encode(), b'"No"'))
+    endpoint.always = said
+
+    def disturb(_: Server, gate: Gate) -> None:
+        endpoint.always = reply(status, b'{"error": {"message": "not now"}}')
+        gate.open()
+        time.sleep(AWAY_S)
+        endpoint.always = said
+
+    host = f'host: {{base_url: "{endpoint.url}", model: judge, max_tries: 2}}'
+    goes_on(tmp_path, f"{{name: ltp-own, environment: ltp, samples: {{limit: 8}}, parameters: {{{host}}}}}", disturb)
 
 
 DOCKER = "{name: os-own, environment: os, capacity: 6, samples: {limit: 10}, parameters: {pool: 2, command_limit_s: 4}}"
