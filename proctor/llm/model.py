@@ -26,7 +26,7 @@ from proctor.llm.config import ChatConfig, renamed
 from proctor.llm.dialects import DIALECTS
 from proctor.llm.dialects.messages import PAUSED, joined
 from proctor.llm.outage import EndpointDown, Failed, Outage, Waited, uncounted
-from proctor.llm.outcome import FUNCTION_RAISED, MAX_TOKENS_FIX, TOOLS_FIX, Outcome, Seen, outcome, read_error
+from proctor.llm.outcome import FUNCTION_RAISED, MAX_TOKENS_FIX, TOOLS_FIX, Outcome, Seen, is_plain, outcome, read_error
 from proctor.llm.wire import Reply, Request, Usage, characters, estimated
 from proctor.observability import gen_ai, tracing
 from proctor.observability.redaction import redacted
@@ -304,15 +304,13 @@ class ChatModel:
             late = isinstance(failure, DeadlineExceeded)
             return Failed(told, sent=not isinstance(failure, Unreachable), judged=late, late=late)
         reply = sent.reply
+        read = self._read(sent, asked.body) if 200 <= reply.status < 300 else None
+        if isinstance(read, Reply) and read.action.content and is_plain(read.stop, reply.body):
+            return read
         seen = Seen(self._answered, None, offers_tools and not self._took_tools)
         came = outcome(reply.status, reply.headers, reply.body, seen)
-        answers = came is Outcome.ANSWER or (reply.status == 200 and came is Outcome.TRANSIENT)
-        read = self._read(sent, asked.body) if answers else None
-        return (
-            self._failed(reply, came)
-            if read is None or (came is not Outcome.ANSWER and isinstance(read, Reply))
-            else read
-        )
+        is_read = came is Outcome.ANSWER or (came is Outcome.TRANSIENT and isinstance(read, Failed))
+        return read if read is not None and is_read else self._failed(reply, came)
 
     async def _send(self, asked: Request) -> Sent:
         """The reply to one request. Raises HttpFailure, KeyUnavailable."""

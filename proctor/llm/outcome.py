@@ -324,6 +324,10 @@ def _told(data: JsonValue, name: str = "", depth: int = 0) -> Iterator[tuple[str
         yield name, str(data)
 
 
+_PLAIN_ENDS = frozenset({"stop", "length", None})
+_ODD = re.compile(rb"""(?:error|refusal|status|incomplete_details)"\s*:\s*+(?!null|"completed")|\\u""")
+
+
 def outcome(status: int, headers: Mapping[str, str], body: bytes, seen: Seen = Seen()) -> Outcome:
     """What a call comes to whose reply this is, in any dialect."""
     if not 200 <= status < 300:
@@ -336,6 +340,11 @@ def outcome(status: int, headers: Mapping[str, str], body: bytes, seen: Seen = S
         found = next((sign.outcome for sign in _signs(200, read_error(body))), found)
         return Outcome.TRANSIENT if found is Outcome.UNAUTHORIZED and seen.answered else found
     return found
+
+
+def is_plain(stop: str | None, body: bytes) -> bool:
+    """Whether a reply of status 200 with words is an ANSWER for sure, by why it ends and what it does not hold."""
+    return stop in _PLAIN_ENDS and _ODD.search(body) is None
 
 
 def _of_error(status: int, headers: Mapping[str, str], error: ErrorReply, seen: Seen) -> Outcome:

@@ -3,13 +3,15 @@
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from proctor.llm.dialects import DIALECTS
-from proctor.llm.outcome import ErrorReply, Outcome, Seen, outcome, read_error
+from proctor.llm.outcome import ErrorReply, Outcome, Seen, is_plain, outcome, read_error
 
 
 def openai(message: str, code: object = None, type: str | None = "invalid_request_error") -> object:
@@ -159,6 +161,40 @@ def test_every_published_answer_is_read_in_its_dialect() -> None:
         reply = DIALECTS[each.get("dialect", "chat")].read(json.dumps(each["body"]).encode())
         assert reply.stop != "content_filter", each["source"]
         assert reply.usage is None or reply.usage.prompt_tokens >= 0
+
+
+def test_what_is_an_answer_at_a_glance_is_one_by_the_table() -> None:
+    """Of every published completion, with its failures planted into it one by one, in each way that JSON is written."""
+    ends = ["stop", "length", "content_filter", "error", "model_context_window_exceeded", None]
+    planted: list[dict[str, Any]] = [{"error": {"message": "x"}}, {"error": "x"}, {"error": None}, {"refusal": "no"}]
+    planted += [{"status": "failed"}, {"status": "completed"}, {"incomplete_details": {"reason": "content_filter"}}, {}]
+    counts = Counter[bool]()
+    for published_reply in published("published_replies.jsonl"):
+        if published_reply["status"] != 200 or not isinstance(published_reply["body"], dict):
+            continue
+        for more in planted:
+            for body in bodies(published_reply["body"], more, ends):
+                for raw in (json.dumps(body), json.dumps(body, indent=1), json.dumps(body, separators=(",", ":"))):
+                    try:
+                        read = DIALECTS[published_reply.get("dialect", "chat")].read(raw.encode())
+                    except ValidationError:
+                        continue
+                    plain = bool(read.action.content) and is_plain(read.stop, raw.encode())
+                    counts[plain] += 1
+                    assert not plain or outcome(200, {}, raw.encode()) is Outcome.ANSWER, raw
+    assert min(counts[True], counts[False]) > 500
+
+
+def bodies(body: dict[str, Any], more: dict[str, Any], ends: list[str | None]) -> Iterator[dict[str, Any]]:
+    """A body with more in it: at its top, in its first choice, or in that one's message, which ends in each way."""
+    yield {**body, **more}
+    choices = body.get("choices")
+    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+        for end in ends:
+            choice = {**choices[0], "finish_reason": end}
+            yield {**body, "choices": [{**choice, **more}]}
+            if isinstance(choice.get("message"), dict):
+                yield {**body, "choices": [{**choice, "message": {**choice["message"], **more}}]}
 
 
 def test_the_published_replies_cover_outcomes_providers_and_misleading_statuses() -> None:
