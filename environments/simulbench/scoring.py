@@ -10,7 +10,7 @@ from environments.simulbench.judges.judges import Judges
 from environments.simulbench.records import Script
 from environments.simulbench.stage import Setting
 from proctor.llm.cache import key_of
-from proctor.llm.kept_replies import ModelReply
+from proctor.session.kept_replies import ModelReply
 from proctor.types import Finish, FinishReason, Message
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from eval_client.store.records import Turn
 from proctor.environment import Agent, AgentUnavailable, Environment
-from proctor.llm.kept_replies import KeptReply, SessionReplies, session_replies
+from proctor.session.kept_replies import KeptReply, SessionReplies, session_replies
 from proctor.session.play import play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation
 from task_server.wire.messages import Act

@@ -16,8 +16,8 @@ from eval_client.store.connection import Fenced, StoreError, damaged, hold_live,
 from eval_client.store.records import Trial, Turn, now_text, reply_row
 from eval_client.store.store import Store
 from eval_client.store.tables import SETTLED, attempt_table, live_table, reply_table, trial_table, turn_table
-from proctor.llm.kept_replies import KeptReply
 from proctor.observability.redaction import redacted
+from proctor.session.kept_replies import KeptReply
 from proctor.types import Finish, FinishReason
 from task_server.wire.messages import VERSION
 

@@ -11,7 +11,7 @@ from pydantic import Field, JsonValue
 
 from eval_client.core.selection import NO_FILTERS, Filters
 from eval_client.core.spend import TOKEN_COLUMNS, Tokens
-from proctor.llm.kept_replies import KeptReply, ModelReply
+from proctor.session.kept_replies import KeptReply, ModelReply
 from proctor.types import TaskProtocol, Value
 from task_server.wire.messages import Act, SampleList, Stop
 

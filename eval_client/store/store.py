@@ -28,7 +28,7 @@ from eval_client.store.tables import (
     trial_table,
     turn_table,
 )
-from proctor.llm.kept_replies import KeptReply
+from proctor.session.kept_replies import KeptReply
 from proctor.types import Summary
 
 _EMPTY = (

@@ -12,7 +12,7 @@ from eval_client.store.records import Trial
 from eval_client.store.store import Store
 from eval_client.trial.episode import TrialHistory
 from eval_client.trial.traces import Traces
-from proctor.llm.kept_replies import KeptReply
+from proctor.session.kept_replies import KeptReply
 from proctor.types import Finish, FinishReason
 from task_server.client.client import ReplyLog
 

@@ -15,11 +15,11 @@ from eval_client.store.journal import Cost
 from eval_client.store.records import MODEL_CHARS, STOP_CHARS, Trial, Turn, answers, storable
 from eval_client.trial.attempt import FAILURES, AttemptEnd, Diverged, OutOfTime
 from proctor.environment import AgentStopped, AgentUnavailable
-from proctor.llm.kept_replies import KeptReply
 from proctor.llm.model import Completion, ModelRefused
 from proctor.llm.outage import TIME_LIMIT, EndpointDown, TimeLimit
 from proctor.observability import gen_ai, tracing
 from proctor.observability.spans import Attribute
+from proctor.session.kept_replies import KeptReply
 from proctor.session.transcript import Transcript
 from proctor.tools.histories import normalised
 from proctor.types import FinishReason, Message, Observation, Tool

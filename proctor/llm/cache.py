@@ -1,7 +1,7 @@
 """A cache of replies of an environment's models (judges, hosts, simulated users), by a hash of the question.
 
 A folder with a file for each reply, so that no session on this machine buys a reply that another has bought. The
-replies that a session has used are also stored in the run's journal: `proctor.llm.kept_replies`.
+replies that a session has used are also stored in the run's journal: `proctor.session.kept_replies`.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ import pydantic_core
 from pydantic import ValidationError
 
 from proctor.environment import EnvironmentFault
-from proctor.llm.kept_replies import ModelReply, session_replies
+from proctor.session.kept_replies import ModelReply, session_replies
 
 
 def key_of(*asked: object) -> str:

@@ -14,8 +14,8 @@ from proctor.environment import AgentStopped, AgentUnavailable, EnvironmentFault
 from proctor.http.client import AnyClient
 from proctor.llm.cache import Replies, key_of
 from proctor.llm.config import ChatConfig
-from proctor.llm.kept_replies import ModelReply, session_replies
 from proctor.llm.model import ChatModel, Completion, ModelRefused
+from proctor.session.kept_replies import ModelReply, session_replies
 from proctor.session.thoughts import has_thought, session_thoughts
 from proctor.types import Message
 
@@ -124,7 +124,7 @@ class CachedModel:
         while reply.tries < question.tries:
             warmer = question.remind is not None
             completion = await self.complete(messages, self._sampling_of(reply.tries + 1 if warmer else 1))
-            last, reply = UNASKED.after(completion), reply.after(completion)
+            last, reply = _after(UNASKED, completion), _after(reply, completion)
             try:
                 if completion.stop == "content_filter":
                     raise ValueError("a content filter stopped it")
@@ -144,6 +144,13 @@ class CachedModel:
         if number < WARMER_FROM or isinstance(given, bool) or not isinstance(given, int | float):
             return self._sampling
         return {**self._sampling, "temperature": max(given, min(1.0, number / 10))}
+
+
+def _after(reply: ModelReply, completion: Completion) -> ModelReply:
+    """The reply of a further try, with the cost of all."""
+    known = (each for each in completion.usage if each[0] in ModelReply.model_fields)
+    spent = {name: getattr(reply, name) + count for name, count in known}
+    return ModelReply(text=completion.action.content, model=completion.model, tries=reply.tries + 1, **spent)
 
 
 def _answer(question: Question[Meaning], kept: ModelReply) -> Answer[Meaning] | None:

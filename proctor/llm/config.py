@@ -212,9 +212,9 @@ class ChatConfig(RequestLimits, EndpointForm, ConnectionFields, RequestForm):
         seed, epoch = fields.get("seed"), metadata.get("epoch", "")
         if self.seed_per_epoch and isinstance(seed, int) and epoch.isdecimal():
             fields = {**fields, "seed": seed + int(epoch)}
-        if CONVERSATION in str(fields):
-            sent = ((name, text, isinstance(text, str)) for name, text in fields.items())
-            fields = {name: with_conversation(str(text)) if is_text else text for name, text, is_text in sent}
+        for name, text in fields.items():
+            if isinstance(text, str) and CONVERSATION in text:
+                fields = {**fields, name: with_conversation(text)}
         return {**fields, "metadata": {**metadata}} if metadata and self.metadata else fields
 
     def endpoint(self) -> str:

@@ -13,8 +13,8 @@ from urllib.parse import quote, urlencode
 from pydantic import BaseModel
 
 from proctor.http.client import AnyClient
-from proctor.llm.kept_replies import KeptReply
 from proctor.retry import RetryPolicy
+from proctor.session.kept_replies import KeptReply
 from proctor.types import Finish, Summary
 from task_server.client.reach import Reach
 from task_server.http.transport import Caller, Done

@@ -2,8 +2,8 @@
 
 from typing import ClassVar
 
-from proctor.llm.kept_replies import KeptReply
 from proctor.observability.redaction import redacted
+from proctor.session.kept_replies import KeptReply
 from task_server.wire.messages import Problem, ProblemType
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue, model_validator
 
 from proctor.config.patterns import NAME
-from proctor.llm.kept_replies import KeptReply
+from proctor.session.kept_replies import KeptReply
 from proctor.types import Action, Finish, FinishReason, Observation, TaskProtocol, Value
 
 SessionId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]

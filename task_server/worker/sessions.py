@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from proctor.environment import Agent, Environment
-from proctor.llm.kept_replies import SessionReplies, session_replies
 from proctor.observability import gen_ai, logging, tracing
 from proctor.observability.spans import Span
+from proctor.session.kept_replies import SessionReplies, session_replies
 from proctor.session.play import play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation, Tool
 from task_server.metrics import SessionMetrics

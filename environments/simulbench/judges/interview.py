@@ -10,7 +10,7 @@ from environments.simulbench import prompt
 from environments.simulbench.reply import Profile, UnreadableAnswer
 from proctor.environment import Agent
 from proctor.llm.cached_model import Answer
-from proctor.llm.kept_replies import ModelReply
+from proctor.session.kept_replies import ModelReply
 from proctor.session.thoughts import without_thought
 from proctor.types import Message, Observation
 

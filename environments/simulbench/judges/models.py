@@ -15,8 +15,8 @@ from proctor.http.client import AnyClient
 from proctor.llm.cache import Replies, key_of
 from proctor.llm.cached_model import Answer, CachedModel, NoReadableReply, Question
 from proctor.llm.config import ChatConfig
-from proctor.llm.kept_replies import ModelReply
 from proctor.llm.model import Completion
+from proctor.session.kept_replies import ModelReply
 from proctor.types import Message
 
 CHARS_A_TOKEN = 4

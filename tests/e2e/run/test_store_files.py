@@ -32,7 +32,7 @@ from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.journal import Cost, Journal
 from eval_client.store.records import Manifest, TaskRecord, Trial, Turn
 from eval_client.store.store import Store
-from proctor.llm.kept_replies import KeptReply, ModelReply
+from proctor.session.kept_replies import KeptReply, ModelReply
 from proctor.types import Action, Finish, FinishReason
 from task_server.wire.messages import Act
 

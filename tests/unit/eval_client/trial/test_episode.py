@@ -15,9 +15,9 @@ from eval_client.trial.attempt import AttemptEnd
 from eval_client.trial.episode import Episode, TrialHistory
 from eval_client.trial.episode import Model as AnyModel
 from proctor.environment import Agent, AgentRefused, AgentUnavailable, ContextLimitExceeded, Environment, ToolsRefused
-from proctor.llm.kept_replies import KeptReply
 from proctor.llm.model import Completion
 from proctor.llm.wire import Usage
+from proctor.session.kept_replies import KeptReply
 from proctor.types import Action, Finish, FinishReason, Message, Observation, Tool, ToolCall
 from task_server.client.client import ReplyLog
 from task_server.wire.errors import DigestDiffers, NoCapacity, UnknownSession

@@ -6,7 +6,7 @@ import pytest
 
 from proctor.environment import EnvironmentFault
 from proctor.llm.cache import Replies, default_folder, key_of
-from proctor.llm.kept_replies import ModelReply
+from proctor.session.kept_replies import ModelReply
 
 
 def test_what_was_kept_first_holds(tmp_path: Path) -> None:

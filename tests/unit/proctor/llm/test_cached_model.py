@@ -15,7 +15,7 @@ from proctor.environment import EnvironmentFault
 from proctor.llm.cache import Replies, key_of
 from proctor.llm.cached_model import Answer, CachedModel, NoReadableReply, Question
 from proctor.llm.config import ChatConfig
-from proctor.llm.kept_replies import KeptReply, ModelReply, SessionReplies, session_replies
+from proctor.session.kept_replies import KeptReply, ModelReply, SessionReplies, session_replies
 from proctor.types import Message
 
 KEY = "0" * 40

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from proctor.environment import Agent
-from proctor.llm.kept_replies import ModelReply, session_replies
+from proctor.session.kept_replies import ModelReply, session_replies
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 from task_server.wire.errors import BadRequest, InWork, NoCapacity, TurnConflict, UnknownSession
 from task_server.wire.messages import Act, Finished, Observed, StartSession, Stop, TurnRequest

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from operator import not_
-from typing import TYPE_CHECKING
 
 from pydantic import Field
 
@@ -18,9 +17,6 @@ MOST_TOKENS, MOST_TRIES = 2**60, 10_000
 
 _TOLD = Field(default=0, ge=0, le=MOST_TOKENS, exclude_if=not_)
 """A count that older workers don't know, and that is left out where it is 0."""
-
-if TYPE_CHECKING:
-    from proctor.llm.model import Completion
 
 
 class ModelReply(Value):
@@ -42,12 +38,6 @@ class ModelReply(Value):
     def reasoning_tokens(self) -> int:
         """Not kept: they are among the completion tokens."""
         return 0
-
-    def after(self, completion: "Completion") -> "ModelReply":
-        """The reply of a further try, with the cost of all."""
-        known = (each for each in completion.usage if each[0] in ModelReply.model_fields)
-        spent = {name: getattr(self, name) + count for name, count in known}
-        return ModelReply(text=completion.action.content, model=completion.model, tries=self.tries + 1, **spent)
 
 
 class KeptReply(Value):
