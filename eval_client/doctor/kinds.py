@@ -93,7 +93,7 @@ PROBLEMS: dict[str, ProblemKind] = {
     "agent-reply": ProblemKind("its replies can't be read", "correct `base_url`: something else answers there"),
     "agent-tools-refused": ProblemKind("its tasks with `protocol: tools` can't be played", TOOLS_FIX),
     "agent-tools-unused": ProblemKind(
-        "a session without a call ends as invalid_format, with score 0",
+        "a session without calls scores 0, in some worlds only after all its turns, which are paid for",
         "name a model that calls functions, add `tool_choice: required` to `sampling`, or play `protocol: text`",
     ),
     "agent-tools-history": ProblemKind(

@@ -128,8 +128,8 @@ def judge_completion(asked: ProbeReply, status: int, body: bytes) -> Finding:
     except ValidationError:
         return fail("agent-reply", f"{asked}: answers, but not with a {asked.dialect} completion: {excerpt(body)}")
     used = reply.usage
-    tokens = f", {used.prompt_tokens} + {used.completion_tokens} tokens" if used else ", tokens not reported"
-    return ok("agent", f"{asked} answers in {asked.seconds:.1f} s{tokens}")
+    counted = f"{used.prompt_tokens} + {used.completion_tokens} tokens" if used else "tokens not reported: estimated"
+    return ok("agent", f"{asked} answers in {asked.seconds:.1f} s, {counted}")
 
 
 def judge_models(asked: ProbeReply, status: int, body: bytes) -> Finding:

@@ -200,23 +200,25 @@ class PlanChecks:
         engine = asyncio.create_task(self._engine(sorted(set(wanted.values()))))
         entering = (self._entered(d, engine if d.name in wanted else None) for d in self.plan.played_here())
         entered = await asyncio.gather(*entering)
-        return [*await engine, *entered]
+        return [*await engine, *(finding for each in entered for finding in each)]
 
     async def _engine(self, wanted: Sequence[Sandboxes]) -> list[Finding]:
         return await docker(wanted, self.options.patience_s / 2, needed=True) if wanted else []
 
-    async def _entered(self, definition: TaskDefinition, engine: "asyncio.Task[list[Finding]] | None") -> Finding:
+    async def _entered(self, definition: TaskDefinition, engine: "asyncio.Task[list[Finding]] | None") -> list[Finding]:
         name, patience_s = definition.name, self.options.patience_s
         if await self._known(definition) is None:
-            return skip("environment", f"task {name}: see data-broken")
+            return [skip("environment", f"task {name}: see data-broken")]
         if tasks.lacks_mariadb(definition):
-            return fail("mariadb-missing", f"task {name}: no program mariadbd on this machine")
+            return [fail("mariadb-missing", f"task {name}: no program mariadbd on this machine")]
         if engine is not None:
             patience_s /= 2
             for finding in await asyncio.shield(engine):
                 if finding.id in tasks.NO_CONTAINERS:
-                    return skip("environment", f"task {name}: see {finding.id}")
-        return await tasks.entered(definition, patience_s, self.closing)
+                    return [skip("environment", f"task {name}: see {finding.id}")]
+        models = any(policy is None for policy in self.plan.playing(name).values())
+        by_calls = models and tool_calls.offers_tools(definition)
+        return await tasks.entered(definition, patience_s, self.closing, by_calls=by_calls)
 
     async def _resumed(self, run: Store) -> Sequence[Finding]:
         try:

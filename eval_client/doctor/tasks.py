@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
 
 from pydantic import JsonValue
 
@@ -12,7 +13,11 @@ from eval_client.plan.plan import Plan
 from eval_client.plan.published import other_play, other_sampling
 from proctor.config.task import TaskDefinition
 from proctor.config.yaml import FileError
-from proctor.environment import EnvironmentFault, PolicyKind, missing_policies
+from proctor.environment import Environment, EnvironmentFault, PolicyKind, missing_policies
+from proctor.llm.wire import CHARS_PER_TOKEN, characters
+from proctor.session.kept_replies import SessionReplies, session_replies
+from proctor.session.play import PolicyAgent, play_to_finish
+from proctor.types import Action, Message
 
 NO_CONTAINERS = frozenset({"docker-down", "docker-image-missing", "extra-missing"})
 """Findings after which no container can be made; starting the environment would only repeat them."""
@@ -127,31 +132,60 @@ def lacks_mariadb(definition: TaskDefinition) -> bool:
     return private and not installed()
 
 
-async def entered(definition: TaskDefinition, patience_s: float, closing: set[asyncio.Task[None]]) -> Finding:
-    """Enter and leave the environment's lifespan once; `closing` gets the task if it is still running on return."""
+async def entered(
+    definition: TaskDefinition, patience_s: float, closing: set[asyncio.Task[None]], *, by_calls: bool = False
+) -> list[Finding]:
+    """Enter and leave the environment's lifespan once; `closing` gets the task if it is still running on return.
+
+    `by_calls`: models play it by functions, so one sample is played without calls, if there is time.
+    """
     try:
         environment = definition.build()
     except (FileError, ImportError) as error:
-        return fail("environment-missing", str(error))
-    up = asyncio.Event()
+        return [fail("environment-missing", str(error))]
+    name, up, played = definition.name, asyncio.Event(), list[Finding]()
 
     async def enter() -> None:
         async with environment.lifespan():
             up.set()
+            if by_calls:
+                played.extend(await _without_calls(name, environment, patience_s / 2))
 
     entering = asyncio.create_task(enter())
     waiting = asyncio.create_task(up.wait())
     await asyncio.wait({entering, waiting}, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
+    if by_calls and up.is_set():
+        await asyncio.wait({entering}, timeout=patience_s / 2)
     if not entering.done():
         closing.add(entering)
     if up.is_set():
-        return ok("environment", f"task {definition.name}: its environment starts")
+        return [ok("environment", f"task {name}: its environment starts"), *played]
     if not entering.done():
-        return warn(
-            "environment-late", f"task {definition.name}: its environment has not started after {patience_s:g} s"
-        )
-    return _not_up(definition.name, entering.exception())
+        return [warn("environment-late", f"task {name}: its environment has not started after {patience_s:g} s")]
+    return [_not_up(name, entering.exception())]
+
+
+async def _without_calls(task: str, environment: Environment, limit_s: float) -> list[Finding]:
+    """What a model that calls no function comes to in the task's first sample, and what its prompts cost."""
+    sent = list[int]()
+
+    def answer(_: str, transcript: Sequence[Message]) -> Action:
+        sent.append(characters(transcript))
+        return Action(content="I have no function to call.")
+
+    session_replies.set(SessionReplies((), lambda: None, may_buy=False))
+    try:
+        async with asyncio.timeout(limit_s):
+            finish = await play_to_finish(environment, environment.samples()[0], PolicyAgent(answer))
+    except TimeoutError:
+        return []
+    if finish.score is None:
+        return []
+    tokens = ceil(sum(sent) / CHARS_PER_TOKEN)
+    ends = f"ends as {finish.reason.value} after {len(sent)} {'turn' if len(sent) == 1 else 'turns'}"
+    cost = f"score {finish.score:g}, some {tokens:,} prompt tokens without those of functions"
+    return [ok("agent-tools", f"task {task}: a model that calls no function {ends}: {cost}")]
 
 
 def _not_up(task: str, error: BaseException | None) -> Finding:

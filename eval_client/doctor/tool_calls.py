@@ -75,7 +75,8 @@ def judge_call(asked: ProbeReply, status: int, body: bytes) -> tuple[Action | No
     except ValidationError:
         return None, [models.judge_completion(asked, status, body)]
     if action.tool_calls:
-        return action, [ok("agent-tools", f"{asked}: takes tools and answers with calls")]
+        wants = ", and wants back what it thought" if action.echo else ""
+        return action, [ok("agent-tools", f"{asked}: takes tools and answers with calls{wants}")]
     unused = warn("agent-tools-unused", f"{asked}: takes tools, but answers without a call")
     return MADE_UP.model_copy(update={"echo": action.echo}), [unused]
 

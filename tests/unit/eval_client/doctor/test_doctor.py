@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from eval_client.doctor import machine, models, resumed, servers, tasks
 from eval_client.doctor.databases import StoreFacts, store_finding
@@ -451,10 +452,27 @@ async def test_an_environment_that_is_entered_once(
     monkeypatch.setattr(Letters, "lifespan", lifespan)
     monkeypatch.setattr("proctor.registry.load", lambda name: Letters)
     leaving: set[asyncio.Task[None]] = set()
-    finding = await tasks.entered(TaskDefinition(name="t", environment="letters"), slowly(60), leaving)
+    (finding,) = await tasks.entered(TaskDefinition(name="t", environment="letters"), slowly(60), leaving)
     await asyncio.gather(*leaving)
     assert finding.id == kind
     assert len(left) == (trouble is None)
+
+
+@pytest.mark.parametrize(
+    ("world", "parameters", "comes_to"),
+    [
+        ("db", {"engine": "sqlite", "protocol": "tools"}, "ends as turn_limit after 15 turns: score 0, some 7,"),
+        ("card_game", {"protocol": "tools"}, "ends as invalid_format after 10 turns: score 0, some 8,"),
+    ],
+)
+async def test_what_a_model_comes_to_and_costs_that_calls_nothing(
+    world: str, parameters: dict[str, JsonValue], comes_to: str
+) -> None:
+    definition = TaskDefinition(name="t", environment=world, parameters=parameters)
+    found = await tasks.entered(definition, slowly(60), set(), by_calls=True)
+    assert said(found) == [("environment", "ok"), ("agent-tools", "ok")]
+    assert f"task t: a model that calls no function {comes_to}" in found[1].what
+    assert said(await tasks.entered(definition, slowly(60), set())) == [("environment", "ok")]
 
 
 async def test_an_environment_that_comes_up_late_is_still_left_as_it_should(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -469,7 +487,7 @@ async def test_an_environment_that_comes_up_late_is_still_left_as_it_should(monk
     monkeypatch.setattr(Letters, "lifespan", lifespan)
     monkeypatch.setattr("proctor.registry.load", lambda name: Letters)
     leaving: set[asyncio.Task[None]] = set()
-    finding = await tasks.entered(TaskDefinition(name="t", environment="letters"), 0.01, leaving)
+    (finding,) = await tasks.entered(TaskDefinition(name="t", environment="letters"), 0.01, leaving)
     assert said([finding]) == [("environment-late", "warn")]
     come.set()
     await asyncio.gather(*leaving)
