@@ -344,8 +344,7 @@ class ChatModel:
         secrets = self._connection.secrets(sent.key)
         if secrets and any(self._repeats(key, reply.body, read, asked) for key in secrets):
             return Failed(f"{self._where()}: its reply repeats the key of {self._connection.keys}: not played")
-        price = reply.headers.get(COST_HEADER)
-        return read if price is None else _billed(read, price)
+        return _billed(read, reply.headers[COST_HEADER]) if COST_HEADER in reply.headers else read
 
     def _repeats(self, key: str, body: bytes, read: Reply, asked: bytes) -> bool:
         """Whether a reply holds our key, and the request's body does not."""

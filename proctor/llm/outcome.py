@@ -325,6 +325,7 @@ def _told(data: JsonValue, name: str = "", depth: int = 0) -> Iterator[tuple[str
 
 
 _PLAIN_ENDS = frozenset({"stop", "length", None})
+_ODD_FIELDS = (b'error"', b'refusal"', b'status"', b'incomplete_details"', b"\\u")
 _ODD = re.compile(rb"""(?:error|refusal|status|incomplete_details)"\s*:\s*+(?!null|"completed")|\\u""")
 
 
@@ -344,7 +345,9 @@ def outcome(status: int, headers: Mapping[str, str], body: bytes, seen: Seen = S
 
 def is_plain(stop: str | None, body: bytes) -> bool:
     """Whether a reply of status 200 with words is an ANSWER for sure, by why it ends and what it does not hold."""
-    return stop in _PLAIN_ENDS and _ODD.search(body) is None
+    if stop not in _PLAIN_ENDS:
+        return False
+    return not any(field in body for field in _ODD_FIELDS) or _ODD.search(body) is None
 
 
 def _of_error(status: int, headers: Mapping[str, str], error: ErrorReply, seen: Seen) -> Outcome:

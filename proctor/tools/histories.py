@@ -72,13 +72,15 @@ def _sent(messages: Sequence[Message], names: dict[str, str]) -> list[Message]:
     for number, message in enumerate(messages, 1):
         changed: dict[str, object] = {}
         if message.role == "assistant":
-            calls = _sent_calls(message, messages[number:])
-            names.update((call.id, call.name) for call in calls)
-            if calls != message.tool_calls:
-                changed["tool_calls"] = calls
-            if not message.content.strip():
+            calls = message.tool_calls
+            if calls:
+                calls = _sent_calls(message, messages[number:])
+                names.update((call.id, call.name) for call in calls)
+                if calls != message.tool_calls:
+                    changed["tool_calls"] = calls
+            if not message.content or message.content.isspace():
                 changed["content"] = "" if calls else NO_ANSWER
-        elif message.tool_call_id in names:
+        elif names and message.tool_call_id in names:
             changed["name"] = names[message.tool_call_id]
         sent.append(message.model_copy(update=changed) if changed else message)
     return sent
