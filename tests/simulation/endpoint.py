@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+from collections.abc import Mapping
 from enum import Enum
 
 from tests.simulation.game import COMPLETION_TOKENS, LONG, PROMPT_TOKENS, answered
@@ -35,6 +36,8 @@ class Endpoint:
         await asyncio.sleep(self._longest_thought_s * self._rng.random() ** 4)
         asked = json.loads(request.content)
         said = [message["content"] for message in asked["messages"]]
+        if is_probe(asked):
+            return _json(200, {"choices": [{"message": {"content": "x"}, "finish_reason": "length"}]})
         if asked["metadata"]["sample"] == LONG and len(said) > 1:
             return _json(400, {"error": {"code": "context_length_exceeded", "message": "too long"}})
         usage = {"prompt_tokens": PROMPT_TOKENS * len(said), "completion_tokens": COMPLETION_TOKENS}
@@ -53,6 +56,11 @@ class Endpoint:
             case _:
                 await asyncio.sleep(3600.0)
                 return Reply(504, b"")
+
+
+def is_probe(asked: Mapping[str, object]) -> bool:
+    """Whether a request is no trial's, but asks for one token, to see whether the endpoint answers."""
+    return "metadata" not in asked
 
 
 def _json(status: int, body: object, headers: tuple[tuple[str, str], ...] = ()) -> Reply:

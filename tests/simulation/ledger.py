@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pydantic_core import from_json
 
 from eval_client.store.journal import _ATTEMPT, _FINAL, _TURN, Operation
+from tests.simulation.endpoint import is_probe
 from tests.simulation.game import DRIFT, SALTS
 from tests.simulation.loop import Process, State
 from tests.simulation.network import Reply, Request
@@ -126,6 +127,9 @@ class Ledger:
             yield
             return
         asked = from_json(request.content)
+        if is_probe(asked):
+            yield
+            return
         call = (client, asked["model"], *(asked["metadata"][name] for name in ("task", "sample", "epoch", "turn")))
         if call not in self._called:  # a repeated request is the same call
             self._called.add(call)
@@ -168,6 +172,8 @@ class Ledger:
             return
         asked = from_json(request.content)
         if not reply.body.startswith(b'{"choices": [{'):
+            return
+        if is_probe(asked):
             return
         usage = from_json(reply.body)["usage"]
         self._tokens.append((asyncio.get_running_loop().time(), client, sum(usage.values())))

@@ -209,6 +209,7 @@ def _plan(rng: random.Random, tasks: tuple[TaskDefinition, ...], controller: str
                 deadline_s=rng.choice(scale.deadlines_s),
                 max_tries=rng.randint(2, 5),
                 max_retry_s=60.0,
+                patience_s=3600.0,
                 shared=False,
             )
             for name in dict.fromkeys(names)
