@@ -53,8 +53,9 @@ def summarize(
         played = [finish for *_, finish in scored]
         counted = {NOT_UNDERSTOOD: _not_understood(environment, played), **_thoughts_read(environment, played)}
         summary = summary.model_copy(update={"metrics": {**summary.metrics, **counted}})
-    if not all(map(math.isfinite, summary.metrics.values())):
-        raise ValueError("a metric over these finishes is not a finite number")
+    odd = [name for name, value in summary.metrics.items() if not math.isfinite(value)]
+    if odd:
+        raise ValueError(f"{', '.join(odd)} over these finishes is not a finite number")
     return summary.model_copy(update={"standard_error": _jackknife(_left_out(environment, of_samples))})
 
 

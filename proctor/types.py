@@ -5,13 +5,14 @@ All but History are frozen, reject unknown fields and are validated when they ar
 
 import hashlib
 import json
+import math
 from collections.abc import Hashable
 from enum import StrEnum
 from operator import not_
 from typing import ClassVar, Literal
 
 import pydantic_core
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, JsonValue, model_validator
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, JsonValue, ValidationError, model_validator
 
 from proctor.observability.redaction import redacted
 
@@ -208,8 +209,8 @@ class Finish(Value):
     reason: FinishReason
     score: float | None = Field(default=None, ge=0.0, le=1.0)
     """The primary measure of this sample, from 0 to 1."""
-    metrics: dict[str, float] = Field(default_factory=dict)
-    """Further measures of this sample, by name."""
+    metrics: dict[str, FiniteFloat] = Field(default_factory=dict)
+    """Further measures of this sample, by name; a measure over nothing is left out."""
     detail: dict[str, JsonValue] = Field(default_factory=dict)
     """Further data for readers and for `Environment.summarize`; a fault or refusal has its cause under "cause"."""
 
@@ -227,6 +228,18 @@ class Finish(Value):
         return self.model_copy(update={"reason": reason})
 
     @classmethod
+    def kept(cls, text: str | bytes) -> "Finish":
+        """The finish in a store's text, without measures that are no finite numbers: earlier versions kept those."""
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError:
+            fields = json.loads(text)
+            if not isinstance(fields, dict) or not isinstance(fields.get("metrics"), dict):
+                raise
+            finite = {name: value for name, value in fields["metrics"].items() if _is_finite(value)}
+            return cls.model_validate({**fields, "metrics": finite})
+
+    @classmethod
     def fault(cls, reason: FinishReason, cause: str) -> "Finish":
         """A finish without score, for a failure of the service; secrets in `cause` are redacted."""
         return cls(reason=reason, detail={"cause": redacted(cause)})
@@ -241,6 +254,10 @@ class Finish(Value):
     def is_away(self) -> bool:
         """Whether it is a fault that `away` made."""
         return self.reason is FinishReason.TASK_ERROR and self.detail.get(_AWAY) is True
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 class Summary(Value):

@@ -161,7 +161,7 @@ def _trajectory(
     return Trajectory(
         run=row["run"],
         trial=row["id"],
-        finish=None if row["finish"] is None else Finish.model_validate(json.loads(row["finish"])),
+        finish=None if row["finish"] is None else Finish.kept(row["finish"]),
         attempts=tuple(attempts),
         journal=journal,
         journals=tuple(journals),

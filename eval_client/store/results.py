@@ -129,7 +129,7 @@ class Results:
         query = sa.select(t.sample, t.epoch, t.finish).where(t.run == self.run, t.agent == agent, t.task == task)
         with self.engine.connect() as connection:
             for sample, epoch, finish in connection.execute(query.where(t.finish.is_not(None)).order_by(t.id)):
-                yield sample, epoch, Finish.model_validate_json(finish)
+                yield sample, epoch, Finish.kept(finish)
 
     def clustered_finishes(self, agent: str, task: str) -> tuple[list[Finish], list[int], list[int]]:
         """The pair's final rows, and the numbers of the cluster and the sample of each, as summaries take them.

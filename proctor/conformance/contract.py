@@ -176,7 +176,7 @@ async def _repeatable(subject: Subject) -> None:
     for sample in subject.samples:
         for make in (subject.best_policy, subject.random_policy):
             players = [Player(make(sample)) for _ in range(3)]
-            first = await _play(subject, sample, players[0])
+            first = await _scored(subject, sample, players[0])
             rest = await asyncio.gather(*(_play(subject, sample, player) for player in players[1:]))
             for player, finish in zip(players[1:], rest, strict=True):
                 _agree(sample, players[0].seen, player.seen)

@@ -1,5 +1,7 @@
 """Plays a session to its finish."""
 
+from pydantic import ValidationError
+
 from proctor.environment import Agent, AgentStopped, AgentUnavailable, Environment, Policy, ServiceAway
 from proctor.session.thoughts import ThoughtCount, has_thought, session_thoughts, without_thought
 from proctor.session.transcript import Transcript
@@ -60,8 +62,16 @@ async def play_to_finish(environment: Environment, sample: str, agent: Agent, se
         finish = Finish.fault(FinishReason.AGENT_ERROR, str(unavailable))
     except ServiceAway as away:
         finish = Finish.away(f"{type(away).__name__}: {away}")
+    except ValidationError as error:
+        finish = Finish.fault(FinishReason.TASK_ERROR, f"{error.title}: {_problem(error)}")
     except Exception as error:
         finish = Finish.fault(FinishReason.TASK_ERROR, f"{type(error).__name__}: {error}")
     finally:
         session_thoughts.reset(counting)
     return finish.model_copy(update={"detail": {**finish.detail, **count.detail()}})
+
+
+def _problem(error: ValidationError) -> str:
+    """The first problem of a value that an environment made, with its place and input."""
+    problem = error.errors()[0]
+    return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}: {problem['input']!r:.200}"

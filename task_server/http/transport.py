@@ -71,7 +71,9 @@ class Caller:
         try:
             return answer.model_validate_json(reply.body if reply.status != NO_CONTENT else b"{}")
         except ValidationError as error:
-            raise BadReply(f"{method} {url}: not a {answer.__name__}: {error.errors()[0]['msg']}") from error
+            problem = error.errors(include_input=False)[0]
+            where = "".join(f"{part}: " for part in [".".join(map(str, problem["loc"]))] if part)
+            raise BadReply(f"{method} {url}: not a {answer.__name__}: {where}{problem['msg']}") from error
 
     def _derived(self, url: str) -> dict[str, str]:
         """The headers of requests to a server away from home, with a token of its own."""

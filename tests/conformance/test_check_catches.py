@@ -8,6 +8,7 @@ import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
+from typing import Any
 
 import pytest
 
@@ -377,3 +378,34 @@ async def test_closing_the_iterator_ends_the_lifespan() -> None:
             break
     await results.aclose()
     assert events == ["start", "end"]
+
+
+class Float32:
+    """As numpy's scalars are: no float, and yet a number."""
+
+    def __float__(self) -> float:
+        return 0.5
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf"), None, "many", 10**400])
+async def test_a_metric_that_is_no_number_is_named_with_its_sample(number: Any) -> None:
+    found = await broken(measuring(number)())
+    assert found
+    assert all(
+        "sample 'second': task_error: Finish: metrics.mean_error: Input should be a" in one.detail for one in found
+    )
+
+
+@pytest.mark.parametrize("number", [True, 1, 0.5, Float32()])
+async def test_a_metric_that_is_a_number_in_some_way_is_taken(number: Any) -> None:
+    assert await broken(measuring(number)()) == []
+
+
+def measuring(number: Any) -> type[Sound]:
+    class Measuring(Sound):
+        async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+            finish = await super().play(sample, agent, seed)
+            metrics = {"mean_error": number if sample == "second" else 0.5}
+            return Finish(reason=finish.reason, score=finish.score, metrics=metrics)
+
+    return Measuring

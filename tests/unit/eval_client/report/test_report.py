@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from eval_client.plan.plan import Plan
 from eval_client.report.report import PairReport, RunReport, report
@@ -299,6 +300,17 @@ def test_costs_have_a_total_and_small_sums_are_not_rounded_away() -> None:
     assert "money is without c: no price is known" in "\n".join(lines)
     assert "prices: of a list" in "\n".join(lines)
     assert "total" not in shown(RunReport(run="r", state="s", version="1", pairs=pairs[:1]))
+
+
+@pytest.mark.parametrize("kept", ["null", "NaN", "Infinity", '"many"'])
+def test_a_store_with_a_metric_that_is_no_number_can_be_reported_without_it(store: Store, kept: str) -> None:
+    finish = f'{{"reason": "completed", "score": 1.0, "metrics": {{"odd": {kept}, "fine": 2}}, "detail": {{}}}}'
+    with store.engine.begin() as connection:
+        connection.execute(sa.update(trial_table).where(trial_table.c.score.is_not(None)).values(finish=finish))
+    assert report(store).pairs
+    read = [each for agent in ("free", "paid") for _, _, each in store.finishes(agent, "t") if each.score is not None]
+    assert read
+    assert all(each.metrics == {"fine": 2.0} for each in read)
 
 
 def test_estimated_tokens_are_told_once_for_each_agent() -> None:
