@@ -53,21 +53,44 @@ class Fenced(Exception):
 
 def connect(url: str) -> sa.Engine:
     """An engine for a store's URL. SQLite is set to WAL with full durability. Raises StoreError for an invalid URL."""
+    parsed = _parsed(url)
     try:
-        parsed = sa.make_url(url)
-        remember(str(parsed.password or ""))
-        if parsed.get_backend_name() in ("mysql", "mariadb"):
-            parsed = parsed.update_query_dict({"charset": "utf8mb4"})
         engine = sa.create_engine(parsed, pool_pre_ping=True)
     except (sa.exc.ArgumentError, ImportError) as error:
-        fix = "use sqlite, postgresql+psycopg or mysql+pymysql, and install its extra"
-        raise StoreError(f"store: {error}; {fix}") from error
+        raise StoreError(f"store: {error}; {_KINDS}, and install its extra") from error
     _engines.add(engine)
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "connect", _set_up_sqlite)
         if engine.url.database not in (None, "", ":memory:"):
             _watch_file(engine, str(engine.url.database))
     return engine
+
+
+_KINDS = "use sqlite, postgresql+psycopg or mysql+pymysql"
+_ENCODE = "write %40 for @, %3A for :, %2F for / and %23 for # in its user and password"
+
+
+def _parsed(url: str) -> sa.URL:
+    """A store's URL. Raises StoreError, which holds no part of a URL that can't be told from its password."""
+    try:
+        parsed = sa.make_url(url)
+    except ValueError:
+        raise StoreError(f"store: the URL's port is no number; {_ENCODE}") from None
+    except sa.exc.ArgumentError:
+        raise StoreError(f"store: this is no URL of a database; {_KINDS}") from None
+    remember(str(parsed.password or ""))
+    kind = parsed.get_backend_name()
+    if kind == "sqlite":
+        return parsed
+    if "@" in f"{parsed.host}{parsed.database}":
+        raise StoreError(f"store: the URL has more than one @; {_ENCODE}")
+    if not parsed.database:
+        raise StoreError("store: the URL names no database; write /NAME behind its host")
+    if kind not in ("mysql", "mariadb"):
+        return parsed
+    if parsed.drivername == kind:
+        parsed = parsed.set(drivername=f"{kind}+pymysql")
+    return parsed.update_query_dict({"charset": "utf8mb4"})
 
 
 @atexit.register

@@ -1,6 +1,7 @@
 """Asking a database that is away for a while."""
 
 import logging
+import re
 import subprocess
 import sys
 import textwrap
@@ -10,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from eval_client.store import connection
-from eval_client.store.connection import retry_until_available
+from eval_client.store.connection import StoreError, connect, retry_until_available
 from tests.support import ROOT
 
 
@@ -47,3 +48,42 @@ def test_a_store_is_closed_at_the_end_of_a_process_that_frees_nothing(tmp_path: 
     store = tmp_path / "run.sqlite"
     subprocess.run([sys.executable, "-c", textwrap.dedent(code), f"sqlite:///{store}"], cwd=ROOT, check=True)
     assert [path.name for path in tmp_path.iterdir()] == ["run.sqlite"]
+
+
+PASSWORDS = ("hun@ter2pw", "hun:ter2pw", "hun@ter2:pw", "hun/ter2:pw", "hun@ter2:pw/x", "hun@ter2/pw", "hun?ter2@pw/x")
+
+
+@pytest.mark.parametrize("password", PASSWORDS)
+@pytest.mark.parametrize("place", ["db.example/proctor", "db.example:5432/proctor", "db.example"])
+@pytest.mark.parametrize("kind", ["postgresql", "postgresql+psycopg", "mysql", "mysql+pymysql", "mariadb"])
+def test_a_password_that_is_not_encoded_is_read_whole_or_never_shown(kind: str, place: str, password: str) -> None:
+    try:
+        engine = connect(f"{kind}://me:{password}@{place}")
+    except StoreError as error:
+        assert "\n" not in str(error)
+        assert not any(part in str(error) for part in ("hun", "ter2", "pw"))
+    else:
+        assert (engine.url.password, engine.url.host) == (password, "db.example")
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("nonsense", "no URL of a database"),
+        ("://", "no URL of a database"),
+        ("postgresql://me:secret@db.example", "names no database; write /NAME"),
+        ("mysql://me:secret@db.example/", "names no database; write /NAME"),
+        ("postgresql://me:se@cret@db.example/x", "more than one @; write %40 for @"),
+        ("postgresql://me:secret@db.example:port/x", "port is no number"),
+    ],
+)
+def test_a_url_that_can_not_be_used_is_refused_with_what_to_write(url: str, says: str) -> None:
+    with pytest.raises(StoreError, match=re.escape(says)) as refused:
+        connect(url)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", ["mysql", "mariadb"])
+def test_mysql_and_mariadb_without_a_driver_are_pymysqls(kind: str) -> None:
+    engine = connect(f"{kind}://me:secret@db.example/x")
+    assert (engine.dialect.name, engine.dialect.driver) == (kind, "pymysql")
