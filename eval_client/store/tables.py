@@ -211,13 +211,15 @@ def exact_order(dialect: sa.Dialect, text: sa.ColumnElement[str]) -> sa.ColumnEl
     return sa.collate(text, "C") if dialect.name == "postgresql" else text
 
 
-def _set_collation(table: sa.Table, connection: sa.Connection, **_: object) -> None:
-    """Set character set and collation only where MySQL or MariaDB is used: these options load MySQL's dialect."""
+def _set_options(table: sa.Table, connection: sa.Connection, **_: object) -> None:
+    """Set engine, character set and collation only where MySQL or MariaDB is used: they load MySQL's dialect.
+
+    A server's default engine may be one without transactions.
+    """
     if is_mysql(dialect := connection.dialect):
-        table.kwargs.update(
-            {f"{dialect.name}_charset": "utf8mb4", f"{dialect.name}_collate": binary_collation(dialect)}
-        )
+        options = {"engine": "InnoDB", "charset": "utf8mb4", "collate": binary_collation(dialect)}
+        table.kwargs.update({f"{dialect.name}_{name}": value for name, value in options.items()})
 
 
 for _table in (*metadata.tables.values(), endpoint_table):
-    sa.event.listen(_table, "before_create", _set_collation)
+    sa.event.listen(_table, "before_create", _set_options)

@@ -307,6 +307,22 @@ def test_every_text_of_every_table_compares_exactly(mariadb_url: str) -> None:
 
 
 @pytest.mark.mariadb
+def test_tables_have_transactions_whatever_the_servers_default(mariadb_url: str) -> None:
+    server, name = connect(mariadb_url), f"engines_{secrets.token_hex(4)}"
+    with server.begin() as connection:
+        connection.execute(sa.text(f"CREATE DATABASE {name}"))
+    url = server.url.set(database=name).update_query_dict({"init_command": "SET default_storage_engine=MyISAM"})
+    engine = connect(url.render_as_string(hide_password=False))
+    Store(engine, "any").create(Manifest(version="1", plan_path="p", plan={}, identity={}), [])
+    RowPools(engine).salt()
+    query = "SELECT @@default_storage_engine, engine FROM information_schema.tables WHERE table_schema = DATABASE()"
+    with engine.connect() as connection:
+        assert set(map(tuple, connection.execute(sa.text(query)))) == {("MyISAM", "InnoDB")}
+    engine.dispose()
+    server.dispose()
+
+
+@pytest.mark.mariadb
 def test_a_server_without_such_a_collation_is_refused(mariadb_url: str) -> None:
     engine = connect(mariadb_url)
     engine.connect().close()

@@ -57,13 +57,15 @@ PASSWORDS = ("hun@ter2pw", "hun:ter2pw", "hun@ter2:pw", "hun/ter2:pw", "hun@ter2
 @pytest.mark.parametrize("place", ["db.example/proctor", "db.example:5432/proctor", "db.example"])
 @pytest.mark.parametrize("kind", ["postgresql", "postgresql+psycopg", "mysql", "mysql+pymysql", "mariadb"])
 def test_a_password_that_is_not_encoded_is_read_whole_or_never_shown(kind: str, place: str, password: str) -> None:
+    told = None
     try:
         engine = connect(f"{kind}://me:{password}@{place}")
     except StoreError as error:
-        assert "\n" not in str(error)
-        assert not any(part in str(error) for part in ("hun", "ter2", "pw"))
-    else:
+        told = str(error)
+    if told is None:
         assert (engine.url.password, engine.url.host) == (password, "db.example")
+    else:
+        assert not any(part in told for part in ("hun", "ter2", "pw", "\n"))
 
 
 @pytest.mark.parametrize(
