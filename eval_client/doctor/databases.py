@@ -1,11 +1,11 @@
 """Checks of a store given by URL: whether it answers, its schema versions, and the rights of its account."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
-from eval_client.doctor.finding import Finding, fail, ok
-from eval_client.store.connection import StoreError, connect, reason
+from eval_client.doctor.finding import Finding, fail, ok, warn
+from eval_client.store.connection import WISHED_ROW_BYTES, StoreError, connect, most_row_bytes, parsed_url, reason
 from eval_client.store.tables import OLDEST_SCHEMA, SCHEMA_VERSION, run_table
 
 PROBE = "proctor_doctor_probe"
@@ -25,26 +25,29 @@ class StoreFacts:
     """The server's message where the account lacks a right; None where it lacks none."""
     schemas: tuple[int, ...] = ()
     """The schema versions of the runs there."""
+    row_bytes: int | None = None
+    """The size of the largest row that the server takes; None where no size is known."""
 
 
 def store_facts(url: str) -> StoreFacts:
     """Connect to a store and try the rights that a run needs, on a table that is dropped afterwards."""
     try:
-        parsed = sa.make_url(url)
+        parsed = parsed_url(url)
         if parsed.get_backend_name() != "sqlite":
             parsed = parsed.update_query_dict({"connect_timeout": str(CONNECT_S)})
         engine = connect(parsed.render_as_string(hide_password=False))
-    except (StoreError, sa.exc.ArgumentError) as error:
+    except StoreError as error:
         return StoreFacts("the store's URL", unreachable=str(error))
     shown = engine.url.difference_update_query(["connect_timeout"]).render_as_string(hide_password=True)
     try:
         with engine.connect() as connection:
             version = ".".join(map(str, engine.dialect.server_version_info or ()))
+            facts = StoreFacts(shown, version=f"{engine.dialect.name} {version}", row_bytes=most_row_bytes(connection))
             connection.rollback()
             try:
-                return StoreFacts(shown, None, f"{engine.dialect.name} {version}", None, _try_out(connection))
+                return replace(facts, schemas=_try_out(connection))
             except sa.exc.DBAPIError as error:
-                return StoreFacts(shown, None, f"{engine.dialect.name} {version}", reason(error))
+                return replace(facts, refused=reason(error))
     except sa.exc.SQLAlchemyError as error:
         return StoreFacts(shown, unreachable=reason(error))
     finally:
@@ -75,4 +78,6 @@ def store_finding(facts: StoreFacts) -> Finding:
     if others:
         known = f"this version reads {OLDEST_SCHEMA} to {SCHEMA_VERSION}"
         return fail("store-schema", f"{facts.url}: holds runs of schema {', '.join(others)}; {known}")
+    if facts.row_bytes is not None and facts.row_bytes < WISHED_ROW_BYTES:
+        return warn("store-rows", f"{facts.url}: max_allowed_packet is {facts.row_bytes:,} bytes")
     return ok("store", f"{facts.url}: {facts.version}; tables and rows can be written")

@@ -59,6 +59,9 @@ PROBLEMS: dict[str, ProblemKind] = {
         "a run creates tables and writes rows",
         "grant the account CREATE, SELECT, INSERT, UPDATE and DELETE in the database",
     ),
+    "store-rows": ProblemKind(
+        "a turn with more than that is a fault of its trial", "set the server's max_allowed_packet to 16M or more"
+    ),
     "store-schema": ProblemKind(
         "this version can't read or resume its runs",
         "use the version of Proctor that wrote them, or another database",

@@ -6,7 +6,7 @@ import logging
 import os
 import sqlite3
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -14,7 +14,7 @@ from urllib.parse import quote
 import sqlalchemy as sa
 
 from eval_client.store import wal
-from eval_client.store.tables import LIVE, exact_order, run_table, shard_table
+from eval_client.store.tables import LIVE, exact_order, is_mysql, run_table, shard_table
 from proctor.observability.redaction import remember
 
 Answer = TypeVar("Answer")
@@ -53,7 +53,7 @@ class Fenced(Exception):
 
 def connect(url: str) -> sa.Engine:
     """An engine for a store's URL. SQLite is set to WAL with full durability. Raises StoreError for an invalid URL."""
-    parsed = _parsed(url)
+    parsed = parsed_url(url)
     try:
         engine = sa.create_engine(parsed, pool_pre_ping=True)
     except (sa.exc.ArgumentError, ImportError) as error:
@@ -66,11 +66,15 @@ def connect(url: str) -> sa.Engine:
     return engine
 
 
+ROW_BYTES = 4096
+"""Of a statement with one row, beside the values."""
+WISHED_ROW_BYTES = 16 << 20
+"""What a server should take: turns hold whole replies of models."""
 _KINDS = "use sqlite, postgresql+psycopg or mysql+pymysql"
 _ENCODE = "write %40 for @, %3A for :, %2F for / and %23 for # in its user and password"
 
 
-def _parsed(url: str) -> sa.URL:
+def parsed_url(url: str) -> sa.URL:
     """A store's URL. Raises StoreError, which holds no part of a URL that can't be told from its password."""
     try:
         parsed = sa.make_url(url)
@@ -163,6 +167,34 @@ def is_transient(error: sa.exc.SQLAlchemyError) -> bool:
     return isinstance(error, sa.exc.DBAPIError) and (
         error.connection_invalidated or getattr(error.orig, "sqlstate", None) == IDLE_IN_TRANSACTION
     )
+
+
+def most_row_bytes(connection: sa.Connection) -> int | None:
+    """The size of the largest statement that a MySQL or MariaDB server takes; None where no size is known."""
+    if not is_mysql(connection.dialect):
+        return None
+    return int(connection.exec_driver_sql("SELECT @@max_allowed_packet").scalar_one())
+
+
+def too_large(engine: sa.Engine, rows: Iterable[Mapping[str, object]]) -> str | None:
+    """Why a server closes its connection on these rows, although it is there: one is larger than what it takes."""
+    try:
+        with engine.connect() as connection:
+            most = most_row_bytes(connection)
+    except sa.exc.SQLAlchemyError:
+        return None
+    if most is None:
+        return None
+    size = max((sum(_sent_bytes(value) for value in row.values()) for row in rows), default=0)
+    if size < most - ROW_BYTES:
+        return None
+    return f"it has some {size:,} bytes, and max_allowed_packet of the server is {most:,}: raise that variable"
+
+
+def _sent_bytes(value: object) -> int:
+    """Of a value in a statement, where quotes, backslashes and ends of lines are escaped."""
+    text = str(value)
+    return len(text.encode()) + sum(map(text.count, "\"'\\\n\r\0\x1a"))
 
 
 def _is_forbidden(error: sa.exc.OperationalError) -> bool:

@@ -12,7 +12,16 @@ import sqlalchemy as sa
 
 from eval_client.core.spend import TOKEN_COLUMNS
 from eval_client.metrics import JournalMetrics
-from eval_client.store.connection import Fenced, StoreError, damaged, hold_live, is_damage, is_transient, reason
+from eval_client.store.connection import (
+    Fenced,
+    StoreError,
+    damaged,
+    hold_live,
+    is_damage,
+    is_transient,
+    reason,
+    too_large,
+)
 from eval_client.store.records import Trial, Turn, now_text, reply_row
 from eval_client.store.store import Store
 from eval_client.store.tables import SETTLED, attempt_table, live_table, reply_table, trial_table, turn_table
@@ -256,6 +265,8 @@ class Journal:
                 return error
             except sa.exc.SQLAlchemyError as error:
                 if is_transient(error):
+                    if unknown_outcome and (why := self._too_large(group)):
+                        return WriteRefused(f"the store refuses a row: {why}")
                     unknown_outcome = True
                     self._report(f"the store can't be written to, waiting: {reason(error)}")
                     if self._closing.wait(RETRY_S):
@@ -288,6 +299,9 @@ class Journal:
                 if rows:
                     connection.execute(statement, rows)
         self.turns += sum(not str(row["reply"]).startswith(_STOPPED) for row in rows_of[_TURN])
+
+    def _too_large(self, group: list[_Write]) -> str | None:
+        return too_large(self._store.engine, (row for write in group for _, row in write.operations))
 
     def _report(self, trouble: str | None) -> None:
         self._loop.call_soon_threadsafe(self._on_trouble, trouble)

@@ -16,6 +16,7 @@ import pytest
 import sqlalchemy as sa
 
 from eval_client.core.spend import Tokens
+from eval_client.doctor.databases import store_facts, store_finding
 from eval_client.plan.plan import Plan
 from eval_client.preflight import PlannedTrials
 from eval_client.store import claims, lock
@@ -346,6 +347,33 @@ async def test_whatever_else_a_write_raises_reaches_its_writer_and_later_writes_
     with pytest.raises((OverflowError, WriteRefused)):
         await asyncio.wait_for(journal.turn(first, 0, turn(1, 10**23)), slowly(10))
     await asyncio.wait_for(journal.begin(second, 1, 0, "1" * 32), slowly(10))
+
+
+@pytest.mark.mariadb
+async def test_a_row_that_is_larger_than_the_server_takes_is_refused_with_the_variable(servers: dict[str, str]) -> None:
+    store = new_store(servers["mariadb"])
+    with store.engine.connect() as connection:
+        usual = connection.exec_driver_sql("SELECT @@GLOBAL.max_allowed_packet").scalar_one()
+        connection.exec_driver_sql("SET GLOBAL max_allowed_packet = 1048576")
+    store.engine.dispose()
+    assert store_finding(store_facts(servers["mariadb"])).id == "store-rows"
+    journal = Journal(store, store.take_over())
+    first, second, *_ = unscored(store)
+    await journal.begin(first, 1, 0, "0" * 32)
+    large = turn(1).model_copy(update={"reply": Act(action=Action(content='"' * 700_000))})
+    written = asyncio.gather(
+        journal.turn(first, 0, large), journal.begin(second, 1, 0, "1" * 32), return_exceptions=True
+    )
+    refused, begun = await asyncio.wait_for(written, slowly(20))
+    assert isinstance(refused, WriteRefused)
+    assert "max_allowed_packet of the server is 1,048,576: raise that variable" in str(refused)
+    assert begun is None
+    await asyncio.wait_for(journal.turn(first, 0, turn(1)), slowly(20))
+    await journal.close()
+    with store.engine.connect() as connection:
+        connection.exec_driver_sql(f"SET GLOBAL max_allowed_packet = {usual}")
+    store.engine.dispose()
+    assert store_finding(store_facts(servers["mariadb"])).id == "store"
 
 
 def test_a_servers_store_of_narrow_counts_is_widened_when_it_is_written_again(store: Store) -> None:

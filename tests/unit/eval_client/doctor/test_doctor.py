@@ -200,6 +200,8 @@ def test_an_engine_that_can_not_bound_what_a_sandbox_writes() -> None:
         (StoreFacts("s", unreachable="refused"), "store-unreachable"),
         (StoreFacts("s", version="x", refused="permission denied"), "store-rights"),
         (StoreFacts("s", version="x", schemas=(2, 3)), "store"),
+        (StoreFacts("s", version="x", row_bytes=1 << 20), "store-rows"),
+        (StoreFacts("s", version="x", row_bytes=16 << 20), "store"),
         (StoreFacts("s", version="x", schemas=(0, 3)), "store-schema"),
         (StoreFacts("s", version="x", schemas=(4,)), "store-schema"),
     ],
