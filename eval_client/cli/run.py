@@ -101,7 +101,7 @@ def run(
         if chosen.path is not None and not either:  # clients that an orchestrator starts must all play the same
             chosen, overrides = with_fallbacks(chosen, chosen.path, overrides)
         chosen = chosen._replace(plan=with_tags(chosen.plan, tags))
-        print_problems(chosen.plan, output, quiet=quiet)
+        print_problems(chosen.plan, output, store, quiet=quiet)
         if dry_run:
             _print_preview(chosen, limit)
             return

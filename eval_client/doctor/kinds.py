@@ -44,6 +44,10 @@ PROBLEMS: dict[str, ProblemKind] = {
         "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1), or use Docker",
     ),
     "runs-folder-unwritable": ProblemKind("runs are stored in this folder", "choose another folder: -o FOLDER"),
+    "runs-folder-network": ProblemKind(
+        "SQLite needs locks and shared memory that such file systems do not keep: a run can be damaged there",
+        "choose a folder on a disk of this machine: -o FOLDER, or a database server: --store URL",
+    ),
     "disk-short": ProblemKind(
         "a run waits while the disk is full", "free some space, or choose another folder: -o FOLDER"
     ),

@@ -18,6 +18,11 @@ MEBI, GIBI = 1 << 20, 1 << 30
 DISK_SHORT_BYTES, DISK_FULL_BYTES = 2 * GIBI, 100 * MEBI
 MEMORY_SHORT_BYTES = GIBI
 FEW_DESCRIPTORS = 512
+NETWORK = frozenset(
+    {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb3", "afs", "glusterfs", "orangefs", "panfs"}
+    | {"fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.juicefs", "fuse.s3fs", "fuse.gcsfuse"}
+)
+"""Linux's names of file systems that other machines share."""
 DESCRIPTORS_EACH = 3
 """Descriptors of a running trial: a request to its model, one to its task server, and one for a sandbox."""
 _SEARCH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin", "/usr/libexec"])
@@ -31,6 +36,8 @@ class FolderFacts:
     trouble: str | None
     """Why nothing can be written there; None where something can."""
     free_bytes: int
+    network: str | None = None
+    """The type of its file system where other machines share it, by Linux's name."""
 
 
 def packages() -> list[Finding]:
@@ -110,13 +117,36 @@ def folder_facts(folder: Path) -> FolderFacts:
             os.fsync(file.fileno())
     except OSError as error:
         trouble = error.strerror or str(error)
-    return FolderFacts(str(folder), trouble, shutil.disk_usage(existing).free)
+    kind = file_system(existing.resolve(), _mounts())
+    return FolderFacts(str(folder), trouble, shutil.disk_usage(existing).free, kind if kind in NETWORK else None)
 
 
-def folder_findings(facts: FolderFacts, needed_bytes: int = 0) -> list[Finding]:
-    """Whether a run that writes at most `needed_bytes` fits into the folder."""
+def _mounts() -> str:
+    try:
+        return Path("/proc/self/mountinfo").read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def file_system(folder: Path, mounts: str) -> str | None:
+    """The type of the file system that holds a folder, by the text of Linux's `mountinfo`; None where it is unknown."""
+    found: tuple[int, str | None] = (0, None)
+    for line in mounts.splitlines():
+        mounted, _, source = line.partition(" - ")
+        if mounted.count(" ") < 5:
+            continue
+        place = Path(re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), mounted.split(" ")[4]))
+        if folder.is_relative_to(place) and len(place.parts) >= found[0]:  # a later mount hides an earlier one
+            found = len(place.parts), source.split(" ")[0]
+    return found[1]
+
+
+def folder_findings(facts: FolderFacts, needed_bytes: int = 0, *, in_sqlite: bool = True) -> list[Finding]:
+    """Whether a run that writes at most `needed_bytes` fits into the folder; `in_sqlite`: so does its store."""
     if facts.trouble is not None:
         found = [fail("runs-folder-unwritable", f"nothing can be written to {facts.folder}: {facts.trouble}")]
+    elif facts.network is not None and in_sqlite:
+        found = [warn("runs-folder-network", f"{facts.folder} is on a network file system ({facts.network})")]
     else:
         found = [ok("runs-folder", f"{facts.folder} can be written to")]
     what = f"{facts.free_bytes / GIBI:.1f} GiB free at {facts.folder}"

@@ -52,7 +52,8 @@ def general_checks(options: Options, environments: Sequence[str], *, trials: int
         return [*machine.packages(), *await in_thread(machine.extras, environments)]
 
     async def folder() -> Sequence[Finding]:
-        return machine.folder_findings(await in_thread(machine.folder_facts, options.output), needed_bytes)
+        facts = await in_thread(machine.folder_facts, options.output)
+        return machine.folder_findings(facts, needed_bytes, in_sqlite=options.store is None)
 
     async def limits() -> Sequence[Finding]:
         memory = machine.memory_finding(machine.available_memory())

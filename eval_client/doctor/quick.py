@@ -27,12 +27,12 @@ LISTENERS = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 LISTENING = "0A"
 
 
-async def quick_problems(plan: Plan, output: Path) -> list[Finding]:
-    """The problems of a plan that show at once; `output` is the folder of the runs."""
+async def quick_problems(plan: Plan, output: Path, store: str | None) -> list[Finding]:
+    """The problems of a plan that show at once; `output` is the folder of the runs, `store` the URL of a server."""
     engines = await asyncio.gather(*(engine_problem(each) for each in _played_by_own_workers(plan)))
     found = [*engines, *_of_models(plan), *key_findings(plan), *await _servers(plan)]
     trials = most_trials(plan)
-    found += machine.folder_findings(await in_thread(machine.folder_facts, output))
+    found += machine.folder_findings(await in_thread(machine.folder_facts, output), in_sqlite=store is None)
     found += [
         machine.memory_finding(machine.available_memory()),
         machine.descriptor_finding(machine.descriptor_limit(), trials),

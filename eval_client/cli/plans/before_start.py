@@ -10,9 +10,9 @@ from eval_client.plan.plan import Plan
 from proctor import event_loop
 
 
-def print_problems(plan: Plan, output: Path, *, quiet: bool) -> None:
+def print_problems(plan: Plan, output: Path, store: str | None, *, quiet: bool) -> None:
     """Print a line on standard error for each problem; with `quiet`, for those alone that leave trials unscored."""
-    for each in event_loop.run(quick_problems(plan, output)):
+    for each in event_loop.run(quick_problems(plan, output, store)):
         if each.status is Status.FAIL or not quiet:
             kind = "problem" if each.status is Status.FAIL else "warning"
             click.echo(f"{kind}: {each.what}; {each.why}; fix: {each.fix}", err=True)

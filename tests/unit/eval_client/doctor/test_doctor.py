@@ -17,7 +17,14 @@ from eval_client.doctor.databases import StoreFacts, store_finding
 from eval_client.doctor.docker_host import EngineFacts, engine_findings
 from eval_client.doctor.finding import Finding, Status, fail, ok
 from eval_client.doctor.kinds import PROBLEMS
-from eval_client.doctor.machine import GIBI, FolderFacts, descriptor_finding, folder_findings, memory_finding
+from eval_client.doctor.machine import (
+    GIBI,
+    FolderFacts,
+    descriptor_finding,
+    file_system,
+    folder_findings,
+    memory_finding,
+)
 from eval_client.doctor.quick import key_finding, key_findings
 from eval_client.doctor.run_checks import Check, findings, in_thread
 from eval_client.plan.plan import Plan
@@ -86,6 +93,7 @@ FOLDER = FolderFacts("runs", None, 100 * GIBI)
         (FOLDER, 101 * GIBI, [("runs-folder", "ok"), ("disk-short", "fail")]),
         (FolderFacts("runs", None, GIBI), 0, [("runs-folder", "ok"), ("disk-short", "warn")]),
         (FolderFacts("runs", None, 9), 0, [("runs-folder", "ok"), ("disk-short", "fail")]),
+        (FolderFacts("runs", None, GIBI * 9, "nfs4"), 0, [("runs-folder-network", "warn"), ("disk", "ok")]),
         (
             FolderFacts("runs", "Permission denied", GIBI * 9),
             0,
@@ -95,6 +103,37 @@ FOLDER = FolderFacts("runs", None, 100 * GIBI)
 )
 def test_the_folder_of_the_runs(facts: FolderFacts, needed: int, expected: Said) -> None:
     assert said(folder_findings(facts, needed)) == expected
+
+
+MOUNTS = """\
+21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+40 21 0:40 / /home rw shared:2 - nfs4 server:/home rw,vers=4.2
+41 40 8:2 / /home/me/local\\040disk rw - xfs /dev/sdb rw
+42 21 0:41 / /scratch rw - lustre mds@o2ib:/scratch rw
+43 21 0:42 / /scratch rw - tmpfs tmpfs rw
+broken line
+"""
+
+
+@pytest.mark.parametrize(
+    ("folder", "kind"),
+    [
+        ("/", "ext4"),
+        ("/homestead/me", "ext4"),
+        ("/home", "nfs4"),
+        ("/home/me/runs", "nfs4"),
+        ("/home/me/local disk/runs", "xfs"),
+        ("/scratch/me", "tmpfs"),
+    ],
+)
+def test_the_file_system_of_a_folder_is_that_of_the_nearest_mount(folder: str, kind: str) -> None:
+    assert file_system(Path(folder), MOUNTS) == kind
+    assert file_system(Path(folder), "") is None
+
+
+def test_a_store_on_a_server_may_have_its_folder_anywhere() -> None:
+    facts = FolderFacts("runs", None, GIBI * 9, "nfs4")
+    assert said(folder_findings(facts, in_sqlite=False)) == [("runs-folder", "ok"), ("disk", "ok")]
 
 
 def test_memory_and_descriptors() -> None:
