@@ -41,7 +41,7 @@ from eval_client.store.shards import publish_last
 from eval_client.store.store import Store
 from eval_client.trial.command import command_agents
 from proctor.config.secrets import secret
-from proctor.event_loop import beside
+from proctor.event_loop import allow_descriptors, beside, descriptors_for
 from proctor.http.client import AnyClient, http_client
 from task_server.client.client import TaskClient
 from task_server.wire.errors import TaskServerError
@@ -75,6 +75,7 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
     if request.resume:
         check_before_resume(request.store)
     request.announce(_starting(request))
+    allow_descriptors(descriptors_for(sum(map(plan.concurrency_of, plan.agents))))
     async with http_client(tls=plan.tls) as http, _servers(request) as local:
         client = _client(plan, http, local)
         request.announce(f"asking {'its workers' if local.controller else plan.controller} for the samples")

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import gc
+import resource
+import sys
 from collections.abc import Callable, Coroutine, Iterator
 from importlib.util import find_spec
 from typing import Any, TypeVar
@@ -12,12 +14,34 @@ GC_THRESHOLDS = (10_000, 10, 10)
 Python's default of 700 would scan the live ones every other turn. The other two are Python's defaults, so that dead
 cycles of long sessions are freed."""
 Answer = TypeVar("Answer")
+MOST_DESCRIPTORS = 65_536
+"""No process of ours asks for more files and connections at once."""
+FEW_DESCRIPTORS, DESCRIPTORS_BESIDE, DESCRIPTORS_EACH = 512, 128, 3
+"""Those that a run may need anyhow, beside its trials, and for each trial (model, task server, sandbox)."""
 
 
 def run(main: Coroutine[None, None, Answer]) -> Answer:
     """Run a process's main coroutine and return its result. Raises what the coroutine raises."""
     with _tuned_collector(), asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(main)
+
+
+def allow_descriptors(needed: int = MOST_DESCRIPTORS) -> int:
+    """Let this process have so many files and connections open at once, as far as its hard limit goes; how many it may.
+
+    Its soft limit is raised only if it has to be: 1,024 is a common one.
+    """
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft, hard = (sys.maxsize if each == resource.RLIM_INFINITY else each for each in limits)
+    wanted = min(needed, hard, MOST_DESCRIPTORS)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, limits[1]))
+    return max(soft, wanted)
+
+
+def descriptors_for(trials: int) -> int:
+    """The files and connections that so many trials at once may need."""
+    return max(FEW_DESCRIPTORS, DESCRIPTORS_BESIDE + DESCRIPTORS_EACH * trials)
 
 
 @contextlib.contextmanager

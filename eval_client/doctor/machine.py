@@ -2,7 +2,6 @@
 
 import os
 import re
-import resource
 import shutil
 import sys
 import tempfile
@@ -13,18 +12,16 @@ from pathlib import Path
 
 from eval_client.doctor.finding import Finding, fail, ok, skip, warn
 from proctor import registry
+from proctor.event_loop import descriptors_for
 
 MEBI, GIBI = 1 << 20, 1 << 30
 DISK_SHORT_BYTES, DISK_FULL_BYTES = 2 * GIBI, 100 * MEBI
 MEMORY_SHORT_BYTES = GIBI
-FEW_DESCRIPTORS = 512
 NETWORK = frozenset(
     {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb3", "afs", "glusterfs", "orangefs", "panfs"}
     | {"fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.juicefs", "fuse.s3fs", "fuse.gcsfuse"}
 )
 """Linux's names of file systems that other machines share."""
-DESCRIPTORS_EACH = 3
-"""Descriptors of a running trial: a request to its model, one to its task server, and one for a sandbox."""
 _SEARCH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin", "/usr/libexec"])
 
 
@@ -178,15 +175,9 @@ def memory_finding(available: int | None) -> Finding:
     return ok("memory", what) if available >= MEMORY_SHORT_BYTES else warn("memory-short", what)
 
 
-def descriptor_limit() -> int:
-    """How many files and connections this process may have open at once."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return sys.maxsize if soft == resource.RLIM_INFINITY else soft
-
-
 def descriptor_finding(limit: int, trials: int) -> Finding:
     """Whether the limit of open files is enough for so many trials at once."""
-    needed = max(FEW_DESCRIPTORS, 128 + DESCRIPTORS_EACH * trials)
+    needed = descriptors_for(trials)
     what = f"{limit} files may be open at once"
     if limit >= needed:
         return ok("descriptors", what)

@@ -11,6 +11,7 @@ from eval_client.doctor.finding import Finding, fail, ok, warn
 from eval_client.doctor.run_checks import Check, in_thread
 from proctor import registry
 from proctor.environment import EnvironmentFault
+from proctor.event_loop import allow_descriptors
 from proctor.sandbox import NamespaceEngine, SandboxLimits
 from proctor.sandbox.docker_exec import reach
 
@@ -57,7 +58,7 @@ def general_checks(options: Options, environments: Sequence[str], *, trials: int
 
     async def limits() -> Sequence[Finding]:
         memory = machine.memory_finding(machine.available_memory())
-        return [memory, machine.descriptor_finding(machine.descriptor_limit(), trials)]
+        return [memory, machine.descriptor_finding(allow_descriptors(), trials)]
 
     async def store(url: str) -> Sequence[Finding]:
         return [databases.store_finding(await in_thread(databases.store_facts, url))]

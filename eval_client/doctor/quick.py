@@ -18,6 +18,7 @@ from eval_client.plan.plan import Plan
 from proctor.config.secrets import secret, secret_text
 from proctor.config.task import TaskDefinition
 from proctor.environment import EnvironmentFault
+from proctor.event_loop import allow_descriptors
 from proctor.http.server import is_loopback
 from proctor.llm.config import ChatConfig
 
@@ -35,7 +36,7 @@ async def quick_problems(plan: Plan, output: Path, store: str | None) -> list[Fi
     found += machine.folder_findings(await in_thread(machine.folder_facts, output), in_sqlite=store is None)
     found += [
         machine.memory_finding(machine.available_memory()),
-        machine.descriptor_finding(machine.descriptor_limit(), trials),
+        machine.descriptor_finding(allow_descriptors(), trials),
     ]
     return [each for each in found if each is not None and each.is_problem]
 

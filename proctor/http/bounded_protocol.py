@@ -8,7 +8,6 @@ connections without TLS and do the handshake here.
 import asyncio
 import contextlib
 import os
-import resource
 import socket
 import ssl
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from proctor.event_loop import allow_descriptors
 from proctor.http.auth import authorization
 
 MAX_HEAD_BYTES = 64 << 10
@@ -32,12 +32,8 @@ Knows = Callable[[str, str, bytes], bool]
 
 
 def bounded_protocol(knows: Knows, tls: ssl.SSLContext | None = None) -> type[asyncio.Protocol]:
-    """The protocol class of one server; also raises the process's limit of file descriptors to its hard limit."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and soft < hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    limit = MAX_UNAUTHORIZED if hard == resource.RLIM_INFINITY else min(MAX_UNAUTHORIZED, hard // 4)
-    unauthorized = _Unauthorized(limit)
+    """The protocol class of one server; also raises the process's limit of file descriptors."""
+    unauthorized = _Unauthorized(min(MAX_UNAUTHORIZED, allow_descriptors() // 4))
     settings = {"knows": staticmethod(knows), "unauthorized": unauthorized}
     bounded = type("BoundedProtocol", (_BoundedProtocol,), settings)
     if tls is None:

@@ -1,14 +1,16 @@
-"""Crowds of connections that show no token keep nobody out of a server."""
+"""Crowds of connections keep nobody out of a server, and many trials at once need no higher `ulimit -n`."""
 
 import contextlib
 import resource
 import socket
+import subprocess
+import sys
 import urllib.request
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.proctor import TOKEN, server
+from tests.e2e.proctor import TOKEN, environment, scored, server
 from tests.pace import slowly
 
 TASKS = "tasks: [{name: db-own, environment: db, parameters: {engine: sqlite}}]\n"
@@ -32,3 +34,32 @@ def test_1100_silent_sockets_at_a_server_with_1024_descriptors(tmp_path: Path, k
             request = urllib.request.Request(base + path, headers={"Authorization": f"Bearer {TOKEN}"})
             with urllib.request.urlopen(request, timeout=slowly(20)) as reply:
                 assert reply.status == 200
+
+
+PLAN = """\
+name: many
+epochs: 10
+agents: [{name: naive, builtin: naive, concurrency: 200}]
+tasks: [{name: db-own, environment: db, capacity: 200, parameters: {engine: sqlite}}]
+"""
+
+
+@pytest.mark.parametrize(("soft", "hard"), [(128, 4096), (1024, 1024)])
+def test_a_run_raises_its_soft_limit_of_descriptors_to_what_its_trials_need(
+    tmp_path: Path, soft: int, hard: int
+) -> None:
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    limit = f"ulimit -Sn {soft} && ulimit -Hn {hard} && exec"
+    program = Path(sys.executable).with_name("proctor")
+    done = subprocess.run(
+        ["bash", "-c", f'{limit} "$0" run plan.yaml --name many -q', program],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=slowly(120),
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert scored(tmp_path, "many") == 200
+    assert "descriptors" not in done.stderr
