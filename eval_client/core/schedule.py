@@ -123,8 +123,9 @@ class Schedule:
                 self._play_ended(event)
             case TaskSlots() | ServiceSlots() | EndpointsChanged() | QuotasGranted():
                 self._limit(event)
-            case TrialsTaken(jobs):
-                self.backlog.add(jobs)
+            case TrialsTaken(jobs):  # asked for before their agent was refused, some of them
+                self._return([job for job in jobs if job.pair in self.refused])
+                self.backlog.add([job for job in jobs if job.pair not in self.refused])
             case NoMoreTrials():
                 self._more_to_come = False
             case TaskLost(task, cause):
@@ -192,7 +193,7 @@ class Schedule:
         """Know what other clients do; nothing follows from it at once."""
         match event:
             case TrialsFree(counts):
-                self.backlog.set_free(counts)
+                self.backlog.set_free({pair: count for pair, count in counts.items() if pair not in self.refused})
             case LowMarks(marks):
                 self.backlog.set_low_marks(marks)
             case TasksGivenUp(tasks):
