@@ -1,0 +1,1 @@
+"""Runs as Harbor reads them, and as rows to train on."""
