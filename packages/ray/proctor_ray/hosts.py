@@ -11,10 +11,10 @@ from typing import Any
 import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 
-from eval_client.ray.connect import ClusterError
-from eval_client.ray.forward import Forwarder
-from eval_client.ray.host import Hosted, HostStatus, NodeHost, ServerHost, address_of
-from eval_client.ray.placement import CPU, Resources, WorkerHost, described, unplaced
+from proctor_ray.connect import ClusterError
+from proctor_ray.forward import Forwarder
+from proctor_ray.host import Hosted, HostStatus, NodeHost, ServerHost, address_of
+from proctor_ray.placement import CPU, Resources, WorkerHost, described, unplaced
 
 ANSWER_S = 5.0
 STOP_S = 45.0

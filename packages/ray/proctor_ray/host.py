@@ -15,13 +15,14 @@ from pathlib import Path
 import ray
 from ray.exceptions import RayError
 
-from eval_client.ray.forward import Forwarder
 from eval_client.servers.server_process import ServerProcess, ServerProcessError, own_command
-from eval_client.servers.shard_processes import ORDERLY
+from proctor_ray.forward import Forwarder
 
 log = logging.getLogger(__name__)
 
 CONTROLLER, AGENTS = "controller", "agents"
+ORDERLY = (0, 1, 130)
+"""Exit codes of a client that reached the end of its run, with all trials scored or not, or was stopped."""
 RETRY_S = 5.0
 """Pause before a process that could not be started is retried; Ray may place a server on another node then."""
 ASK_S = 5.0
@@ -36,9 +37,9 @@ class Hosted:
     arguments: tuple[str, ...]
     variables: Mapping[str, str] = field(repr=False)
     tasks: str = ""
-    """The contents of its task file; empty if it needs none."""
+    """The contents of its task file or, of a client, of its plan; empty if it needs none."""
     follows: tuple[str, ...] = ()
-    """The hosts that it sends requests to; for each it gets the option `--NAME` with a fixed address."""
+    """The hosts that it sends requests to; for each it gets an option with a fixed address."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,9 @@ def log_folder() -> Path:
 class NodeHost(ABC):
     """A Ray actor that runs one process on its node."""
 
+    _follow = "--{}={}"
+    """How the process is told of the address of another host."""
+
     def __init__(self, hosted: Hosted) -> None:
         self._hosted = hosted
         self._node = str(ray.util.get_node_ip_address())
@@ -104,7 +108,7 @@ class NodeHost(ABC):
     async def _arguments(self) -> list[str]:
         namespace = str(ray.get_runtime_context().namespace)
         followed = [(name, (await address_of(name, namespace))[1]) for name in self._hosted.follows]
-        return [*self._hosted.arguments, *(f"--{name}={url}" for name, url in followed)]
+        return [*self._hosted.arguments, *(self._follow.format(name, url) for name, url in followed)]
 
 
 class ServerHost(NodeHost):
@@ -144,12 +148,16 @@ class ServerHost(NodeHost):
         return ServerProcess(name, arguments, folder, self._hosted.variables)
 
 
-class ClientHost(NodeHost):
-    """Runs one client of the run to its end; one that dies or finds no run to join is restarted."""
+class PartHost(NodeHost):
+    """Plays one part of the plan to its end; a client that dies is restarted, and goes on with the part's run."""
+
+    _follow = "--set={}={}"
 
     async def _run(self) -> None:
         folder = log_folder()
-        arguments = [*await self._arguments(), f"--output={folder}"]
+        plan = folder / f"{self._hosted.name}.yaml"
+        plan.write_text(self._hosted.tasks)
+        arguments = [*await self._arguments(), f"--output={folder}", str(plan)]
         code: int | None = None
         while code not in ORDERLY:
             if code is not None:
