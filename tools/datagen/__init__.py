@@ -1,1 +1,1 @@
-"""Makes the packed samples that ship with worlds, by the generators that users have commands for."""
+"""The tools that make the samples that ship with Proctor."""

@@ -1,55 +1,61 @@
 """The reference of the HTTP APIs, from the servers' OpenAPI documents."""
 
 import asyncio
-import json
-from collections.abc import Iterable, Iterator, Mapping
+import inspect
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
-from pydantic import BaseModel, SecretStr
-from starlette.routing import BaseRoute, Route
+from pydantic import BaseModel
+from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
+from starlette.types import ASGIApp
 
 from agent_server.app import build_app
-from eval_client.mcp.app import routes as mcp_routes
-from eval_client.mcp.server import McpEpisodes
 from eval_client.view.access import ViewAccess
 from eval_client.view.app import routes
-from eval_client.view.events import EventStreams
 from eval_client.view.rendering import assets
 from eval_client.view.runs import FolderRuns
 from eval_client.view.viewer import Viewer
-from proctor.config.described import describe
+from proctor.config.model_fields import describe
+from proctor.config.tokens import AccessTokens
 from proctor.http.auth import Access
 from proctor.http.client import http_client
-from proctor.observability.process import ProcessMetrics
+from proctor.observability.metrics import ProcessMetrics
+from proctor.types import Summary
+from proctor_bridges.gateway.serve import WireServer
+from proctor_bridges.gateway.wires import wires
+from proctor_bridges.mcp.server import McpEpisodes
+from proctor_bridges.mcp.server import routes as mcp_routes
 from task_server.client.client import TaskClient
-from task_server.gateway.serve import WireServer
-from task_server.gateway.wires import WIRES, load
-from task_server.http.openapi import document
-from task_server.http.operations import CONTROLLER_OPERATIONS
+from task_server.controller.controller import Controller
+from task_server.http.transport import Caller
+from task_server.wire import messages, worker_messages
 from task_server.wire.errors import ApiError
-from task_server.wire.messages import Problem
 from tools.docs.markdown import cell, markdown
-from tools.docs.routes import route_table
 from tools.docs.schema import Link, named, table
 
 Json = Mapping[str, Any]
+_RAISES = re.compile(r"\s*Raises\b.*", re.DOTALL)
+URL, TOKEN = "http://localhost", "a token"
 
 
 def page() -> str:
     """docs/reference/http.md."""
-    task_servers = document("Controllers and workers", CONTROLLER_OPERATIONS, token=True)
+    of_tasks = {**asyncio.run(task_servers()), "info": {"title": "Controllers and workers"}}
     parts = [
         "# HTTP API",
         "Controllers, workers and agent servers also serve their part of this page as an OpenAPI document at "
         "`/openapi.json`. [Task servers](../how-to/task-servers.md) describes what clients may rely on, and every type "
         "of error. A worker has no `/workers`.",
-        *_server(task_servers, _messages()),
+        *_server(of_tasks, _messages()),
         "### Errors",
         "Each error of a controller or worker is a [Problem](#problem) of one of these types.",
         _errors(),
-        *_server(_with_named_schemas(asyncio.run(_agent_server())), []),
+        *_server(asyncio.run(agent_server()), []),
         "## Gateways",
         "`proctor serve` serves the protocols that its options name, each under a prefix of its own. "
         "[AgentBench](../how-to/agentbench.md) and [OpenEnv](../how-to/openenv.md) describe how clients use them. "
@@ -70,41 +76,38 @@ def page() -> str:
 
 async def _gateway() -> list[BaseRoute]:
     async with http_client() as http:
-        return WireServer([load(name) for name in WIRES], TaskClient("http://localhost", http)).routes()
+        return WireServer([*wires().values()], TaskClient(URL, http)).routes()
 
 
 def _viewer() -> list[Route]:
     """The viewer's routes without those of assets."""
-    viewer = Viewer(FolderRuns(Path()), ViewAccess((SecretStr("a token"),)), assets())
-    return routes(viewer, {}, EventStreams())
+    viewer = Viewer(FolderRuns(Path()), ViewAccess(AccessTokens(TOKEN)), assets())
+    return routes(viewer, {})
 
 
-async def _agent_server() -> Json:
-    app = build_app({}, Access(), 1, ProcessMetrics("agent-server"))
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
-        found: Json = (await client.get("/openapi.json")).json()
+async def task_servers() -> Json:
+    """The document of a controller; a worker's is the same without its routes about workers."""
+    async with http_client() as http:
+        return await document(Controller(URL, Caller(http, TOKEN), access=Access(AccessTokens(TOKEN))).app())
+
+
+async def agent_server() -> Json:
+    """The document of an agent server without agents."""
+    return await document(build_app({}, Access(), 1, ProcessMetrics("agent-server")))
+
+
+async def document(app: ASGIApp) -> Json:
+    """What an app serves at /openapi.json, to whoever has the token."""
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=URL) as client:
+        found: Json = (await client.get("/openapi.json", headers=headers)).json()
     return found
-
-
-def _with_named_schemas(api: Json) -> Json:
-    """The document of the agent server with the schemas of its one body under names of their own."""
-    (body,) = [each["requestBody"] for path in api["paths"].values() for each in path.values() if "requestBody" in each]
-    content = body["content"]["application/json"]
-    inner = content["schema"].pop("$defs")
-    names = {name: f"Chat{name.lstrip('_')}" for name in inner if name != "JsonValue"}
-    schemas = {names[name]: inner[name] for name in names} | {"ChatRequest": content["schema"]}
-    content["schema"] = {"$ref": "ChatRequest"}
-    text = json.dumps({**api, "components": {"schemas": schemas}})
-    for name, ours in names.items():
-        text = text.replace(f'/$defs/{name}"', f'/$defs/{ours}"')
-    renamed: Json = json.loads(text)
-    return renamed
 
 
 def _messages() -> list[type[BaseModel]]:
     """The models of what task servers take and give."""
-    models = [model for each in CONTROLLER_OPERATIONS for model in (each.request, each.reply)]
-    return [Problem, *(model for model in models if isinstance(model, type) and issubclass(model, BaseModel))]
+    named = (*vars(messages).values(), *vars(worker_messages).values())
+    return [Summary, *(each for each in named if isinstance(each, type) and issubclass(each, BaseModel))]
 
 
 def _errors() -> str:
@@ -123,6 +126,9 @@ def _leaves(error: type[ApiError]) -> Iterator[type[ApiError]]:
 def _server(api: Json, models: Iterable[type[BaseModel]]) -> Iterator[str]:
     schemas: dict[str, dict[str, Any]] = api["components"]["schemas"]
     describe(schemas, *models)
+    for query, model in itertools.product(_queries(api), models):
+        if query.keys() == model.model_fields.keys():
+            describe({model.__name__: {"properties": query}}, model)
     yield f"## {api['info']['title']}"
     if "description" in api["info"]:
         yield api["info"]["description"]
@@ -157,6 +163,12 @@ def _operation(name: str, operation: Json, everywhere: Iterable[str]) -> Iterato
         yield " ".join(sentences)
 
 
+def _queries(api: Json) -> Iterator[dict[str, Any]]:
+    """The query parameters of each operation, by name."""
+    for each in (operation for path in api["paths"].values() for operation in path.values()):
+        yield {one["name"]: one["schema"] for one in each.get("parameters", []) if one["in"] == "query"}
+
+
 def _named(message: Json) -> str:
     return "".join(f"[{name}](#{name.lower()})" for name in dict.fromkeys(named(message)))
 
@@ -175,3 +187,31 @@ def _failures(operation: Json) -> dict[str, str]:
 def _statuses(operation: Json, statuses: Iterable[str]) -> str:
     failures = _failures(operation)
     return "; ".join(f"{status} ({failures[status]})" for status in statuses)
+
+
+def route_table(routes: Iterable[BaseRoute]) -> str:
+    """Method, path and purpose of each route. Raises ValueError for a handler without a docstring."""
+    rows = [f"| {method} | `{path}` | {cell(purpose)} |" for method, path, purpose in _rows(routes, "")]
+    return "\n".join(["| method | path | purpose |", "|---|---|---|", *rows])
+
+
+def _rows(routes: Iterable[BaseRoute], prefix: str) -> Iterator[tuple[str, str, str]]:
+    for route in routes:
+        match route:
+            case Mount():
+                yield from _rows(route.routes, prefix + route.path)
+            case WebSocketRoute():
+                yield "WebSocket", prefix + route.path, _purpose(route.endpoint)
+            case Route():
+                methods = sorted((route.methods or set()) - {"HEAD"})
+                yield ", ".join(methods), prefix + route.path, _purpose(route.endpoint)
+
+
+def _purpose(handler: Callable[..., Any]) -> str:
+    """The first paragraph of the handler's docstring, without what it raises."""
+    while isinstance(handler, partial):
+        handler = handler.func
+    text = inspect.getdoc(handler)
+    if not text:
+        raise ValueError(f"{handler.__qualname__} of {handler.__module__}: write a docstring, the route's purpose")
+    return _RAISES.sub("", text.partition("\n\n")[0])

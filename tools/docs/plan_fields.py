@@ -3,7 +3,7 @@
 from typing import Any
 
 from eval_client.plan.plan import Plan
-from proctor.config.described import describe
+from proctor.config.model_fields import describe
 from tools.docs.links import anchor
 from tools.docs.markdown import markdown
 from tools.docs.schema import named, reached, table
@@ -24,7 +24,7 @@ def page() -> str:
     parts = [
         "# Plan fields",
         "Each table has the fields of one part of a plan. What they do together is in [Plans and runs](plans.md); "
-        "`proctor plan schema` prints the same as JSON Schema, for editors.",
+        "`proctor plan print --schema` prints the same as JSON Schema, for editors.",
         table(schema, link),
     ]
     for name, path in paths.items():

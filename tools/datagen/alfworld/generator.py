@@ -4,14 +4,12 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from environments.alfworld.engine.game import ReadyGame
+from environments.alfworld.engine.game import ReadyGame, names
 from environments.alfworld.engine.grammar import Format
-from environments.alfworld.engine.names import names
 from environments.alfworld.engine.world import GameWorld
-from environments.alfworld.generate.house import AGENT, House, Thing, facts, furnish
-from environments.alfworld.generate.rooms import LAMP, OBJECTS, RECEPTACLES, Room
-from environments.alfworld.task_types import TASK_TYPES, TaskType
-from environments.alfworld.texts import OwnGame
+from environments.alfworld.texts import TASK_TYPES, OwnGame, TaskType
+from tools.datagen.alfworld.house import AGENT, House, Thing, facts, furnish
+from tools.datagen.alfworld.rooms import LAMP, OBJECTS, RECEPTACLES, Room
 
 LONGEST_PLAN = 9
 SIZES = range(15, 61)

@@ -2,8 +2,8 @@
 
 import random
 
-from environments.mind2web.generate.sites import words
-from environments.mind2web.generate.sites.element import Element, el
+from tools.datagen.mind2web import words
+from tools.datagen.mind2web.element import Element, el
 
 
 def page(site: str, density: int, seed: str, form: Element) -> Element:

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from environments.mind2web import bm25
 from environments.mind2web.contest import TOP_K
-from environments.mind2web.generate.sites.element import Node
-from environments.mind2web.ranking import bm25
+from tools.datagen.mind2web.element import Node
 
 RECALL = 0.8
 """Wanted fraction of steps with a right element among the ten best; the noise is tuned towards it."""

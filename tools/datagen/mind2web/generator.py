@@ -9,12 +9,12 @@ from lxml import etree
 from pydantic import JsonValue
 
 from environments.mind2web.data.records import OWN
-from environments.mind2web.generate.scores import Likeness, likeness, score_lines
-from environments.mind2web.generate.sites.element import Node, Numbering, raw_page
-from environments.mind2web.generate.sites.templates import KINDS, Story, story
-from environments.mind2web.generate.sites.widgets import WidgetMove
 from environments.mind2web.pages.cleaning import clean
 from environments.mind2web.pages.page import parse
+from tools.datagen.mind2web.element import Node, Numbering, raw_page
+from tools.datagen.mind2web.scores import Likeness, likeness, score_lines
+from tools.datagen.mind2web.templates import KINDS, Story, story
+from tools.datagen.mind2web.widgets import WidgetMove
 
 SECOND_POSITIVE = 0.2
 """Probability that a parent or child of the target is a second right element of a step."""
@@ -34,9 +34,9 @@ class Pack(NamedTuple):
     scores: tuple[dict[str, JsonValue], ...]
 
 
-def generate(tasks: int, seed: int, raw: bool = False) -> Pack:
-    """Tasks of five kinds in turn; equal arguments give equal packs. `raw` keeps the raw pages, which nothing reads."""
-    recorders = [_recorder(number, seed, raw) for number in range(tasks)]
+def generate(tasks: int, seed: int) -> Pack:
+    """Tasks of five kinds in turn; equal arguments give equal packs."""
+    recorders = [_recorder(number, seed) for number in range(tasks)]
     records = tuple(recorder.record() for recorder in recorders)
     seen = [step for recorder in recorders for step in recorder.seen]
     return Pack(records, tuple(score_lines(seen)))
@@ -53,17 +53,16 @@ def write(pack: Pack, folder: Path, split: str, tasks_a_file: int) -> list[Path]
     return [folder / name for name in texts]
 
 
-def _recorder(number: int, seed: int, raw: bool) -> "_Recorder":
-    return _Recorder(number, random.Random(f"{seed} {number}"), raw)
+def _recorder(number: int, seed: int) -> "_Recorder":
+    return _Recorder(number, random.Random(f"{seed} {number}"))
 
 
 class _Recorder:
     """Solves a task on its site and records every step; `seen` holds the ranker's view of each step."""
 
-    def __init__(self, number: int, dice: random.Random, raw: bool) -> None:
+    def __init__(self, number: int, dice: random.Random) -> None:
         self._few = _SMALL.get(number % _PERIOD)
         self._dice = dice
-        self._raw = raw
         self._story: Story = story(KINDS[number % len(KINDS)], dice)
         self._numbering = Numbering(dice)
         self.seen: list[Likeness] = []
@@ -97,7 +96,7 @@ class _Recorder:
         self.seen.append(likeness(f"{task}_{uid}", query, positives, negatives, self._dice))
         return {
             "action_uid": uid,
-            "raw_html": raw if self._raw else "",
+            "raw_html": "",
             "cleaned_html": etree.tostring(cleaned, encoding="unicode"),
             "operation": {"op": move.op, "original_op": move.op, "value": move.value},
             "pos_candidates": [_candidate(node, at == 0) for at, node in enumerate(positives)],

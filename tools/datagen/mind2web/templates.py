@@ -4,9 +4,9 @@ import random
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from environments.mind2web.generate.sites import layout, words
-from environments.mind2web.generate.sites.element import Element, el
-from environments.mind2web.generate.sites.widgets import (
+from tools.datagen.mind2web import layout, words
+from tools.datagen.mind2web.element import Element, el
+from tools.datagen.mind2web.widgets import (
     Cards,
     Combobox,
     Date,

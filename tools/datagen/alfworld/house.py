@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from environments.alfworld.generate.rooms import FIXTURES, LAMP, OBJECTS, RECEPTACLES, ROOMS, Room
+from tools.datagen.alfworld.rooms import FIXTURES, LAMP, OBJECTS, RECEPTACLES, ROOMS, Room
 
 SHARED_PLACE = 0.2
 """The share of receptacles that have the place of the one before."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from environments.mind2web.data.records import Op
-from environments.mind2web.generate.sites.element import Element, el
+from tools.datagen.mind2web.element import Element, el
 
 OPEN = "open"
 """State key whose value is the key of the widget with an open list."""

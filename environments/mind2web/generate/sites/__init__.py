@@ -1,1 +1,0 @@
-"""Invented web sites with tasks on their pages, in Mind2Web's form."""

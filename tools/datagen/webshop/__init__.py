@@ -1,0 +1,1 @@
+"""Invented catalogues in the form of WebShop's published files."""
