@@ -4,16 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from environments.simulbench.records import PUBLISHED_LICENCE, Dialogue, Id, Pair, Place, Script, Task, TaskConfig
+from environments.simulbench.records import PUBLISHED_LICENCE, Id, Pair, Place, Script, Task, TaskConfig
 from proctor.config.wording import first_problem
-from proctor.published import records_of
 
 MAX_BYTES = 256 << 20
 LONE: Mapping[str, Place] = {"154": "subseqchan"}
 """A published script that is a firstchan by the rule but a subseqchan in the paper, since its firstchan was dropped."""
-Record = TypeVar("Record", Task, Dialogue, Script, Pair)
+Record = TypeVar("Record", Task, Script, Pair)
 
 
 def load(path: Path, kind: type[Record]) -> tuple[Record, ...]:
@@ -27,11 +26,6 @@ def load(path: Path, kind: type[Record]) -> tuple[Record, ...]:
     if not records:
         raise ValueError(f"{path}: holds no {kind.__name__.lower()}; write one JSON object a line")
     return tuple(records.values())
-
-
-def raw(path: Path) -> Iterator[JsonValue]:
-    """The records of a file as they stand there. Raises ValueError."""
-    return records_of(_read(path))
 
 
 def places(scripts: Sequence[Script], path: Path | None = None) -> dict[str, Place]:
@@ -55,7 +49,7 @@ def configured(tasks: Sequence[Task], path: Path) -> list[Task]:
     Numbers in ids don't count: the published file has those of an earlier list of tasks.
     """
     try:
-        entries = TypeAdapter(dict[str, TaskConfig]).validate_json(_read(path))
+        entries = TypeAdapter(dict[str, TaskConfig]).validate_json(read(path))
     except ValidationError as error:
         raise ValueError(f"{path}: {_explain(error, 'write one JSON object, from task id to an object')}") from error
     named: dict[str, TaskConfig] = {}
@@ -81,13 +75,13 @@ def _place(script: Script, first: Mapping[tuple[str, str], int]) -> Place:
 
 def _types(path: Path) -> dict[str, Place]:
     try:
-        return TypeAdapter(dict[Id, Place]).validate_json(_read(path))
+        return TypeAdapter(dict[Id, Place]).validate_json(read(path))
     except ValidationError as error:
         raise ValueError(f"{path}: {_explain(error, 'write one JSON object, from id to type')}") from error
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(_read(path).split("\n"), 1):
+    for number, line in enumerate(read(path).split("\n"), 1):
         if line.strip():
             yield number, line
 
@@ -105,7 +99,8 @@ def _explain(error: ValidationError, form: str = "write one JSON object a line")
     )
 
 
-def _read(path: Path) -> str:
+def read(path: Path) -> str:
+    """The text of a file. Raises ValueError."""
     try:
         if path.stat().st_size > MAX_BYTES:
             raise ValueError(f"{path}: larger than {MAX_BYTES} bytes; this can't be the file you mean")

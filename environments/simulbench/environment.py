@@ -1,4 +1,4 @@
-"""SimulBench (Jia et al., arXiv 2409.07641): rates agents as simulators, and has the stages that make its scripts."""
+"""SimulBench (Jia et al., arXiv 2409.07641): rates agents as simulators, and compares two of them."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -9,33 +9,23 @@ from typing import ClassVar
 from pydantic import Field, JsonValue, PrivateAttr, model_validator
 
 from environments.simulbench import dataset
-from environments.simulbench.judges.interview import BAD_REPLIES, Unparsed
-from environments.simulbench.judges.judges import JUDGE_DEFAULTS, Judges, open_judges
-from environments.simulbench.judges.models import HelperConfig
-from environments.simulbench.prompt import ALL, SYSTEM
-from environments.simulbench.published import PROMPT, read_judge
+from environments.simulbench.judges import JUDGE_DEFAULTS, HelperConfig, Judges, Unparsed, open_judges
+from environments.simulbench.modes import BAD_REPLIES, CompareStage, LiveStage, ScriptStage
+from environments.simulbench.prompt import ALL, PROMPT, SYSTEM, read_judge
 from environments.simulbench.records import TURNS, Mode, Script
 from environments.simulbench.reply import Profile
-from environments.simulbench.stage import Direction, Setting
-from environments.simulbench.stages.compare import CompareStage
-from environments.simulbench.stages.extract import ExtractStage
-from environments.simulbench.stages.generate import GenerateStage
-from environments.simulbench.stages.live import LiveStage
-from environments.simulbench.stages.script import ScriptStage
+from environments.simulbench.scoring import Direction, Setting
 from environments.simulbench.summary import RULES, RULES_CAUTION
 from proctor.digest import json_digest
-from proctor.environment import Agent, AgentStopped, Environment, Policy
-from proctor.llm.cache import default_folder
-from proctor.published import lowered, other_records, unlike
+from proctor.environment import Agent, AgentStopped, Environment, Policy, default_folder
+from proctor.published import lowered, other_records, records_of, unlike
 from proctor.tools import Protocol
 from proctor.types import Finish, FinishReason, Summary
 
-AnyStage = ScriptStage | LiveStage | ExtractStage | GenerateStage | CompareStage
+AnyStage = ScriptStage | LiveStage | CompareStage
 STAGES: dict[Mode, Callable[[Setting], AnyStage]] = {
     "script": ScriptStage,
     "live": LiveStage,
-    "extract": ExtractStage,
-    "generate": GenerateStage,
     "compare": CompareStage,
 }
 PUBLISHED_JUDGES = ("gpt-4", "gpt-4-0613")
@@ -48,7 +38,7 @@ PUBLISHED_SAMPLING: Mapping[str, JsonValue] = {"temperature": 0, "max_tokens": 1
 """The agents' sampling."""
 USUAL_RESPONSE_CHARS = 32_000
 """More characters than 1024 tokens can have."""
-_REVISIONS: Mapping[Mode, str] = {"script": "4", "live": "6", "extract": "4", "generate": "5", "compare": "4"}
+_REVISIONS: Mapping[Mode, str] = {"script": "4", "live": "6", "compare": "4"}
 """Raise a mode's revision with every change to what its trials show or how they are scored."""
 _STRICT_READING = ["2"]
 """Raise it with every change to how `strict` reads replies."""
@@ -59,14 +49,13 @@ _RULES_REVISION = "2"
 class SimulBench(Environment):
     """The agent simulates a terminal, a game or a generator; a judge rates its reply from 1 to 10.
 
-    In the modes `extract`, `generate` and `compare` the agent is the benchmark's judge or author.
+    In the mode `compare` the agent is the benchmark's judge.
     """
 
     data: Path | None = None
-    """A file of JSON lines with the mode's records: scripts, tasks, dialogues or pairs; None for the shipped ones."""
+    """A file of JSON lines with the mode's records: scripts, tasks or pairs; None for the shipped ones."""
     mode: Mode = "script"
-    """In `script` (samples: scripts) and `live` (tasks) the agent is the simulator; in `extract` (dialogues) and
-    `compare` (pairs) it is the judge, in `generate` (tasks) the author."""
+    """In `script` (samples: scripts) and `live` (tasks) the agent is the simulator, in `compare` (pairs) the judge."""
     protocol: Protocol = "text"
     """Only `text`: the reply is what is judged, so there are no functions to call."""
     profile: Profile = "strict"
@@ -89,8 +78,6 @@ class SimulBench(Environment):
     """Limit on the characters of a response that a judge is shown; the number of cut ones is recorded."""
     direction: Direction = "both"
     """`compare`: judge both orders of each pair, or one chosen by the seed."""
-    count: int = Field(default=20, ge=1)
-    """`generate`: number of tasks."""
     cache: Path | None = None
     """Folder for replies of judge and user; None for `proctor/simulbench` in the user's cache folder."""
 
@@ -119,10 +106,10 @@ class SimulBench(Environment):
     def max_turns(self) -> int:
         orders = 2 if self.direction == "both" else 1
         turns = {"script": 1, "live": TURNS, "compare": orders * self._setting.tries}
-        return turns.get(self.mode, self._setting.tries)
+        return turns[self.mode]
 
     def samples(self) -> Sequence[str]:
-        return self._stage.samples()
+        return tuple(self._stage.records)
 
     def digest(self) -> str:
         helpers = [None if helper is None else (helper.model, helper.sampling) for helper in (self.judge, self.user)]
@@ -208,7 +195,7 @@ class SimulBench(Environment):
         scripts = dataset.load(data, Script)
         if self.types is not None and dataset.places(scripts, self.types) != dataset.places(scripts):
             return f"{self.types}: other types than the published ones; leave `types` out"
-        return other_records(data, dataset.raw(data), PUBLISHED)
+        return other_records(data, records_of(dataset.read(data)), PUBLISHED)
 
     def published_sampling(self) -> Mapping[str, JsonValue]:
         return PUBLISHED_SAMPLING if self.mode == "script" else {}

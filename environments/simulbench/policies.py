@@ -3,8 +3,8 @@
 import random
 from collections.abc import Sequence
 
-from environments.simulbench.judges.rules import wants_block
 from environments.simulbench.records import Exchange
+from environments.simulbench.rules import wants_block
 from proctor.environment import Policy
 from proctor.types import Action, Message
 

@@ -13,7 +13,7 @@ PUBLISHED_LICENCE = "CC BY-NC 4.0: SimulBench, Jia, Yue, Zheng, Huang and Lin 20
 CHANGED = "; changed by models in Proctor"
 """Appended to the licence of records made from published ones, as that licence demands."""
 
-Mode = Literal["script", "live", "extract", "generate", "compare"]
+Mode = Literal["script", "live", "compare"]
 """The stages of the benchmark."""
 Kind = Literal["stateful", "stateless"]
 Place = Literal["lastonly", "firstchan", "subseqchan"]
@@ -108,8 +108,6 @@ class Dialogue(Value):
     """Strategies of the requests, from the second request on."""
     licence: str = PUBLISHED_LICENCE
     exchanges: Exchanges = ()
-    challenging: int | None = Field(default=None, ge=0, le=TURNS)
-    """The first challenging turn, from 1; 0 if there is none; None if it is not known."""
 
     @model_validator(mode="after")
     def _is_whole(self) -> "Dialogue":

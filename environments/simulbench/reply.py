@@ -1,14 +1,14 @@
-"""Parses answers of judges, users and authors: ratings, verdicts, turns, requests and tasks."""
+"""Parses answers of judges and users: ratings, verdicts and requests."""
 
 import ast
 import json
 import re
 from itertools import chain
-from typing import Literal, TypeVar
+from typing import Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
-from environments.simulbench.records import STRATEGIES, Kind, Strategy
+from environments.simulbench.records import STRATEGIES, Strategy
 from proctor.json_objects import objects
 from proctor.session.thoughts import without_thought
 
@@ -34,7 +34,6 @@ _COMPAT = (re.compile(r"\[\[(\d++(?:\.\d*+)?)\]\]"), re.compile(r"\[(\d++(?:\.\d
 _LEADING_DIGIT = re.compile(r"(?:strategy)?\W{0,4}([1-4])\b", re.IGNORECASE)
 _DIGIT = re.compile(r"\b([1-4])\b")
 _VERDICTS: dict[str, Verdict] = {"A": "A", "B": "B", "C": "C", "tie": "C", "Tie": "C"}
-Model = TypeVar("Model", bound=BaseModel)
 
 
 class UnreadableAnswer(ValueError):
@@ -78,28 +77,11 @@ def verdict(text: str, profile: Profile) -> Verdict:
     return given[0]
 
 
-def turn(text: str, turns: int) -> int:
-    """The first challenging turn, from 1, or 0 for none: the last `[[n]]`. Raises UnreadableAnswer."""
-    number = _within(_MARK.findall(_unescaped(without_thought(text))), 0, turns)
-    if number != int(number):
-        raise UnreadableAnswer("the turn is no whole number")
-    return int(number)
-
-
 class UserRequest(BaseModel):
     """A user's next request and its strategy."""
 
     strategy: Strategy
     request: str = Field(min_length=1, max_length=MAX_REQUEST_CHARS)
-
-
-class Authored(BaseModel):
-    """An author's task."""
-
-    act: str = Field(min_length=1, max_length=80)
-    task_description: str = Field(min_length=40, max_length=4_000)
-    request_type: str = Field(min_length=1, max_length=200)
-    type: Kind
 
 
 class _User(BaseModel):
@@ -111,7 +93,7 @@ def user_request(text: str) -> UserRequest:
 
     A strategy is recognized by its number or a part of its name; else it is `other`. Raises UnreadableAnswer.
     """
-    user = _parsed(text, _User).user
+    user = _parsed(text).user
     request = user.get("request")
     if not isinstance(request, str) or not request.strip():
         raise UnreadableAnswer("user.request holds no text")
@@ -120,11 +102,6 @@ def user_request(text: str) -> UserRequest:
     if re.search(r"[\ud800-\udfff]", request):
         raise UnreadableAnswer("user.request holds half a character")
     return UserRequest(strategy=_strategy(str(user.get("strategy", ""))), request=request.strip())
-
-
-def authored(text: str) -> Authored:
-    """An author's task, from JSON in a fence or not. Raises UnreadableAnswer."""
-    return _parsed(text, Authored)
 
 
 def unquoted(text: str) -> str:
@@ -159,8 +136,8 @@ def _strategy(name: str) -> Strategy:
     return named or "other"
 
 
-def _parsed(text: str, model: type[Model]) -> Model:
-    """The first valid model in the whole text, the contents of its fences, and its balanced objects.
+def _parsed(text: str) -> _User:
+    """The first valid object in the whole text, the contents of its fences, and its balanced objects.
 
     Raises UnreadableAnswer with the error of the first of them that is JSON.
     """
@@ -169,7 +146,7 @@ def _parsed(text: str, model: type[Model]) -> Model:
     fences = [fence.partition("\n")[2] for fence in text.split("```", 2 * MAX_FENCES)[1::2]]
     for candidate in chain((text, *fences), filter(None, objects(text))):
         try:
-            return model.model_validate(json.loads(candidate, strict=False))
+            return _User.model_validate(json.loads(candidate, strict=False))
         except ValidationError as problem:
             first = problem.errors()[0]
             error = error or f"{'.'.join(map(str, first['loc'])) or 'JSON'}: {first['msg']}"

@@ -1,17 +1,55 @@
 """Has a judge rate a response (SimulBench, arXiv 2409.07641, Appendix B.4)."""
 
-from typing import NamedTuple
+from functools import partial
+from pathlib import Path
+from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
 from environments.simulbench import prompt, reply
-from environments.simulbench.judges.interview import MAX_ANSWER_CHARS, JudgeQuestion, Unparsed
-from environments.simulbench.judges.judges import Judges
+from environments.simulbench.judges import MAX_ANSWER_CHARS, TRIES, Judges, Unparsed, question
+from environments.simulbench.prompt import PublishedJudge
 from environments.simulbench.records import Script
-from environments.simulbench.stage import Setting
-from proctor.llm.cache import key_of
+from environments.simulbench.reply import Profile
+from environments.simulbench.summary import GIVEN_PROMPT_NOTE, OWN_PROMPT_NOTE
+from proctor.llm.cached_model import key_of
 from proctor.session.kept_replies import ModelReply
-from proctor.types import Finish, FinishReason, Message
+from proctor.types import Finish, FinishReason, Message, Value
+
+Direction = Literal["both", "random"]
+
+
+class Setting(Value):
+    """The environment's fields that shape its sessions and how they are judged."""
+
+    data: Path | None
+    types: Path | None
+    task_config: Path | None
+    profile: Profile
+    system: str | None
+    ensure_ascii: bool
+    max_response_chars: int
+    direction: Direction
+    count: Literal[20] = 20
+    """A field of version 0.2.0, which is in its digests."""
+    judged_by: str
+    """Name of the judge for notes: the rules, or the model."""
+    published: PublishedJudge | None
+    """The judge prompt of the file `prompts`; None for our own."""
+
+    @property
+    def prompt_note(self) -> str:
+        """The note on the judge's prompt."""
+        return OWN_PROMPT_NOTE if self.published is None else GIVEN_PROMPT_NOTE
+
+    def reminder(self, text: str) -> str | None:
+        """The reminder after an unreadable answer of a judge; none in `compat`, as published: it is asked again."""
+        return None if self.profile == "compat" else text
+
+    @property
+    def tries(self) -> int:
+        """Limit of answers requested from a judge for one question."""
+        return TRIES[self.profile]
 
 
 class Response(NamedTuple):
@@ -32,13 +70,8 @@ class Response(NamedTuple):
 async def judged(script: Script, response: Response, setting: Setting, judges: Judges) -> Finish:
     """The finish with the judge's rating of the last response. Raises Unparsed, EnvironmentFault."""
     messages = _messages(script, response.text, setting)
-    question = JudgeQuestion(
-        messages,
-        lambda text: reply.rating(text, setting.profile),
-        setting.reminder(prompt.RATING_REMINDER),
-        "judge",
-        setting.tries,
-    )
+    reminder = setting.reminder(prompt.RATING_REMINDER)
+    asked = question(messages, partial(reply.rating, profile=setting.profile), reminder, setting.tries)
 
     def detail(judgement: ModelReply) -> dict[str, JsonValue]:
         return {
@@ -54,7 +87,7 @@ async def judged(script: Script, response: Response, setting: Setting, judges: J
         }
 
     try:
-        answer = await judges.judge(script, response.text, setting.profile).ask(question)
+        answer = await judges.rate(asked, script, response.text, setting.profile)
     except Unparsed as unparsed:
         unparsed.detail.pop("text")
         unparsed.detail |= detail(unparsed.reply)

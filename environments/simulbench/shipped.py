@@ -20,6 +20,7 @@ class _Written(Value):
     type: Kind
     request_type: str
     challenging: int = Field(ge=0, le=TURNS)
+    """The first challenging turn, from 1; 0 if there is none."""
     exchanges: tuple[Exchange, ...] = Field(min_length=TURNS, max_length=TURNS)
 
 
@@ -44,21 +45,23 @@ def tasks() -> tuple[Task, ...]:
 
 
 def dialogues() -> tuple[Dialogue, ...]:
-    """All dialogues with their first challenging turn."""
+    """One dialogue for each task."""
     return tuple(
         dialogue_of(
             task,
             [text for exchange in task.exchanges for text in (exchange.request, exchange.answer)],
             source_file_name="proctor.json",
-        ).model_copy(update={"challenging": written.challenging})
-        for task, written in zip(tasks(), _written(), strict=True)
+        )
+        for task in tasks()
     )
 
 
 def scripts() -> tuple[Script, ...]:
     """The scripts of all dialogues, cut at their challenging turns."""
     return tuple(
-        script for dialogue in dialogues() for script in cut(dialogue, dialogue.challenging or 0, dialogue.id[:3])
+        script
+        for dialogue, written in zip(dialogues(), _written(), strict=True)
+        for script in cut(dialogue, written.challenging, dialogue.id[:3])
     )
 
 

@@ -73,22 +73,6 @@ def verdicts(finishes: Sequence[Finish]) -> Summary:
     return Summary(primary="difference", metrics=metrics, notes=notes(finishes, metrics, who))
 
 
-def work(finishes: Sequence[Finish], names: Sequence[str], who: str) -> Summary:
-    """Means of the named metrics over the readable answers of a judge; the first is the primary metric."""
-    usable = [finish for finish in finishes if names[0] in finish.metrics]
-    metrics = means({name: [finish.metrics[name] for finish in usable] for name in names})
-    metrics |= {"n": float(len(usable)), **_coverage(finishes, len(usable))}
-    return Summary(primary=names[0], metrics=metrics, notes=notes(finishes, metrics, who))
-
-
-def authored(finishes: Sequence[Finish]) -> Summary:
-    """The number of different acts divided by the number of readable tasks."""
-    acts = [str(finish.detail["act"]).lower() for finish in finishes if finish.reason is FinishReason.COMPLETED]
-    metrics = {"distinct": len(set(acts)) / len(acts)} if acts else {}
-    metrics |= {"n": float(len(acts))} | _coverage(finishes, len(acts))
-    return Summary(primary="distinct", metrics=metrics, notes=notes(finishes, metrics, "The agent is the author."))
-
-
 def notes(
     finishes: Sequence[Finish], metrics: dict[str, float], first: str, prompt_note: str = OWN_PROMPT_NOTE
 ) -> tuple[str, ...]:

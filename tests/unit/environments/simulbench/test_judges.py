@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from environments.simulbench.environment import SimulBench
-from environments.simulbench.judges.models import Ledger
+from environments.simulbench.judges import Ledger
 from proctor.session.play import play_to_finish
 from proctor.types import Action, FinishReason, Observation
+from tests.scripted_agent import Scripted
 from tests.scripted_server import Script, reply, scripted_server
-from tests.unit.environments.simulbench.test_stages import Scripted
 
 SAMPLE = "000#Vending_Machine"
 

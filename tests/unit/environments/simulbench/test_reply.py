@@ -1,4 +1,4 @@
-"""What users, authors and extractors say, as requests, tasks and turns; whatever they say, nothing else is raised."""
+"""What users and judges say, as requests, ratings and verdicts; whatever they say, nothing else is raised."""
 
 import json
 import math
@@ -99,17 +99,6 @@ def test_a_fence_that_is_never_closed_is_read_at_once() -> None:
         reply.user_request("```" + "\n" * 1_000_000)
 
 
-@pytest.mark.parametrize(("text", "turn"), [("[[0]]", 0), ("First [[1]], no: [[ 4 ]]", 4), ("[[2.0]]", 2)])
-def test_a_turn_is_the_last_number_in_brackets(text: str, turn: int) -> None:
-    assert reply.turn(text, 4) == turn
-
-
-@pytest.mark.parametrize("text", ["", "2", "[2]", "[[5]]", "[[-1]]", "[[1.5]]", "[[two]]", "[[2]] [[none]]"])
-def test_a_turn_that_is_not_there_is_unreadable(text: str) -> None:
-    with pytest.raises(UnreadableAnswer):
-        reply.turn(text, 4)
-
-
 @pytest.mark.parametrize(
     ("said", "text"),
     [
@@ -146,9 +135,7 @@ def test_any_text_is_read_within_range_or_unreadable(text: str) -> None:
     assert readable(lambda: 0 <= reply.rating(text, "compat") < math.inf)
     assert readable(lambda: reply.verdict(text, "strict") in "ABC")
     assert readable(lambda: reply.verdict(text, "compat") in "ABC")
-    assert readable(lambda: 0 <= reply.turn(text, 4) <= 4)
     assert readable(lambda: reply.user_request(text).request != "")
-    assert readable(lambda: reply.authored(text).act != "")
 
 
 def readable(holds: Callable[[], bool]) -> bool:
@@ -164,7 +151,6 @@ def test_what_a_judge_thought_first_is_no_rating_of_its_but_in_compat() -> None:
     assert (reply.rating(text, "strict"), reply.rating(text, "compat")) == (9.0, 2.0)
     assert reply.verdict("<think>[[B]]</think> [[A]]", "strict") == "A"
     assert reply.verdict("<think>[[A]]</think> [[B]]", "compat") == "A"
-    assert reply.turn("<think>[[3]]</think>[[2]]", 4) == 2
     assert (
         reply.user_request('<think>{"user": 1}</think>{"user": {"strategy": "2", "request": "More."}}').request
         == "More."

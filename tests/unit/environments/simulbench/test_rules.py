@@ -4,9 +4,8 @@ from collections import Counter
 
 import pytest
 
-from environments.simulbench import policies, shipped
+from environments.simulbench import policies, rules, shipped
 from environments.simulbench.dataset import places
-from environments.simulbench.judges import rules
 from environments.simulbench.records import PUBLISHED_LICENCE, Dialogue, Exchange
 from proctor.types import Message
 
@@ -135,14 +134,3 @@ def test_a_task_without_right_replies_is_gone_on_with_by_the_seed() -> None:
         "harder",
         "other",
     }
-
-
-def test_the_first_bad_reply_of_an_unknown_dialogue_is_challenging() -> None:
-    dialogue = shipped.dialogues()[4].model_copy(update={"challenging": None, "exchanges": ()})
-    lines = list(dialogue.messages)
-    good = "Here is something new: carrots, pears, onions, honey, rice, flour, sugar, salt, pepper, beans, "
-    for at in (1, 3, 5, 7):
-        lines[at] = lines[at].model_copy(update={"content": good + lines[at - 1].content[:60]})
-    assert rules.challenging(dialogue.model_copy(update={"messages": tuple(lines)})) == 0
-    lines[5] = lines[5].model_copy(update={"content": "I'm sorry, I can't."})
-    assert rules.challenging(dialogue.model_copy(update={"messages": tuple(lines)})) == 3

@@ -2,7 +2,7 @@
 
 import pytest
 
-from environments.simulbench.tables.paper import ratings_table, verdicts_table
+from environments.simulbench.table import ratings_table, verdicts_table
 from proctor.plugins import FinishedTrial, RecordedPair
 from proctor.tables.table import Entry, Figure
 from proctor.types import Finish, FinishReason

@@ -18,8 +18,7 @@ SUBSETS = {
     "All": "",
 }
 """Suffix of a metric, by column title. As in the paper's table 4, Stateless and Stateful cover FirstChan only."""
-FIRST_CHAN_ONLY = "Stateless and Stateful are over First Chan alone."
-RATINGS = f"Mean ratings from 1 to 10, with the number of scripts. {FIRST_CHAN_ONLY}"
+RATINGS = "Mean ratings from 1 to 10, with the number of scripts. Stateless and Stateful are over First Chan alone."
 VERDICTS = (
     "Percent of the pairs with a verdict, for the candidate; Difference: Win less Lose, with the number of pairs."
 )
@@ -30,11 +29,16 @@ Metrics = dict[str, float]
 NOT_COMPARABLE = f"{DAGGER}: not comparable with the paper's table, for the reason in the note."
 
 
+def paper_tables(trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair]) -> list[ResultTable]:
+    """Those of the paper's tables that have a row."""
+    return [made for made in (ratings_table(trials, pairs), verdicts_table(trials, pairs)) if made.rows]
+
+
 def ratings_table(trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair]) -> ResultTable:
     """Table 4: a row for each agent that played scripts, the best first. Without rows if none did."""
     found = [
         (pair, ratings([trial.finish for trial in of_pair], "").metrics)
-        for pair, of_pair in played("script", trials, pairs)
+        for pair, of_pair in _played("script", trials, pairs)
     ]
     found.sort(key=lambda item: -item[1].get("mean", 0.0))
     columns, names = row_names([(pair.agent, pair.task, pair.run) for pair, _ in found], ("Model", "Task", "Run"))
@@ -49,7 +53,8 @@ def ratings_table(trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair]
     title = title_with_behind(
         "SimulBench: ratings (table 4)", ((metrics["n"], pair.planned) for pair, metrics in found)
     )
-    return ResultTable(title, columns, rows, _explained(found, RATINGS))
+    daggers = [NOT_COMPARABLE] if any(pair.comparable for pair, _ in found) else []
+    return ResultTable(title, columns, rows, (*daggers, RATINGS))
 
 
 def verdicts_table(trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair]) -> ResultTable:
@@ -57,30 +62,13 @@ def verdicts_table(trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair
     found = list(_compared(trials, pairs))
     columns, cells = row_names([names for names, _ in found], CONTEST, always=3)
     columns += (*map(TableColumn, ("Win", "Tie", "Lose")), TableColumn("Difference", parts=("samples", "coverage")))
-    rows = tuple(
-        TableRow((*name, *_verdicts(metrics, "", metrics["coverage"])))
-        for name, (_, metrics) in zip(cells, found, strict=True)
-    )
-    title = _verdicts_title("SimulBench: one model against another (table 1)", trials, pairs)
+    rows = tuple(TableRow((*name, *_verdicts(metrics))) for name, (_, metrics) in zip(cells, found, strict=True))
+    behind = ((len(_decided(of_pair)), pair.planned) for pair, of_pair in _played("compare", trials, pairs))
+    title = title_with_behind("SimulBench: one model against another (table 1)", behind)
     return ResultTable(title, columns, rows, (VERDICTS,))
 
 
-def subset_verdicts_table(trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair]) -> ResultTable:
-    """Table 1 by subset: a row for each subset in which a candidate has verdicts against a reference model."""
-    found = list(_compared(trials, pairs))
-    columns, cells = row_names([names for names, _ in found], CONTEST, always=3)
-    columns += (TableColumn("Subset", left=True), *map(TableColumn, ("Win", "Tie", "Lose")))
-    columns += (TableColumn("Difference", parts=("samples",)),)
-    rows: list[TableRow] = []
-    for name, (_, metrics) in zip(cells, found, strict=True):
-        present = {title: suffix for title, suffix in SUBSETS.items() if f"n{suffix}" in metrics}
-        for place, (title, suffix) in enumerate(present.items()):
-            rows.append(TableRow((*name, title, *_verdicts(metrics, suffix)), rule=bool(rows) and place == 0))
-    title = _verdicts_title("SimulBench: one model against another, by subset", trials, pairs)
-    return ResultTable(title, columns, tuple(rows), (VERDICTS, FIRST_CHAN_ONLY))
-
-
-def played(
+def _played(
     mode: Mode, trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair]
 ) -> Iterator[tuple[RecordedPair, list[FinishedTrial]]]:
     """Each pair of the tasks of a mode, with its trials; a fault alone does not tell its mode."""
@@ -91,18 +79,13 @@ def played(
             yield pair, [trial for trial in trials if (trial.run, trial.task, trial.agent) == key]
 
 
-def _verdicts_title(title: str, trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair]) -> str:
-    of_pairs = played("compare", trials, pairs)
-    return title_with_behind(title, ((len(_decided(of_pair)), pair.planned) for pair, of_pair in of_pairs))
-
-
 def _decided(trials: Sequence[FinishedTrial]) -> list[Finish]:
     return [trial.finish for trial in trials if "win" in trial.finish.metrics]
 
 
 def _compared(trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair]) -> Iterator[tuple[Names, Metrics]]:
     """The names in CONTEST and the metrics of each candidate against each reference model, by each judge."""
-    for pair, of_pair in played("compare", trials, pairs):
+    for pair, of_pair in _played("compare", trials, pairs):
         decided = _decided(of_pair)
         coverage = len(decided) / pair.planned
         for models in dict.fromkeys(map(_models, decided)):
@@ -130,18 +113,12 @@ def _notes(pair: RecordedPair, metrics: Metrics) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _explained(found: Sequence[tuple[RecordedPair, Metrics]], how: str) -> tuple[str, ...]:
-    return (*([NOT_COMPARABLE] if any(pair.comparable for pair, _ in found) else []), how)
-
-
 def _models(finish: Finish) -> tuple[str, str]:
     """The candidate and the reference model of a pair of responses."""
     return str(finish.detail.get("candidate")), str(finish.detail.get("reference"))
 
 
-def _verdicts(metrics: Metrics, suffix: str, coverage: float | None = None) -> Iterator[Figure]:
-    """Win, tie, lose and their difference in a subset, which has the number of pairs."""
+def _verdicts(metrics: Metrics) -> Iterator[Figure]:
     for name in ("win", "tie", "lose"):
-        yield Figure(metrics[f"{name}{suffix}"], ".2f")
-    count = int(metrics[f"n{suffix}"])
-    yield Figure(metrics[f"difference{suffix}"], ".2f", samples=count, coverage=coverage)
+        yield Figure(metrics[name], ".2f")
+    yield Figure(metrics["difference"], ".2f", samples=int(metrics["n"]), coverage=metrics["coverage"])

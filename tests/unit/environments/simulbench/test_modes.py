@@ -1,34 +1,22 @@
-"""The five modes, session by session, without a model on the environment's side."""
+"""The three modes, session by session, without a model on the environment's side."""
 
-import asyncio
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from environments.simulbench import dataset, prompt, published, shipped
+from environments.simulbench import dataset, prompt, shipped
 from environments.simulbench.environment import STAGES, SimulBench
 from environments.simulbench.records import PUBLISHED_LICENCE
+from proctor.config.task import TaskDefinition
 from proctor.conformance.check import check
 from proctor.environment import Agent, ContextLimitExceeded
-from proctor.published import Source, fingerprint, records_hash
+from proctor.published import Source, fingerprint, records_hash, records_of
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.summary import summarize
 from proctor.types import Action, Finish, FinishReason, Observation
+from tests.scripted_agent import Scripted
 from tests.scripted_server import reply, scripted_server
-
-
-class Scripted(Agent):
-    """Gives its replies one after the other, the last one for ever; keeps what it was shown."""
-
-    def __init__(self, *replies: str) -> None:
-        self._replies = list(replies)
-        self.seen: list[Observation] = []
-
-    async def act(self, observation: Observation) -> Action:
-        self.seen.append(observation)
-        return Action(content=self._replies.pop(0) if len(self._replies) > 1 else self._replies[0])
 
 
 def judges(mode: str, **fields: object) -> SimulBench:
@@ -42,28 +30,21 @@ async def played(environment: SimulBench, agent: Agent, at: int = 0, seed: int =
 
 @pytest.mark.parametrize("mode", STAGES)
 async def test_every_mode_keeps_every_promise(mode: str) -> None:
-    """But that what a judge or author says without meaning is a fault, since it is no score of those it judges."""
+    """But that what a judge says without meaning is a fault, since it is no score of those it judges."""
     broken = [result.name async for result in check(judges(mode)) if not result.ok]
     assert broken == ([] if mode in ("script", "live") else ["garbage ends with a score"])
 
 
-def test_no_two_configurations_that_shape_a_trial_have_one_digest() -> None:
-    configurations = [
-        *(judges(mode) for mode in STAGES),
-        judges("script", profile="compat"),
-        judges("script", system=None),
-        judges("script", ensure_ascii=True),
-        judges("script", max_response_chars=10),
-        judges("script", judge={"model": "a"}),
-        judges("script", judge={"model": "b"}),
-        judges("script", judge={"model": "b", "sampling": {"top_p": 1}}),
-        judges("live", user={"model": "a"}),
-        judges("compare", direction="random"),
-        judges("generate", count=3),
-    ]
-    assert len({configuration.digest() for configuration in configurations}) == len(configurations)
+def test_how_a_judge_is_reached_shapes_no_trial() -> None:
     operational = {"model": "a", "base_url": "http://127.0.0.1:1", "concurrency": 1, "tokens": 5}
     assert judges("script", judge=operational).digest() == judges("script", judge={"model": "a"}).digest()
+
+
+@pytest.mark.parametrize("mode", ["extract", "generate"])
+def test_a_mode_of_the_version_before_is_refused_with_the_modes_that_there_are(mode: str) -> None:
+    definition = TaskDefinition(name="sim", environment="simulbench", parameters={"mode": mode})
+    with pytest.raises(ValueError, match="mode: must be script, live or compare"):
+        definition.build()
 
 
 @pytest.mark.parametrize("mode", STAGES)
@@ -79,29 +60,8 @@ async def test_an_unknown_sample_is_named(mode: str) -> None:
 # script
 
 
-async def test_a_script_is_one_call_with_the_system_line_and_the_history() -> None:
-    agent = Scripted('"credit 170: waiting"')
-    finish = await played(judges("script"), agent)
-    (observation,) = agent.seen
-    assert [message.role for message in observation.messages] == ["system", "user", "assistant", "user"]
-    assert observation.messages[0].content == prompt.SYSTEM
-    assert finish.detail["response"] == "credit 170: waiting"
-    assert (finish.detail["place"], finish.detail["type"], finish.detail["judge"]) == (
-        "firstchan",
-        "stateful",
-        "rules",
-    )
-    assert finish.score == (finish.metrics["rating"] - 1) / 9
-
-
-async def test_without_a_system_line_there_is_none() -> None:
-    agent = Scripted("x")
-    await played(judges("script", system=None), agent)
-    assert [message.role for message in agent.seen[0].messages] == ["user", "assistant", "user"]
-
-
 async def test_an_answer_too_long_to_be_one_is_unreadable_and_kept_in_part() -> None:
-    finish = await played(judges("extract"), Scripted("[[1]]" + "x" * 200_000))
+    finish = await played(judges("compare"), Scripted("[[A]]" + "x" * 200_000))
     assert (finish.reason, finish.detail["cause"]) == (FinishReason.TASK_ERROR, "judge_unparsed")
     assert "100000 characters" in str(finish.detail["problem"])
     assert len(str(finish.detail["text"])) == 100_000
@@ -141,43 +101,12 @@ async def test_a_live_session_is_four_turns_with_requests_of_the_users_strategie
     assert judges("live").summarize([finish]).metrics["strategy_next_step"] == 2.0
 
 
-# extract
-
-
-@pytest.mark.parametrize(
-    ("replies", "turn", "scripts", "tries"),
-    [(["[[0]]"], 0, 1, 1), (["[[1]]"], 1, 4, 1), (["well", "[[5]]", "[[4]]"], 4, 1, 3)],
-)
-async def test_a_turn_gives_scripts(replies: Sequence[str], turn: int, scripts: int, tries: int) -> None:
-    agent = Scripted(*replies)
-    finish = await played(judges("extract"), agent)
-    assert (finish.detail["turn"], finish.metrics["scripts"], finish.detail["tries"]) == (turn, scripts, tries)
-    assert len(agent.seen) == tries
-    shown = agent.seen[0].messages[0].content.split("[The dialogue, as JSON]\n")[1].split("\n")[0]
-    assert [line["turn"] for line in json.loads(shown)] == [1, 2, 3, 4]
-    if tries == 3:
-        assert "5 is not from 0 to 4" in agent.seen[2].messages[0].content
-
-
 # compare
 
 
-@pytest.mark.parametrize(
-    ("forward", "backward", "outcome"),
-    [
-        ("[[B]]", "[[A]]", "win"),
-        ("[[A]]", "[[B]]", "lose"),
-        ("[[A]]", "[[A]]", "tie"),
-        ("[[B]]", "[[B]]", "tie"),
-        ("[[C]]", "[[C]]", "tie"),
-        ("[[C]]", "[[A]]", "tie"),
-        ("[[B]]", "[[C]]", "tie"),
-    ],
-)
-async def test_a_win_or_loss_needs_both_orders(forward: str, backward: str, outcome: str) -> None:
-    agent = Scripted(forward, backward)
-    finish = await played(judges("compare"), agent)
-    assert [name for name in ("win", "tie", "lose") if finish.metrics[name]] == [outcome]
+async def test_both_orders_show_the_same_answers() -> None:
+    agent = Scripted("[[B]]", "[[A]]")
+    await played(judges("compare"), agent)
     assert [observation.conversation for observation in agent.seen] == ["reference first", "candidate first"]
     texts = [observation.messages[0].content for observation in agent.seen]
     first, second = (text.split("[Response A, as JSON]\n")[1].split("\n")[0] for text in texts)
@@ -210,82 +139,11 @@ async def test_verdicts_that_cant_be_read_are_counted_and_never_a_number() -> No
     assert any("75.0%" in note for note in summary.notes)
 
 
-@pytest.mark.parametrize(
-    ("mode", "replies", "bad"),
-    [
-        ("extract", ("the second", "[[9]]", "[[2]]"), 2.0),
-        ("extract", ("[[2]]",), 0.0),
-        ("generate", ("{}", '{"act": "Tide Table"}', ""), 2.0),
-        ("compare", ("both", "[[B]]", "neither", "[[A]]"), 2.0),
-    ],
-)
-async def test_how_often_an_agent_that_judges_or_writes_was_not_understood_is_counted(
-    mode: str, replies: tuple[str, ...], bad: float
-) -> None:
-    environment = judges(mode)
-    said = tuple(reply or written() for reply in replies)
-    finish = await played(environment, Scripted(*said))
+async def test_how_often_an_agent_that_judges_was_not_understood_is_counted() -> None:
+    environment = judges("compare")
+    finish = await played(environment, Scripted("both", "[[B]]", "neither", "[[A]]"))
     assert finish.reason is FinishReason.COMPLETED
-    assert summarize(environment, [finish]).metrics["not_understood"] == bad
-
-
-# generate
-
-
-def written(**changed: str) -> str:
-    task = {"act": "Tide Table", "task_description": "x" * 40, "request_type": "next", "type": "stateful"}
-    return json.dumps({**task, **changed})
-
-
-@pytest.mark.parametrize(
-    ("refused", "why"),
-    [
-        (written(act="LIFT"), "a task with this act is there already"),
-        (written(type="stateless"), "type must be stateful"),
-        (written(task_description="short"), "task_description: String should have at least 40"),
-        (written(act=""), "act: String should have at least 1"),
-        ("{}", "act: Field required"),
-        ("a tide table", "no JSON"),
-    ],
-)
-async def test_an_author_is_told_what_is_wrong_with_a_task(refused: str, why: str) -> None:
-    agent = Scripted(refused, written())
-    finish = await played(judges("generate"), agent)
-    assert (finish.detail["act"], finish.detail["tries"], finish.score) == ("Tide Table", 2, 1.0)
-    said = agent.seen[1].messages[0].content
-    assert why in said
-
-
-async def test_a_task_is_under_the_licences_of_all_the_tasks_that_may_be_its_examples(tmp_path: Path) -> None:
-    own, *others = shipped.tasks()
-    published = [task.model_dump_json(exclude={"licence"}) for task in others]
-    file = tmp_path / "tasks.jsonl"
-    file.write_text("\n".join([own.model_dump_json(), *published]))
-    environment = judges("generate", data=file)
-    finish = await played(environment, Scripted(written()))
-    assert finish.detail["licence"] == f"{shipped.OWN_LICENCE}; {PUBLISHED_LICENCE}"
-    assert any("CC BY-NC" in note for note in environment.summarize([finish]).notes)
-
-
-async def test_examples_go_by_the_seed_and_doubles_are_counted() -> None:
-    environment = judges("generate")
-    agents = [Scripted(written()) for _ in range(3)]
-    finishes = [await played(environment, agent, seed=seed) for agent, seed in zip(agents, (1, 1, 2), strict=True)]
-    texts = [agent.seen[0].messages[0].content for agent in agents]
-    assert texts[0] == texts[1] != texts[2]
-    assert environment.summarize(finishes).metrics["distinct"] == pytest.approx(1 / 3)
-
-
-async def test_authors_of_the_reference_write_200_tasks_and_none_twice() -> None:
-    environment = judges("generate", count=200)
-    async with environment.lifespan():
-        finishes = await asyncio.gather(
-            *(
-                play_to_finish(environment, sample, PolicyAgent(environment.reference(sample)))
-                for sample in environment.samples()
-            )
-        )
-    assert environment.summarize(finishes).metrics["distinct"] == 1.0
+    assert summarize(environment, [finish]).metrics["not_understood"] == 2.0
 
 
 # metrics over nothing
@@ -296,8 +154,6 @@ async def test_authors_of_the_reference_write_200_tasks_and_none_twice() -> None
     [
         ("script", {"rules_mean", "mean"}),
         ("live", {"rules_mean", "mean"}),
-        ("extract", {"challenging", "scripts"}),
-        ("generate", {"distinct"}),
         ("compare", {"difference", "win", "tie", "lose"}),
     ],
 )
@@ -325,9 +181,8 @@ def test_the_metric_of_the_rules_has_its_own_name_and_models_are_warned_of_them(
         assert ("judge" in str(environment.caution_for_models())) == (judge is None)
 
 
-@pytest.mark.parametrize("mode", ["extract", "generate", "compare"])
-def test_a_model_that_is_the_judge_or_author_is_not_warned(mode: str) -> None:
-    assert judges(mode).caution_for_models() is None
+def test_a_model_that_is_the_judge_is_not_warned() -> None:
+    assert judges("compare").caution_for_models() is None
 
 
 # what may be compared
@@ -370,8 +225,8 @@ def why(folder: Path, monkeypatch: pytest.MonkeyPatch | None = None, **fields: o
     }
     environment = SimulBench.model_validate({**usual, **fields})
     if monkeypatch is not None:
-        known = frozenset((fingerprint(published.read_judge(folder / "prompts.py").texts()),))
-        monkeypatch.setattr("environments.simulbench.environment.PROMPT", Source(published.PROMPT.file, known))
+        known = frozenset((fingerprint(prompt.read_judge(folder / "prompts.py").texts()),))
+        monkeypatch.setattr("environments.simulbench.environment.PROMPT", Source(prompt.PROMPT.file, known))
     return environment.not_comparable_because()
 
 
@@ -381,7 +236,7 @@ def test_only_the_published_judge_over_published_scripts_is_comparable(
     public(tmp_path)
     assert "other words than the published ones" in str(why(tmp_path))
     assert "its records are not those of SimulBench's data/simulbench_all.jsonl" in str(why(tmp_path, monkeypatch))
-    found = {"these": records_hash(dataset.raw(tmp_path / "all.jsonl"))}
+    found = {"these": records_hash(records_of(dataset.read(tmp_path / "all.jsonl")))}
     monkeypatch.setattr("environments.simulbench.environment.PUBLISHED", found)
     assert why(tmp_path, monkeypatch) is None
     for fields, reason in (
@@ -451,23 +306,3 @@ def test_a_file_of_prompts_that_cant_be_used_is_refused(text: str, problem: str,
     with pytest.raises(ValueError, match=r"prompts\.py.*") as refused:
         judges("script", prompts=file).samples()
     assert any(part in str(refused.value) for part in problem.split("|"))
-
-
-def test_other_modes_have_no_judge_to_be_told_anything(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="prompts: the mode 'compare' has no judge beside the agent"):
-        judges("compare", prompts=tmp_path / "prompts.py")
-
-
-@pytest.mark.parametrize(
-    ("setting", "most"),
-    [
-        ({}, 1),
-        ({"mode": "live"}, 4),
-        ({"mode": "extract"}, 3),
-        ({"mode": "generate", "profile": "compat"}, 20),
-        ({"mode": "compare"}, 6),
-        ({"mode": "compare", "direction": "random", "profile": "compat"}, 20),
-    ],
-)
-def test_the_most_turns_of_a_session_are_known_before_a_run(setting: dict[str, str], most: int) -> None:
-    assert SimulBench.model_validate(setting).max_turns == most

@@ -1,4 +1,4 @@
-"""Judge, user and author by deterministic rules, without a model.
+"""Judge and user by deterministic rules, without a model.
 
 They compare a reply with the one that is known to be right. Where none is known, they can't tell right from wrong.
 """
@@ -8,14 +8,12 @@ import re
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from environments.simulbench.records import Dialogue, Exchange, Strategy, Task
+from environments.simulbench.records import Exchange, Strategy, Task
 from proctor.types import Message
 
 RIGHT_WEIGHT = 7
 WEIGHTS = {"in its role": 1, "in its form": 1, "about the request": 2, "of its own": 3, "of fitting length": 2}
 """Weights of the marks of a plausible reply; of a rating only the first two are parts, beside RIGHT_WEIGHT."""
-LIKE = 7
-"""The least likeness of a reply that is no challenge."""
 REQUEST_WORDS = 5
 """Number of words of the request that make a reply relevant to it."""
 USUAL_CHARS = 200
@@ -72,15 +70,6 @@ def better(history: Sequence[Message], one: str, other: str, exchange: Exchange 
     else:
         ratings = rate(history, one, exchange), rate(history, other, exchange)
     return (ratings[0] > ratings[1]) - (ratings[0] < ratings[1])
-
-
-def challenging(dialogue: Dialogue) -> int:
-    """The labelled challenging turn, else the first turn (from 1) with a reply below LIKE; 0 for none."""
-    if dialogue.challenging is not None:
-        return dialogue.challenging
-    messages = [line.message() for line in dialogue.messages]
-    replies = range(1, len(messages), 2)
-    return next((at // 2 + 1 for at in replies if likeness(messages[:at], messages[at].content) < LIKE), 0)
 
 
 def follow_up(task: Task, turn: int, seed: int) -> tuple[Strategy, str]:

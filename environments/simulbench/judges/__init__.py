@@ -1,1 +1,0 @@
-"""Judges and users: models or rules."""

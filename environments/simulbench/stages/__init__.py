@@ -1,1 +1,0 @@
-"""The stages of the benchmark, one file each."""

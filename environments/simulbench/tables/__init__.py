@@ -1,1 +1,0 @@
-"""Tables of runs for readers: those of the paper, and those of its experiments."""
