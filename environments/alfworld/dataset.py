@@ -13,9 +13,8 @@ from typing import TypeVar
 import pydantic_core
 from pydantic import TypeAdapter, ValidationError
 
-from environments.alfworld.engine.errors import GameError
-from environments.alfworld.task_types import TASK_TYPES
-from environments.alfworld.texts import SAMPLES, GameTexts, OwnGame
+from environments.alfworld.engine.s_expressions import GameError
+from environments.alfworld.texts import SAMPLES, TASK_TYPES, GameTexts, OwnGame
 from proctor.config.wording import first_problem
 from proctor.published import other_records, records_hash
 from proctor.types import Value
@@ -138,7 +137,7 @@ def plans(path: Path) -> Mapping[str, Sequence[str]]:
 
 @cache
 def own_games() -> Sequence[OwnGame]:
-    """The games that ship with Proctor, made by `proctor alfworld generate`."""
+    """The games that ship with Proctor, made by `python -m tools.datagen`."""
     return _PACK.validate_json(lzma.decompress(PACK.read_bytes()))
 
 

@@ -11,9 +11,9 @@ from pydantic import Field, JsonValue, model_validator
 
 from environments.alfworld import dataset, policies, prompt
 from environments.alfworld.dataset import GameEntry, Split
-from environments.alfworld.engine.errors import GameError
 from environments.alfworld.engine.game import ReadyGame
 from environments.alfworld.engine.grammar import FORMATS, Format
+from environments.alfworld.engine.s_expressions import GameError
 from environments.alfworld.examples import before, example
 from environments.alfworld.functions import spelled, toolset
 from environments.alfworld.prompt import ROUNDS, HouseholdDialogue, appended, retold
@@ -21,7 +21,7 @@ from environments.alfworld.published_prompt import PROMPT, Published, read_promp
 from environments.alfworld.reply import Move, NoMove, Profile, read, shown
 from environments.alfworld.scoring import WORDING, summarize
 from environments.alfworld.session import HouseholdSession
-from environments.alfworld.task_types import TASK_TYPES, TaskType, task_type
+from environments.alfworld.texts import TASK_TYPES, TaskType, task_type
 from proctor.digest import json_digest
 from proctor.environment import Agent, Environment, Policy
 from proctor.published import AGENTBENCH_SAMPLING

@@ -9,8 +9,7 @@ from environments.alfworld.dataset import own_games
 from environments.alfworld.engine.game import ReadyGame
 from environments.alfworld.engine.grammar import Format
 from environments.alfworld.engine.world import GameWorld
-from environments.alfworld.task_types import TaskType, task_type
-from environments.alfworld.texts import OwnGame, own_domain, own_grammar
+from environments.alfworld.texts import OwnGame, TaskType, own_domain, own_grammar, task_type
 from proctor.types import Message
 
 _LAYING_DOWN = re.compile(r"(?:put|move) (.+) (?:in/on|to) (.+)")

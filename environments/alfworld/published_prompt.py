@@ -7,10 +7,9 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from environments.alfworld import prompt
-from environments.alfworld.task_types import TASK_TYPES, TaskType
+from environments.alfworld.texts import TASK_TYPES, TaskType
 from proctor.config.yaml import read_text
-from proctor.published import Source, injected
-from proctor.python_file import tree_of
+from proctor.published import Source, injected, tree_of
 from proctor.types import Message, Value
 
 EXAMPLES = "prompts/alfworld_multiturn_plan_first.json"

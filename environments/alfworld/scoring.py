@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from environments.alfworld.reply import Chosen, Profile
-from environments.alfworld.task_types import TASK_TYPES
+from environments.alfworld.texts import TASK_TYPES
 from proctor.summary import means
 from proctor.tools import Protocol
 from proctor.types import Finish, FinishReason, Summary

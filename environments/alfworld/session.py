@@ -10,7 +10,7 @@ from environments.alfworld.engine.world import REFUSED, GameWorld
 from environments.alfworld.prompt import HouseholdDialogue
 from environments.alfworld.reply import Move, NoMove, Profile, choose
 from environments.alfworld.scoring import CommandStep, end_reason, score, step_metrics
-from environments.alfworld.task_types import TaskType
+from environments.alfworld.texts import TaskType
 from proctor.environment import Agent, AgentStopped
 from proctor.published import TASK_STATUS
 from proctor.tools import UnreadableCall

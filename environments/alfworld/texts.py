@@ -1,14 +1,26 @@
-"""The texts of a game in the published format (`game.tw-pddl`), and how our own games are assembled from parts."""
+"""The texts of a game in the published format (`game.tw-pddl`), its type, and how our own games are assembled."""
 
 from functools import cache
 from pathlib import Path
+from typing import Literal, get_args
 
 from pydantic import ConfigDict, Field
 
 from environments.alfworld.engine.grammar import Format
+from environments.alfworld.engine.s_expressions import GameError
 from proctor.types import Value
 
 SAMPLES = Path(__file__).with_name("samples")
+TaskType = Literal[
+    "pick_and_place",
+    "pick_clean_then_place",
+    "pick_heat_then_place",
+    "pick_cool_then_place",
+    "look_at_obj",
+    "pick_two_obj",
+]
+TASK_TYPES: tuple[TaskType, ...] = get_args(TaskType)
+"""The six types of household tasks; the name of a game's folder begins with its type."""
 
 
 class GameTexts(Value):
@@ -63,3 +75,13 @@ def own_grammar(format: Format) -> str:
 
 def _read(name: str) -> str:
     return (SAMPLES / name).read_text(encoding="utf-8")
+
+
+def task_type(folder: str) -> TaskType:
+    """The type of the task whose folder has this name. Raises GameError where it is none of the six."""
+    for each in TASK_TYPES:
+        if folder.startswith(each):
+            return each
+    raise GameError(
+        f"the folder {folder!r} names no task type; its name must begin with one of {', '.join(TASK_TYPES)}"
+    )

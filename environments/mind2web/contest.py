@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Literal
 
-from environments.mind2web import prompt
+from environments.mind2web import bm25, prompt
 from environments.mind2web.data.records import Step
 from environments.mind2web.pages.markup import Rendered, render
 from environments.mind2web.pages.page import nodes_by_id, parse
 from environments.mind2web.pages.pruning import prune
-from environments.mind2web.ranking import bm25
 from proctor.types import Message
 
 TOP_K = 10

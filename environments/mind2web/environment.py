@@ -17,12 +17,11 @@ from environments.mind2web.examples import PUBLISHED, Prompt, own_examples
 from environments.mind2web.functions import TOOLSET
 from environments.mind2web.pages.markup import Rendered
 from environments.mind2web.policies import Chooser
-from environments.mind2web.ranking.tournament import Profile
 from environments.mind2web.reply import StepReply, read, read_kindly, shown, written
 from environments.mind2web.summary import summarize
+from environments.mind2web.tournament import Profile
 from proctor.digest import json_digest
-from proctor.environment import Agent, Environment, EnvironmentFault, Policy
-from proctor.llm.cache import default_folder
+from proctor.environment import Agent, Environment, EnvironmentFault, Policy, default_folder
 from proctor.published import AGENTBENCH_SAMPLING, Opening
 from proctor.tools import (
     NO_PUBLISHED_FUNCTIONS,

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence, Set
 from functools import cache
 from typing import NamedTuple
 
+from environments.mind2web.bm25 import words
 from environments.mind2web.contest import Contest
 from environments.mind2web.pages.markup import ElementChoice
 from environments.mind2web.prompt import LETTERS, NONE
-from environments.mind2web.ranking.bm25 import words
-from environments.mind2web.ranking.tournament import Prediction, Profile, Tournament
 from environments.mind2web.reply import write
 from environments.mind2web.session import choice_of
+from environments.mind2web.tournament import Prediction, Profile, Tournament
 from proctor.environment import Policy
 from proctor.types import Action, Message
 

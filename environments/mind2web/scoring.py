@@ -3,7 +3,7 @@
 from collections.abc import Set
 from typing import NamedTuple
 
-from environments.mind2web.ranking.tournament import Prediction
+from environments.mind2web.tournament import Prediction
 
 
 class Score(NamedTuple):

@@ -9,9 +9,9 @@ from pydantic import JsonValue
 from environments.mind2web.contest import Contest
 from environments.mind2web.pages.markup import ElementChoice
 from environments.mind2web.prompt import LETTERS
-from environments.mind2web.ranking.tournament import Prediction, Profile, Tournament
 from environments.mind2web.reply import NO_ANSWER, StepReply
 from environments.mind2web.scoring import score
+from environments.mind2web.tournament import Prediction, Profile, Tournament
 from proctor.environment import Agent, AgentStopped
 from proctor.published import TASK_STATUS
 from proctor.tools import ReplyReader, UnreadableCall

@@ -5,9 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from environments.alfworld.engine import formula
-from environments.alfworld.engine.errors import GameError
 from environments.alfworld.engine.formula import And, Atom, Formula, Signatures
-from environments.alfworld.engine.s_expressions import Tree, as_list, read, show, typed
+from environments.alfworld.engine.s_expressions import GameError, Tree, as_list, read, show, typed
 
 NAME = "pddl_domain"
 

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from environments.alfworld.engine.errors import GameError
-from environments.alfworld.engine.s_expressions import Tree, as_list, as_words, show, typed
+from environments.alfworld.engine.s_expressions import GameError, Tree, as_list, as_words, show, typed
 
 Signatures = Mapping[str, tuple[str, ...]]
 """The types of each predicate's arguments."""

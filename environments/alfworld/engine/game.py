@@ -1,21 +1,21 @@
 """A game that is ready to be played: its three texts, parsed and linked."""
 
 import itertools
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from environments.alfworld.engine import domain, grammar, problem
 from environments.alfworld.engine.domain import Effect, Operator
-from environments.alfworld.engine.errors import GameError
 from environments.alfworld.engine.facts import Arguments, Facts
 from environments.alfworld.engine.formula import And, Equal, Formula, Not
-from environments.alfworld.engine.names import names
 from environments.alfworld.engine.query import Compiler, Query
+from environments.alfworld.engine.s_expressions import GameError
 from environments.alfworld.engine.template import ListPattern, Pattern, PropertyPattern, Symbol, Text
 
 Binding = Mapping[str, str]
 """The value of each parameter of a command."""
+_SEPARATOR = "_bar_"
 MAX_DEPTH = 30
 """How deep the symbols of a grammar may be nested."""
 
@@ -160,3 +160,22 @@ def _formula(pattern: Pattern) -> Formula:
     pairs = itertools.combinations(pattern.types, 2)
     differ = [Not(Equal(one, other)) for (one, kind), (other, also) in pairs if kind == also]
     return And((*pattern.atoms, *differ))
+
+
+def names(identifiers: Iterable[str]) -> Mapping[str, str]:
+    """The display names, such as `desk 2`, of all identifiers in a game's facts, numbered down to 1 in sorted order.
+
+    They are those of ALFWorld's name wrapper, without shuffling.
+    """
+    entities = sorted(set(identifiers))
+    left = Counter(_base(entity) for entity in entities)
+    found: dict[str, str] = {}
+    for entity in entities:
+        base = _base(entity)
+        found[entity] = f"{base} {left[base]}" if _SEPARATOR in entity else entity
+        left[base] -= 1
+    return found
+
+
+def _base(entity: str) -> str:
+    return entity.partition(_SEPARATOR)[0] + ("basin" if "basin" in entity else "")

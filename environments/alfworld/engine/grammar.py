@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from environments.alfworld.engine import template
-from environments.alfworld.engine.errors import GameError
+from environments.alfworld.engine.s_expressions import GameError
 from environments.alfworld.engine.template import ListPattern, Pattern, Symbol, Text
 
 Format = Literal["put", "move"]

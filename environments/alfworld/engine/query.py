@@ -4,9 +4,9 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from typing import TypeAlias
 
-from environments.alfworld.engine.errors import GameError
 from environments.alfworld.engine.facts import Arguments, Facts
 from environments.alfworld.engine.formula import And, Atom, Equal, Exists, Formula, Not, Or, Signatures, variables
+from environments.alfworld.engine.s_expressions import GameError
 
 Values = list[str]
 """The value of each variable, by its slot."""

@@ -1,14 +1,16 @@
-"""Parses the nested expressions of PDDL."""
+"""Parses the nested expressions of PDDL, and the error of a game file."""
 
 import re
 from typing import TypeAlias
-
-from environments.alfworld.engine.errors import GameError
 
 Tree: TypeAlias = "str | list[Tree]"
 MAX_DEPTH = 100
 """How deep parentheses may be nested."""
 _COMMENT = re.compile(r";[^\n]*")
+
+
+class GameError(ValueError):
+    """A game can't be read or played; the message names the part and what is wrong with it."""
 
 
 def read(text: str, name: str) -> list[Tree]:

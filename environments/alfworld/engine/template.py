@@ -5,8 +5,8 @@ import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from environments.alfworld.engine.errors import GameError
 from environments.alfworld.engine.formula import Atom
+from environments.alfworld.engine.s_expressions import GameError
 
 
 @dataclass(frozen=True, slots=True)

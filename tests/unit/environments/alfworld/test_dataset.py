@@ -9,9 +9,9 @@ import pytest
 
 from environments.alfworld import dataset, texts
 from environments.alfworld.dataset import load
-from environments.alfworld.engine.errors import GameError
+from environments.alfworld.engine.s_expressions import GameError
 from environments.alfworld.environment import ALFWorld
-from environments.alfworld.task_types import task_type
+from environments.alfworld.texts import task_type
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, FinishReason
 

@@ -4,9 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from environments.alfworld.engine.errors import GameError
 from environments.alfworld.engine.game import ReadyGame
-from environments.alfworld.engine.s_expressions import read
+from environments.alfworld.engine.s_expressions import GameError, read
 from environments.alfworld.engine.world import GameWorld
 from environments.alfworld.texts import own_domain, own_grammar
 

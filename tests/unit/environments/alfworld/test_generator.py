@@ -6,17 +6,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from environments.alfworld import dataset
-from environments.alfworld.commands import alfworld
 from environments.alfworld.engine.game import ReadyGame
 from environments.alfworld.engine.world import GameWorld
 from environments.alfworld.environment import ALFWorld
-from environments.alfworld.generate.generator import LONGEST_PLAN, generate
-from environments.alfworld.task_types import TASK_TYPES, task_type
-from environments.alfworld.texts import OwnGame
+from environments.alfworld.texts import TASK_TYPES, OwnGame, task_type
 from proctor.session.play import PolicyAgent, play_to_finish
+from tools.datagen.alfworld.generator import LONGEST_PLAN, generate
 
 GAMES = 60
 
@@ -78,57 +74,15 @@ def test_equal_seeds_give_equal_games_and_others_others(games: Games) -> None:
     assert tuple(generate(6, seed=6)) != games[:6]
 
 
-def test_the_shipped_games_are_those_of_seed_0() -> None:
-    assert tuple(generate(36)) == tuple(dataset.own_games())
-
-
-async def test_generated_files_are_self_contained_and_can_be_played(tmp_path: Path) -> None:
-    made = CliRunner().invoke(alfworld, ["generate", str(tmp_path / "games"), "--games", "7", "--seed", "9"])
-    assert made.exit_code == 0, made.output
-    environment = ALFWorld(data=tmp_path / "games")
+async def test_generated_games_are_self_contained_files_that_can_be_played(tmp_path: Path) -> None:
+    for game in generate(7, seed=9):
+        path = tmp_path / game.path
+        path.parent.mkdir(parents=True)
+        path.write_text(game.texts().model_dump_json(exclude_none=True), encoding="utf-8")
+    environment = ALFWorld(data=tmp_path)
     assert len(environment.samples()) == 7
     for sample in environment.samples():
         finish = await play_to_finish(environment, sample, PolicyAgent(environment.reference(sample)))
         assert finish.score == 1.0
-    content = json.loads(next((tmp_path / "games").rglob("game.tw-pddl")).read_text(encoding="utf-8"))
+    content = json.loads(next(tmp_path.rglob("game.tw-pddl")).read_text(encoding="utf-8"))
     assert set(content) == {"pddl_domain", "grammar", "pddl_problem", "solvable", "walkthrough"}
-    again = CliRunner().invoke(alfworld, ["generate", str(tmp_path / "games")])
-    assert (again.exit_code, "is not empty" in again.output) == (2, True)
-
-
-def test_the_shipped_games_can_be_written_out(tmp_path: Path) -> None:
-    done = CliRunner().invoke(alfworld, ["export", str(tmp_path / "own")])
-    assert (done.exit_code, len(list((tmp_path / "own").rglob("game.tw-pddl")))) == (0, 36)
-    own = {game.path: game.texts() for game in dataset.own_games()}
-    assert {path: dataset.read(tmp_path / "own" / path) for path in own} == own
-
-
-def test_the_cross_check_says_what_to_install_or_what_file_is_broken(tmp_path: Path) -> None:
-    broken = tmp_path / "game.tw-pddl"
-    broken.write_text("{", encoding="utf-8")
-    result = CliRunner().invoke(alfworld, ["cross-check", str(broken)])
-    assert result.exit_code == 2
-    assert f"{broken}: " in result.output
-    game = dataset.own_games()[0].texts()
-    broken.write_text(game.model_copy(update={"pddl_problem": "(define"}).model_dump_json(), encoding="utf-8")
-    result = CliRunner().invoke(alfworld, ["cross-check", str(broken)])
-    assert result.exit_code == 2
-    assert f"{broken}: pddl_problem: " in result.output
-
-
-def test_a_cross_check_of_no_games_is_an_error(tmp_path: Path) -> None:
-    result = CliRunner().invoke(alfworld, ["cross-check", str(tmp_path)])
-    assert (result.exit_code, f"{tmp_path}: holds no game.tw-pddl" in result.output) == (2, True)
-
-
-@pytest.mark.parametrize("command", ["generate", "export"])
-def test_a_folder_that_cannot_be_written_is_named(command: str, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way", encoding="utf-8")
-    result = CliRunner().invoke(alfworld, [command, str(tmp_path / "file" / "games")])
-    assert (result.exit_code, f"{tmp_path / 'file' / 'games'}: can't be written: " in result.output) == (2, True)
-
-
-def test_a_folder_that_holds_something_is_refused_before_games_are_made(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way", encoding="utf-8")
-    result = CliRunner().invoke(alfworld, ["generate", str(tmp_path), "--games", "1000000000"])
-    assert (result.exit_code, "is not empty" in result.output) == (2, True)

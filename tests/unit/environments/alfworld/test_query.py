@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.alfworld.engine.errors import GameError
 from environments.alfworld.engine.facts import Facts
 from environments.alfworld.engine.formula import And, Atom, Equal, Exists, Formula, Not, Or, variables
 from environments.alfworld.engine.query import Compiler
+from environments.alfworld.engine.s_expressions import GameError
 
 OBJECTS: Mapping[str, Sequence[str]] = {"thing": ("a", "b", "c"), "place": ("x", "y"), "void": ()}
 SIGNATURES = {"in": ("thing", "place"), "near": ("place", "place"), "red": ("thing",)}

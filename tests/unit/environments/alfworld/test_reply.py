@@ -1,10 +1,12 @@
-"""What of a reply is its action, and what is carried out for it."""
+"""What of a reply is its action, what is carried out for it, and the published resemblance of replies and commands."""
+
+import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.alfworld.reply import MAX_ACTION, Profile, action_of, choose
+from environments.alfworld.reply import MAX_ACTION, CommandCandidate, Profile, action_of, choose, nearest
 
 LIST = ["go to desk 1", "look", "open drawer 1"]
 
@@ -88,3 +90,20 @@ def test_a_command_of_the_list_is_carried_out_and_one_that_resembles_it_in_compa
     assert 0.01 < near.similarity < 1
     assert choose("go to desk 1.", LIST, "strict").model_dump() == {"command": "go to desk 1.", "similarity": 0.0}
     assert choose("xyzzy", LIST, "compat").model_dump() == {"command": "xyzzy", "similarity": 0.0}
+
+
+def test_a_command_resembles_itself_fully_and_strangers_not_at_all() -> None:
+    assert CommandCandidate("put mug 1 in/on desk 1").similarity("put mug 1 in/on desk 1") == pytest.approx(1.0)
+    assert CommandCandidate("take soapbar").similarity("go to desk 1") == 0.0
+
+
+def test_of_equally_near_commands_the_first_is_taken_and_none_where_none_is_near() -> None:
+    assert nearest("1", ["go to desk 1", "go to sofa 1"]) == ("go to desk 1", math.exp(-3))
+    assert nearest("xyzzy", ["look", "inventory"]) is None
+    assert nearest("x", []) is None
+
+
+def test_of_a_long_text_each_part_counts() -> None:
+    long = "go to " * 2_000
+    assert CommandCandidate(long).similarity("go to desk 1") == pytest.approx(2.2776460336e-4, abs=1e-12)
+    assert nearest(long, ["look", "go to desk 1"]) is None

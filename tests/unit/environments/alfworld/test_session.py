@@ -1,6 +1,4 @@
-"""A session: what is said when, and how it ends."""
-
-from collections.abc import Sequence
+"""A session: what is said when, how it ends, what it scores; and the rates of many sessions."""
 
 import pytest
 
@@ -10,32 +8,18 @@ from environments.alfworld.engine.grammar import Format
 from environments.alfworld.environment import ALFWorld
 from environments.alfworld.examples import LEAST_PLAN, LONGEST_PLAN, example, in_format
 from environments.alfworld.prompt import MAX_KEPT
-from environments.alfworld.reply import Profile
-from environments.alfworld.task_types import TASK_TYPES, TaskType
-from proctor.environment import Agent, AgentStopped, AgentUnavailable, ContextLimitExceeded, Policy
+from environments.alfworld.reply import Chosen, Profile
+from environments.alfworld.scoring import CommandStep, end_reason, score, step_metrics
+from environments.alfworld.texts import TASK_TYPES, TaskType
 from proctor.session.play import play_to_finish
-from proctor.types import Action, Finish, FinishReason, Message, Observation
-
-
-class Scripted(Agent):
-    """Gives its replies one after the other, the last one for ever; keeps what it was shown."""
-
-    def __init__(self, replies: Sequence[str | Exception]) -> None:
-        self._replies = list(replies)
-        self.seen: list[Observation] = []
-
-    async def act(self, observation: Observation) -> Action:
-        self.seen.append(observation)
-        reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
-        if isinstance(reply, Exception):
-            raise reply
-        return Action(content=reply)
+from proctor.types import Finish, FinishReason, Message, Observation
+from tests.scripted_agent import Scripted
 
 
 async def play(
     *replies: str | Exception, sample: str = "own-00000", profile: Profile = "compat"
 ) -> tuple[Finish, list[Observation]]:
-    agent = Scripted(replies)
+    agent = Scripted(*replies)
     finish = await play_to_finish(ALFWorld(profile=profile), sample, agent)
     return finish, agent.seen
 
@@ -74,17 +58,6 @@ async def test_only_the_newest_message_has_a_list_and_the_rest_of_the_history_st
             assert observation.messages[-2] == Message(role="assistant", content=f"ACTION: {PLAN[turn - 1]}")
 
 
-async def test_the_number_of_the_location_is_left_out_in_the_old_format_alone() -> None:
-    old, new = own_games()[0], own_games()[6]
-    assert [old.format, new.format] == ["put", "move"]
-    for number, game in ((0, old), (6, new)):
-        _, seen = await play(*doing(game.plan[0]), "", sample=f"own-{number:05}")
-        said = seen[1].messages[-1].content
-        assert said.startswith("You arrive at ") == (game.format == "move")
-        assert "loc " not in said
-    assert prompt.observed("You arrive at loc 7. On the desk 1, you see a mug 1.") == "On the desk 1, you see a mug 1."
-
-
 @pytest.mark.parametrize("type_", TASK_TYPES)
 @pytest.mark.parametrize("format", ["put", "move"])
 def test_an_example_is_a_won_game_of_its_type_in_the_words_of_the_format(type_: TaskType, format: Format) -> None:
@@ -106,97 +79,11 @@ def test_commands_are_told_in_either_format() -> None:
     assert in_format("take mug 1 from desk 2", "move") == "take mug 1 from desk 2"
 
 
-async def test_a_won_game_scores_one_and_tells_every_step() -> None:
-    finish, seen = await play(*doing(*PLAN))
-    assert (finish.reason, finish.score, len(seen)) == (FinishReason.COMPLETED, 1.0, len(PLAN))
-    assert finish.metrics == {"steps": len(PLAN), "matched": 0, "refused": 0, "below_1": 0}
-    assert finish.detail["steps"] == [{"action": each, "executed": each, "similarity": 1.0} for each in PLAN]
-    assert finish.detail["game"] == own_games()[0].path
-    kept = ("task_type", "format", "profile", "upstream_status")
-    assert [finish.detail[key] for key in kept] == ["pick_and_place", "put", "compat", "completed"]
-
-
-@pytest.mark.parametrize(
-    ("replies", "profile", "reason", "upstream", "turns"),
-    [
-        ([""], "compat", FinishReason.INVALID_FORMAT, "agent invalid action", 1),
-        (["look"], "strict", FinishReason.INVALID_FORMAT, "agent invalid action", 1),
-        (["Action: look", ""], "compat", FinishReason.INVALID_FORMAT, "agent invalid action", 1),
-        (["Action: look", ""], "strict", FinishReason.INVALID_FORMAT, "agent invalid action", 2),
-        (["ACTION: \nlook"], "compat", FinishReason.INVALID_ACTION, "agent invalid action", 1),
-        ([ContextLimitExceeded()], "compat", FinishReason.CONTEXT_LIMIT, "agent context limit", 1),
-        ([AgentStopped(FinishReason.TURN_LIMIT)], "compat", FinishReason.TURN_LIMIT, "task limit reached", 1),
-        (["ACTION: look"], "compat", FinishReason.INVALID_ACTION, "agent invalid action", 4),
-        (["ACTION: look"], "strict", FinishReason.TURN_LIMIT, "task limit reached", 35),
-        (["ACTION: xyzzy"], "strict", FinishReason.INVALID_ACTION, "agent invalid action", 4),
-    ],
-)
-async def test_how_a_lost_session_ends(
-    replies: list[str | Exception], profile: Profile, reason: FinishReason, upstream: str, turns: int
-) -> None:
-    finish, seen = await play(*replies, profile=profile)
-    assert (finish.reason, finish.score, finish.detail["upstream_status"]) == (reason, 0.0, upstream)
-    assert len(seen) == turns
-
-
-async def test_two_equal_replies_do_not_end_a_session_and_three_do_from_the_fourth_step_on() -> None:
-    finish, seen = await play(*doing("look", "inventory", "look", "look", "inventory", "look", "look"), "ACTION: look")
-    assert (finish.reason, len(seen)) == (FinishReason.INVALID_ACTION, 8)
-
-
-async def test_three_equal_replies_end_a_session_of_compat_even_where_the_third_wins() -> None:
-    number, plan = next(
-        (number, game.plan)
-        for number, game in enumerate(own_games())
-        if game.format == "put" and len(game.plan) == 5 and game.plan[3].startswith("open ")
-    )
-    target = plan[2].removeprefix("go to ")
-    repeated = f"open put in/on {target}"
-    finish, _ = await play(*doing(*plan[:2], repeated), sample=f"own-{number:05}")
-    steps = finish.detail["steps"]
-    assert isinstance(steps, list)
-    assert [step["executed"] for step in steps if isinstance(step, dict)] == list(plan)
-    assert (finish.reason, finish.score) == (FinishReason.INVALID_ACTION, 0.0)
-    finish, _ = await play(*doing(*plan), sample=f"own-{number:05}")
-    assert (finish.reason, finish.score) == (FinishReason.COMPLETED, 1.0)
-
-
-async def test_a_failing_agent_is_a_fault() -> None:
-    finish, _ = await play(*doing(PLAN[0]), AgentUnavailable("down"))
-    assert (finish.reason, finish.score) == (FinishReason.AGENT_ERROR, None)
-
-
-async def test_matched_and_refused_actions_are_counted() -> None:
-    finish, _ = await play(*doing("look", "go to the moon", "xyzzy"), "")
-    assert finish.metrics == {"steps": 3, "matched": 1, "refused": 1, "below_1": 2}
-
-
 async def test_odd_replies_end_with_a_score_and_details_that_any_store_takes() -> None:
     replies = ["ACTION: " + "go " * 400_000, "ACTION: a\0b", "ACTION: 去\ud800", "ACTION: \N{PILE OF POO}", ""]
     finish, _ = await play(*replies)
     assert (finish.reason, finish.metrics["steps"]) == (FinishReason.INVALID_FORMAT, 4)
     assert b"\\u0000" not in finish.model_dump_json().encode()
-
-
-async def test_policies_have_no_memory() -> None:
-    """Asked anew for each turn with the transcript alone, they give the same session."""
-
-    class Forgetful(Agent):
-        def __init__(self, name: str) -> None:
-            self._name = name
-            self.said: list[str] = []
-
-        async def act(self, observation: Observation) -> Action:
-            policy: Policy = getattr(ALFWorld(), self._name)("own-00005", 3)
-            action = policy("main", observation.messages)
-            self.said.append(action.content)
-            return action
-
-    for name in ("reference", "naive", "random"):
-        one, other = Forgetful(name), Forgetful(name)
-        finishes = [await play_to_finish(ALFWorld(), "own-00005", agent, 3) for agent in (one, other)]
-        assert finishes[0] == finishes[1]
-        assert one.said == other.said
 
 
 async def test_of_a_long_reply_the_history_keeps_the_end() -> None:
@@ -207,6 +94,59 @@ async def test_of_a_long_reply_the_history_keeps_the_end() -> None:
     assert finish.metrics["steps"] == 1
 
 
-async def test_an_action_that_differs_in_its_blanks_alone_is_matched() -> None:
-    finish, _ = await play(*doing(PLAN[0].replace(" ", "  ")), "")
-    assert finish.metrics == {"steps": 1, "matched": 1, "refused": 0, "below_1": 0}
+def step(reply: str, *, refused: bool = False, command: str = "look", similarity: float = 1.0) -> CommandStep:
+    return CommandStep(reply, "look", Chosen(command=command, similarity=similarity), refused)
+
+
+@pytest.mark.parametrize(
+    ("replies", "refused", "won", "profile", "reason"),
+    [
+        ("abc", False, False, "compat", None),
+        ("abc", False, True, "compat", FinishReason.COMPLETED),
+        ("aaa", True, False, "compat", None),
+        ("abbb", False, False, "compat", FinishReason.INVALID_ACTION),
+        ("abab", True, False, "compat", None),
+        ("abbb", False, True, "compat", FinishReason.INVALID_ACTION),
+        ("abbb", False, False, "strict", None),
+        ("abbb", True, False, "strict", FinishReason.INVALID_ACTION),
+        ("abbb", True, True, "strict", FinishReason.COMPLETED),
+        ("abab", True, False, "strict", None),
+    ],
+)
+def test_a_session_ends_when_it_is_won_or_its_replies_repeat(
+    replies: str, refused: bool, won: bool, profile: Profile, reason: FinishReason | None
+) -> None:
+    assert end_reason(won, [step(each, refused=refused) for each in replies], profile) == reason
+
+
+def test_one_accepted_reply_among_equal_ones_goes_on_in_strict() -> None:
+    steps = [step("a", refused=True), step("a", refused=True), step("a"), step("a", refused=True)]
+    assert end_reason(False, steps, "strict") is None
+    assert end_reason(False, [step("a", refused=True), *steps[:2], steps[0]], "strict") is FinishReason.INVALID_ACTION
+
+
+@pytest.mark.parametrize("reason", list(FinishReason))
+def test_only_a_won_game_scores(reason: FinishReason) -> None:
+    assert score(reason) == (1.0 if reason is FinishReason.COMPLETED else 0.0)
+
+
+def test_steps_are_counted_by_how_their_action_was_understood() -> None:
+    steps = [step("a"), step("b", command="go", similarity=0.5), step("c", similarity=0.0, refused=True)]
+    assert step_metrics(steps) == {"steps": 3, "matched": 1, "refused": 1, "below_1": 2}
+
+
+def test_faults_enter_no_rate_and_types_have_rates_of_their_own() -> None:
+    detail = {"task_type": "look_at_obj", "format": "move"}
+    passed = Finish(reason=FinishReason.COMPLETED, score=1.0, metrics={"steps": 4.0}, detail={**detail})
+    failed = Finish(reason=FinishReason.INVALID_FORMAT, score=0.0, metrics={"steps": 9.0}, detail={**detail})
+    fault = Finish.fault(FinishReason.TASK_ERROR, "broken")
+    summary = ALFWorld().summarize([passed, failed, fault])
+    assert summary.metrics[summary.primary] == 0.5
+    assert summary.metrics["success_rate_look_at_obj"] == 0.5
+    assert (summary.metrics["requested"], summary.metrics["scored"], summary.metrics["steps_of_passed"]) == (3, 2, 4)
+    assert summary.metrics["invalid_format"] == 1
+    assert any("move" in note for note in summary.notes)
+    assert "steps_of_passed" not in ALFWorld().summarize([failed]).metrics, "none passed"
+    nothing = ALFWorld().summarize([fault]).metrics
+    assert not [name for name in nothing if name.startswith(("success_rate", "steps_of"))]
+    assert (nothing["requested"], nothing["scored"], nothing["refused"]) == (1.0, 0.0, 0.0)

@@ -10,7 +10,6 @@ from environments.mind2web import examples, prompt
 from environments.mind2web.data.files import opened, task_files
 from environments.mind2web.environment import SAMPLES, Mind2Web
 from environments.mind2web.examples import Prompt
-from environments.mind2web.generate import generator
 from environments.mind2web.pages import page
 from environments.mind2web.pages.markup import render
 from environments.mind2web.pages.pruning import prune
@@ -18,6 +17,7 @@ from environments.mind2web.reply import read
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import FinishReason, Message
 from tests.support import SHARED_DATA
+from tools.datagen.mind2web import generator
 
 EXAMPLE_SEED = 2024
 CHOSEN = (
@@ -43,8 +43,9 @@ def write(path: Path, told: object) -> Path:
 def test_our_own_are_steps_of_generated_tasks_solved_rightly() -> None:
     told = examples.own_examples("cot")
     assert len(told) == 2 * len(CHOSEN)
+    made = generator.generate(10, EXAMPLE_SEED).tasks
     for (number, step, shown, there), asked, answer in zip(CHOSEN, told[::2], told[1::2], strict=True):
-        task: Any = generator._recorder(number, EXAMPLE_SEED, raw=False).record()
+        task: Any = made[number]
         action = task["actions"][step]
         root = page.parse(action["cleaned_html"])
         rendered = render(prune(root, page.nodes_by_id(root, shown)))

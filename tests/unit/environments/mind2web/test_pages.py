@@ -5,11 +5,11 @@ import math
 import pytest
 from lxml import etree
 
+from environments.mind2web import bm25
 from environments.mind2web.pages import page
 from environments.mind2web.pages.cleaning import clean
 from environments.mind2web.pages.markup import ANGLE, ROUND, Brackets, Rendered, attribute_words, render
 from environments.mind2web.pages.pruning import prune
-from environments.mind2web.ranking import bm25
 
 
 def shown(markup: str, *candidates: str, brackets: Brackets = ANGLE) -> Rendered:

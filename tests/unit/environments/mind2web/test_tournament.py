@@ -1,6 +1,7 @@
-"""The tournament's bounds, the policies that read questions, and pickles that are refused."""
+"""Steps prepared for play, the tournament's bounds, the policies that read questions, and pickles that are refused."""
 
 import pickle
+import weakref
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,10 @@ from hypothesis import strategies as st
 
 from environments.mind2web import policies, prompt
 from environments.mind2web.data.converter import convert
+from environments.mind2web.environment import Mind2Web
 from environments.mind2web.pages.markup import ElementChoice, Rendered
-from environments.mind2web.ranking.tournament import GROUP, Prediction, Profile, Tournament
 from environments.mind2web.reply import read, write
+from environments.mind2web.tournament import GROUP, Prediction, Profile, Tournament
 from proctor.types import Message
 
 
@@ -104,3 +106,17 @@ def test_other_pickles_are_refused_and_never_run(
         list(convert(tmp_path / "scores.pkl"))
     assert told in str(refused.value)
     assert capsys.readouterr().out == ""
+
+
+def test_all_who_play_a_step_at_once_get_the_same_one_and_none_is_kept() -> None:
+    environment = Mind2Web()
+    sample, other = environment.samples()[:2]
+    contest = environment.contest(sample)
+    group = contest.line()[:5]
+    assert environment.contest(sample) is contest
+    assert environment.contest(other) is not contest
+    assert contest.shown(group) is contest.shown(group)
+    assert contest.shown(group) == contest.render(group) != contest.shown(group[:1])
+    seen = weakref.ref(contest)
+    del contest
+    assert seen() is None

@@ -1,1 +1,0 @@
-"""Ranks the candidates of a page, and runs the tournament that chooses one."""
