@@ -15,8 +15,7 @@ from environments.knowledge_graph.dataset import QuestionEntry
 from environments.knowledge_graph.functions import TOOLS
 from environments.knowledge_graph.reply import GraphAction, ToolRequest, read
 from environments.knowledge_graph.tools import NUMBER, Listing, Profile, ToolRefusal, Variable
-from proctor.published import Source, Texts, in_turns, injected
-from proctor.python_file import value_of
+from proctor.published import Source, Texts, in_turns, injected, value_of
 from proctor.tools import ReplyReader
 from proctor.types import Message, Observation, Tool, ToolCall
 

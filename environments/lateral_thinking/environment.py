@@ -20,8 +20,7 @@ from environments.lateral_thinking.prompt import CALL_TEXTS, ROUNDS, SOLVER_TEXT
 from environments.lateral_thinking.reply import question_of, shown
 from environments.lateral_thinking.summary import PRIMARY, summarize
 from proctor.digest import json_digest
-from proctor.environment import Agent, Environment, Policy
-from proctor.llm.cache import default_folder
+from proctor.environment import Agent, Environment, Policy, default_folder
 from proctor.llm.config import ChatConfig
 from proctor.tools import NO_PUBLISHED_FUNCTIONS, Protocol, in_tools, parsed_action
 from proctor.types import Action, Finish, ParsedAction, Summary

@@ -4,8 +4,7 @@ import ast
 
 from pydantic import TypeAdapter
 
-from proctor.published import Source, Texts, beginning, injected, injections
-from proctor.python_file import value_of
+from proctor.published import Source, Texts, beginning, injected, injections, value_of
 
 _MESSAGES = TypeAdapter(list[dict[str, str]])
 

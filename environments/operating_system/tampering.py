@@ -27,7 +27,7 @@ _TREES = (
 )
 """The folders of what is watched below folders."""
 _STANDARD_MODULES = sys.stdlib_module_names | {"sitecustomize", "usercustomize"}
-_ROOTS = frozenset(
+ROOTS = frozenset(
     str(place) for path in (*_PROGRAMS, *_TREES) for place in (PurePosixPath(path), *PurePosixPath(path).parents)
 )
 """What is watched, down to the folders that hold it, and all that these are in."""
@@ -36,7 +36,7 @@ _NAMED = re.compile(r"(?<![\w.$*}~/-])/(?:[\w.+@-]+/?)*")
 _MAX_PATHS = 20
 
 
-def suspects(changes: Mapping[str, Change], roots: Collection[str] = _ROOTS) -> list[str]:
+def suspects(changes: Mapping[str, Change], roots: Collection[str] = ROOTS) -> list[str]:
     """The changed paths that may shadow programs and libraries of the checks, without folders whose content changed.
 
     Every change of `roots`, the watched folders and all that these are in, is included. New programs are included; the
@@ -72,14 +72,14 @@ class Guard:
         self._sandbox, self._named = sandbox, named
         self._before: dict[str, str | None] = {}
         self._programs: dict[str, str | None] = {}
-        self._roots = _ROOTS
+        self._roots = ROOTS
         self._found: set[str] = set()
 
     async def note_image(self) -> None:
         """Records the image's programs, before set-up. Raises EnvironmentFault if the sandbox is gone."""
         programs = [path for path in sorted(self._named) if await self._sandbox.is_program(path)]
         self._programs = {path: await self._sandbox.fingerprint(path) for path in programs}
-        self._roots = _ROOTS.union(str(folder) for path in programs for folder in PurePosixPath(path).parents)
+        self._roots = ROOTS.union(str(folder) for path in programs for folder in PurePosixPath(path).parents)
 
     async def begin(self) -> None:
         """Records the changes of set-up, which do not count. Raises EnvironmentFault if the sandbox is gone."""

@@ -25,8 +25,7 @@ from environments.stss.language.level import FormJudge, ModelJudge, language_met
 from environments.stss.language.scenarios import Scenario, by_task
 from environments.stss.summary import OWN_WORLD, RULES_CAUTION, summarize
 from proctor.digest import json_digest
-from proctor.environment import Agent, Environment, Policy, TurnAddress
-from proctor.llm.cache import default_folder
+from proctor.environment import Agent, Environment, Policy, TurnAddress, default_folder
 from proctor.llm.config import ChatConfig
 from proctor.tools import NO_PUBLISHED_FUNCTIONS, Protocol
 from proctor.types import Drawing, Finish, Summary
@@ -50,7 +49,7 @@ class Stss(Environment):
     level: Literal["action", "language"] = "action"
     """`action`: two simulated days. `language`: single conversations in saved meetings."""
     scenarios: Path | None = None
-    """File of meetings for the language level, written by `proctor stss scenarios`; None for the shipped ones."""
+    """File of meetings for the language level, by `proctor export --as stss-scenarios`; None for the shipped ones."""
     driver: ChatConfig | None = None
     """The model that plays the background characters; None for rules, which need no model."""
     judge: ChatConfig | None = None

@@ -24,6 +24,11 @@ Row = tuple[RecordedPair, str, Metrics, tuple[str, ...]]
 """A pair, its architecture, its metrics, and what a reader must know of them."""
 
 
+def paper_tables(trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair]) -> list[ResultTable]:
+    """Those of the paper's tables that have a row."""
+    return [made for made in (language_table(trials, pairs), action_table(trials, pairs)) if made.rows]
+
+
 def language_table(trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair]) -> ResultTable:
     """Table 3, in percent: a row for each agent and architecture. Without rows if nothing of the level was played."""
     shown = [

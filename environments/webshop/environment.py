@@ -11,12 +11,12 @@ from typing import ClassVar
 from pydantic import Field, JsonValue, PrivateAttr, model_validator
 
 from environments.webshop import policies, prompt, reply, shipped
+from environments.webshop.catalogue.check_goals import other_goals
 from environments.webshop.catalogue.make import DATABASE
 from environments.webshop.catalogue.product import Goal
 from environments.webshop.catalogue.store import CatalogueStore, Meta
 from environments.webshop.functions import TOOLSET
 from environments.webshop.prompt import PROMPT
-from environments.webshop.published_goals import other_goals
 from environments.webshop.reply import ShopMove
 from environments.webshop.scoring import Profile
 from environments.webshop.session import ShopSession

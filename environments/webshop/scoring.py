@@ -7,7 +7,6 @@ from typing import Literal
 from rapidfuzz import fuzz
 
 from environments.webshop.catalogue.product import Goal, Product
-from environments.webshop.colours import plain_colour
 from proctor.types import Value
 
 Profile = Literal["compat", "strict"]
@@ -15,6 +14,17 @@ NO_NOUNS = 0.2
 """The title score if the goal's title has no noun."""
 MATCH = 85
 """Texts with a higher similarity count as the same."""
+_COLOURS = """
+         alabaster apricot aqua ash asphalt azure banana beige black blue blush bordeaux bronze brown burgundy camel
+    camo     caramel champagne charcoal cheetah chestnut chocolate christmas coffee cognac copper coral cranberry
+    cream crystal     dark denim eggplant elephant espresso fuchsia gold granite grape graphite grass gray green
+    grey heather indigo ivory     ivy khaki lavender lemon leopard light lilac lime magenta maroon mauve merlot
+    midnight mint mocha multicolor     mushroom mustard natural navy nude olive orange peach pewter pink plum purple
+    rainbow red rose royal rust sand sapphire     seashell silver skull slate steel stone stonewash sunflower tan
+    taupe teal tiger turquoise violet walnut wheat white     wine yellow"""
+COLOURS: tuple[str, ...] = tuple(_COLOURS.split())
+"""102 words in alphabetical order, WebShop's table; the first that matches counts."""
+_WHOLE = {colour: re.compile(rf"\b{colour}\b") for colour in COLOURS}
 _OTHER = re.compile(r"\W", re.ASCII)
 
 
@@ -136,3 +146,11 @@ def alike(one: str, other: str) -> bool:
 
 def _words(text: str) -> str:
     return _OTHER.sub(" ", text.encode("ascii", "ignore").decode()).lower()
+
+
+def plain_colour(value: str, *, whole_words: bool) -> str:
+    """The first colour of the table in a value, as a whole word or (as published) as part of one; else the value."""
+    for colour in COLOURS:
+        if _WHOLE[colour].search(value) if whole_words else colour in value:
+            return colour
+    return value

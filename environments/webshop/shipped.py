@@ -7,7 +7,7 @@ from environments.webshop.catalogue.make import make
 from environments.webshop.catalogue.nouns import extractor
 from environments.webshop.catalogue.published import files_in
 from environments.webshop.catalogue.store import FORMAT
-from proctor.llm.cache import default_folder
+from proctor.environment import default_folder
 
 SAMPLES = Path(__file__).with_name("samples")
 

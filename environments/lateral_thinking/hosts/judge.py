@@ -7,9 +7,8 @@ from pydantic import JsonValue
 
 from environments.lateral_thinking.host import Profile
 from proctor.environment import EnvironmentFault
-from proctor.http.client import AnyClient
-from proctor.llm.cache import Replies
-from proctor.llm.cached_model import CachedModel, NoReadableReply, Question
+from proctor.http.client import HttpClient
+from proctor.llm.cached_model import CachedModel, NoReadableReply, Question, Replies
 from proctor.llm.config import ChatConfig
 from proctor.session.thoughts import without_thought
 from proctor.types import Message
@@ -34,7 +33,7 @@ SAMPLING: dict[str, JsonValue] = {"temperature": 0}
 class PuzzleJudge:
     """The host model behind its endpoint, at temperature 0 unless its configuration sets another."""
 
-    def __init__(self, config: ChatConfig, client: AnyClient, replies: Replies) -> None:
+    def __init__(self, config: ChatConfig, client: HttpClient, replies: Replies) -> None:
         self._model = CachedModel("host model", config, client, replies, SAMPLING)
 
     async def ask(self, messages: Sequence[Message], profile: Profile) -> str:

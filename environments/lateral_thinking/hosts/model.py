@@ -11,7 +11,7 @@ from environments.lateral_thinking.hosts import model_prompt
 from environments.lateral_thinking.hosts.judge import PuzzleJudge
 from proctor.environment import EnvironmentFault
 from proctor.http.client import http_client
-from proctor.llm.cache import Replies
+from proctor.llm.cached_model import Replies
 from proctor.llm.config import ChatConfig
 from proctor.types import Message
 

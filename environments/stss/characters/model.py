@@ -14,9 +14,8 @@ from environments.stss.characters.driver import Context, Driver, TalkResult
 from environments.stss.dataset import Town, home_of
 from environments.stss.town.schedule import Commitment, DayPlan, spoken, stamp
 from proctor.environment import EnvironmentFault
-from proctor.http.client import AnyClient, http_client
-from proctor.llm.cache import Replies
-from proctor.llm.cached_model import CachedModel, NoReadableReply, Question
+from proctor.http.client import HttpClient, http_client
+from proctor.llm.cached_model import CachedModel, NoReadableReply, Question, Replies
 from proctor.llm.config import ChatConfig
 from proctor.session.thoughts import without_thought
 from proctor.types import Message
@@ -48,7 +47,7 @@ class CharacterModel:
     Its readable replies are cached; failures are faults.
     """
 
-    def __init__(self, role: str, config: ChatConfig, client: AnyClient, replies: Replies) -> None:
+    def __init__(self, role: str, config: ChatConfig, client: HttpClient, replies: Replies) -> None:
         self.name = f"model {config.model}"
         self._model = CachedModel(role, config, client, replies, {"temperature": 0})
 

@@ -62,7 +62,7 @@ def load(path: Path) -> tuple[Scenario, ...]:
         return ScenarioFile.model_validate_json(path.read_bytes()).scenarios
     except (OSError, ValidationError) as error:
         problem = f"can't be read: {error}" if isinstance(error, OSError) else ": ".join(first_problem(error))
-        raise ValueError(f"{path}: {problem}; make it with `proctor stss scenarios RUN`") from error
+        raise ValueError(f"{path}: {problem}; make it with `proctor export RUN --as stss-scenarios`") from error
 
 
 def by_task(path: Path, tasks: Mapping[str, SocialTask]) -> dict[str, list[Scenario]]:

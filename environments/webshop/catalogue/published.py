@@ -43,10 +43,7 @@ def files_in(folder: Path) -> Files:
                 _needed(folder, f"{name}.json") for name in (f"items_ins_v2{ending}", "items_human_ins")
             )
             return Files(products, attributes, goals, (folder / INVENTED).is_file())
-    raise ValueError(
-        f"{folder}: no items_shuffle.json or items_shuffle_1000.json in it; give WebShop's folder `data`, or make one "
-        "with `proctor webshop generate`"
-    )
+    raise ValueError(f"{folder}: no items_shuffle.json or items_shuffle_1000.json in it; give WebShop's folder `data`")
 
 
 def _existing(folder: Path, name: str) -> Path | None:

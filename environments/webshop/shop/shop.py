@@ -8,7 +8,7 @@ from typing import NamedTuple
 from environments.webshop.catalogue.index import Index
 from environments.webshop.catalogue.make import DATABASE, INDEX
 from environments.webshop.catalogue.store import REMAKE, CatalogueStore
-from environments.webshop.search.search import Search
+from environments.webshop.search import Search
 
 
 class Shop(NamedTuple):

@@ -1,7 +1,7 @@
 """A run that a test hands to the commands of a world."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from proctor.plugins import FinishedTrial, RecordedPair, RecordedRun
 
@@ -13,16 +13,18 @@ def pairs_of(trials: Sequence[FinishedTrial]) -> list[RecordedPair]:
 
 
 class GivenRun(RecordedRun):
-    """A run of these trials."""
+    """A run of these trials, beside others."""
 
-    def __init__(self, trials: Sequence[FinishedTrial]) -> None:
-        self._trials = trials
+    def __init__(
+        self, trials: Sequence[FinishedTrial], name: str = "r", others: Mapping[str, RecordedRun] | None = None
+    ) -> None:
+        self._trials, self.name, self._others = trials, name, others or {}
+
+    def other(self, run: str) -> RecordedRun:
+        return self._others[run]
 
     def __iter__(self) -> Iterator[FinishedTrial]:
         return iter(self._trials)
-
-    def trial(self, number: int) -> FinishedTrial:
-        return self._trials[number]
 
     def pairs(self) -> list[RecordedPair]:
         return pairs_of(self._trials)

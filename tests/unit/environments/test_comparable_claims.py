@@ -31,7 +31,7 @@ from environments.webshop.catalogue.make import DATABASE
 from environments.webshop.catalogue.product import Goal
 from environments.webshop.environment import WebShop
 from proctor.environment import Environment
-from proctor.published import Source, fingerprint, records_hash
+from proctor.published import Source, fingerprint, records_hash, records_of
 from tests.support import SHARED_DATA
 
 CHANGES = 40
@@ -318,7 +318,9 @@ def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(place, Source("FILE", frozenset((fingerprint(told(found)),)), has_lead=True))
     if isinstance(found, SimulBench):
         assert found.data is not None
-        monkeypatch.setattr(f"environments.{name}.environment.PUBLISHED", {"F": records_hash(dataset.raw(found.data))})
+        monkeypatch.setattr(
+            f"environments.{name}.environment.PUBLISHED", {"F": records_hash(records_of(dataset.read(found.data)))}
+        )
     return made
 
 

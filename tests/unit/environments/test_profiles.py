@@ -22,10 +22,10 @@ from environments.database.reply import SqlAnswer, SqlOperation, read
 from environments.knowledge_graph.environment import KnowledgeGraph
 from environments.knowledge_graph.functions import TOOLS
 from environments.mind2web.functions import TOOLSET as ELEMENT
-from environments.mind2web.ranking.tournament import Prediction
 from environments.mind2web.reply import read as read_step
 from environments.mind2web.reply import read_kindly
 from environments.mind2web.scoring import score
+from environments.mind2web.tournament import Prediction
 from environments.operating_system.functions import toolset as shell_functions
 from environments.operating_system.reply import Bash, Invalid, parse
 from environments.simulbench.reply import UnreadableAnswer, rating

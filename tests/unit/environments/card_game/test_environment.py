@@ -1,11 +1,13 @@
-"""The environment's configuration, summary, replay text and built-in agents."""
+"""The environment's configuration, scores, summary, replay text and built-in agents."""
 
 import pytest
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
 from environments.card_game.environment import CardGame
 from environments.card_game.policies import rehearse
+from environments.card_game.rules.variants import Profile
 from environments.card_game.sample_game import Setup
+from environments.card_game.scoring import ALL_HP, DECIDED, score, win
 from environments.card_game.summary import summarize
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Finish, FinishReason
@@ -62,62 +64,12 @@ def test_faults_enter_no_rate_and_the_switch_stands_beside_every_score() -> None
     assert summarize([fault], legacy_agent_bugs=False).metrics == {"requested": 1.0, "scored": 0.0}
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"stages": [1, 1]}, "a stage stands twice"),
-        ({"stages": [3]}, "Input should be 1 or 2"),
-        ({"profile": "paper", "explain_rules": True}, "plays by the rules of its prompt"),
-        ({"profile": "strict", "legacy_agent_bugs": True}, "set profile: compat"),
-        ({"repetitions": 0}, "greater than or equal to 1"),
-    ],
-)
-def test_fields_that_do_not_fit_are_refused(fields: Fields, message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
-        CardGame.model_validate(fields)
-
-
-@pytest.mark.parametrize(
-    ("fields", "reason"),
-    [
-        ({"legacy_agent_bugs": True}, "Proctor's own words"),
-        ({}, "eel AOE"),
-        ({"profile": "strict"}, "strict"),
-        ({"profile": "paper"}, "rules of the paper's text"),
-        ({"legacy_agent_bugs": True, "stages": [1]}, "stage 2 only"),
-        ({"legacy_agent_bugs": True, "explain_rules": True}, "explain_rules: false"),
-        ({"legacy_agent_bugs": True, "max_agent_calls": 9}, "no limit of calls"),
-        ({"legacy_agent_bugs": True, "repetitions": 5}, "Proctor's own words"),
-        ({"legacy_agent_bugs": True, "repetitions": 1}, "3 repetitions (dev) or 5 (standard)"),
-    ],
-)
-def test_no_games_compare_and_the_graver_reason_is_told_first(fields: Fields, reason: str) -> None:
-    assert reason in CardGame.model_validate(fields).not_comparable_because()
-
-
-def test_the_digest_follows_every_field() -> None:
-    fields: list[Fields] = [
-        {},
-        {"profile": "strict"},
-        {"profile": "paper"},
-        {"repetitions": 5},
-        {"stages": [1]},
-        {"explain_rules": True},
-        {"legacy_agent_bugs": True},
-        {"max_agent_calls": 5},
-    ]
-    assert len({CardGame.model_validate(each).digest() for each in fields}) == len(fields)
-
-
 def test_an_unknown_sample_is_named() -> None:
     with pytest.raises(ValueError, match="no sample 'greedy-seat2-0'; ids look like random-seat0-0"):
         CardGame().setup("greedy-seat2-0")
 
 
-FIELDS: list[Fields] = [{}, {"profile": "strict"}, {"legacy_agent_bugs": True}, {"stages": [1]}, {"repetitions": 25}]
-
-
-@pytest.mark.parametrize("fields", FIELDS)
+@pytest.mark.parametrize("fields", [{"legacy_agent_bugs": True}, {"stages": [1]}, {"repetitions": 25}])
 async def test_the_reference_wins_every_game(fields: Fields) -> None:
     environment = CardGame.model_validate(fields)
     for sample in environment.samples():
@@ -161,3 +113,38 @@ async def test_the_replay_says_why_the_agent_is_out() -> None:
     environment = CardGame()
     finish = await environment.play("greedy-seat0-0", PolicyAgent(garbage), 0)
     assert str(finish.detail["replay"]).endswith("The agent is out of the game: invalid_format.")
+
+
+@pytest.mark.parametrize("reason", DECIDED)
+@pytest.mark.parametrize(
+    ("winner", "seat", "profile", "wanted"),
+    [
+        (0, 0, "compat", 1.0),
+        (1, 0, "strict", 0.0),
+        (1, 1, "paper", 1.0),
+        (None, 0, "compat", 0.0),
+        (None, 1, "compat", 1.0),
+        (None, 0, "strict", 0.5),
+        (None, 1, "paper", 0.5),
+    ],
+)
+def test_a_win_is_one_and_a_draw_is_a_half_but_in_compat_a_win_of_player_1(
+    reason: FinishReason, winner: int | None, seat: int, profile: Profile, wanted: float
+) -> None:
+    assert win(reason, winner, seat, profile) == wanted
+
+
+@pytest.mark.parametrize("reason", [each for each in FinishReason if each not in DECIDED])
+@pytest.mark.parametrize("winner", [None, 0, 1])
+def test_a_game_that_the_agent_did_not_finish_is_lost_for_it_whoever_leads(
+    reason: FinishReason, winner: int | None
+) -> None:
+    assert win(reason, winner, 1, "compat") == 0.0
+
+
+def test_the_score_weighs_wins_and_damage() -> None:
+    assert (score(1, 1), score(0, 0.5), score(0.5, 1)) == pytest.approx((1.0, 0.15, 0.65))
+
+
+def test_all_damage_is_four_fish_of_400_hp() -> None:
+    assert ALL_HP == 1600

@@ -1,11 +1,19 @@
-"""Several statements in one reply, as each published version runs them, and the names that a statement may use."""
+"""Statements: several in one reply, the names that one may use, what is shown of a result, and the hash of a table."""
+
+import hashlib
+import itertools
+from decimal import Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from environments.database import observation
 from environments.database.dataset import Table
 from environments.database.engines.sqlite import SqliteEngine
 from environments.database.session import OUT_OF_SYNC, StatementRunner, Way
 from environments.database.statements import kept, one_line, split, unqualified
+from environments.database.table_hash import of_rows, query, quoted
 
 TABLE = Table(name="t", columns=("a", "b"), rows=(("1", "x"), ("2", "y")))
 CHANGE = "UPDATE t SET a = '9' WHERE a = '1'"
@@ -92,3 +100,64 @@ def test_the_name_of_the_database_may_be_the_tables(sql: str, read: str) -> None
 
 def test_line_breaks_become_blanks_but_for_those_that_end_a_remark() -> None:
     assert one_line("-- a\nSELECT 'x\ny',\n1 # b\n+ 1") == "-- a\nSELECT 'x y', 1 # b\n+ 1"
+
+
+_CELLS = st.one_of(st.none(), st.integers(), st.text(max_size=60), st.decimals(), st.binary(max_size=10))
+
+
+@given(st.lists(st.lists(_CELLS, min_size=1, max_size=4).map(tuple), max_size=30))
+def test_rows_are_pythons_list_of_tuples_cut_at_800(rows: list[tuple[object, ...]]) -> None:
+    whole = str(rows)
+    wanted = whole if len(whole) <= 800 else whole[:800] + "[TRUNCATED]"
+    assert observation.of_rows(iter(rows)) == wanted
+
+
+def test_an_endless_result_is_read_only_as_far_as_it_is_shown() -> None:
+    numbers = itertools.count()
+    text = observation.of_rows((number,) for number in numbers)
+    assert text.endswith("[TRUNCATED]")
+    assert next(numbers) < 200
+
+
+def test_names_are_masked_before_the_text_is_cut() -> None:
+    rows = [("secret" * 150,)]
+    assert "sec" not in observation.of_rows(rows, lambda text: text.replace("secret", "*" * 6))
+
+
+def test_errors_bear_number_and_state_and_are_cut_too() -> None:
+    assert observation.of_error(1146, "42S02", "Table missing") == "1146 (42S02): Table missing"
+    assert len(observation.of_error(1, "HY000", "x" * 900)) == 800 + len("[TRUNCATED]")
+
+
+def test_decimals_print_as_the_client_library_gives_them() -> None:
+    assert observation.of_rows([(Decimal("1.50"), None)]) == "[(Decimal('1.50'), None)]"
+
+
+def md5(text: str) -> str:
+    return hashlib.md5(text.encode()).hexdigest()
+
+
+def test_the_hash_is_that_of_the_sorted_row_hashes() -> None:
+    first, second = sorted([md5("a,1")[:5], md5("é,2")[:5]])
+    assert of_rows([("a", "1"), ("é", "2")]) == md5(f"{first},{second}")
+
+
+def test_null_is_passed_over_and_no_rows_have_no_hash() -> None:
+    assert of_rows([("a", None, "b"), (None, None, None)]) == of_rows([("", None, None), ("a", "b")])
+    assert of_rows([]) is None
+
+
+@given(st.lists(st.tuples(st.text(max_size=5), st.text(max_size=5)), min_size=1))
+def test_the_order_of_rows_does_not_matter(rows: list[tuple[str, str]]) -> None:
+    encodable = [tuple(cell.encode(errors="replace").decode() for cell in row) for row in rows]
+    assert of_rows(encodable) == of_rows(encodable[::-1])
+
+
+def test_numbers_and_bytes_hash_as_mysql_prints_them() -> None:
+    assert of_rows([(16, 2.5, b"\xff")]) == of_rows([(b"16", b"2.5", b"\xff")])
+
+
+def test_names_are_quoted() -> None:
+    assert quoted("a`b %s'") == "`a``b %s'`"
+    assert "CONCAT_WS(',', `a``b`,`c d`)" in query("t`", ["a`b", "c d"])
+    assert query("t`", ["a"]).count("`t```") == 1

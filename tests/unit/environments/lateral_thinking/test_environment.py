@@ -1,4 +1,4 @@
-"""The lateral thinking environment as configured: digests, policies, summaries and what may be compared."""
+"""The environment as configured: digests, policies, scores, summaries and what may be compared."""
 
 import json
 import re
@@ -13,29 +13,15 @@ from environments.lateral_thinking.environment import LateralThinking
 from environments.lateral_thinking.prompt import SOLVER_TEXTS
 from environments.lateral_thinking.reply import question_of
 from proctor.config.task import TaskDefinition
-from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded, Policy
+from proctor.environment import AgentUnavailable, ContextLimitExceeded, Policy
 from proctor.llm.config import ChatConfig
 from proctor.session.play import PolicyAgent, play_to_finish
-from proctor.types import Action, Finish, FinishReason, Message, Observation
+from proctor.types import Finish, FinishReason, Message
+from tests.scripted_agent import Scripted
 from tests.support import SHARED_DATA
 
 OWN = LateralThinking()
 JUDGE = ChatConfig(model="gpt-3.5-turbo-0613", base_url="http://host/v1")
-
-
-class Scripted(Agent):
-    """Gives its replies one after the other, and keeps what it was shown."""
-
-    def __init__(self, *replies: str | Exception) -> None:
-        self._replies = iter(replies)
-        self.seen: list[str] = []
-
-    async def act(self, observation: Observation) -> Action:
-        self.seen.append(observation.messages[-1].content)
-        reply = next(self._replies)
-        if isinstance(reply, Exception):
-            raise reply
-        return Action(content=reply)
 
 
 async def progress(policy: Callable[[str], Policy]) -> float:
@@ -59,40 +45,10 @@ def test_random_asks_other_questions_with_another_seed_and_the_same_with_the_sam
     assert "这是关于" in OWN.random("chinese-00000", 1)("main", ()).content
 
 
-@pytest.mark.parametrize("blank", [" ", "\t", "\n", " \r\n\t ", "\u3000"])
-async def test_a_blank_reply_goes_on_in_compat_and_ends_a_game_in_strict(blank: str) -> None:
-    told: dict[str, tuple[FinishReason, float, str]] = {}
-    for profile in ("compat", "strict"):
-        environment = LateralThinking.model_validate({"profile": profile})
-        agent = Scripted(blank, ContextLimitExceeded())
-        async with environment.lifespan():
-            finish = await play_to_finish(environment, "english-00000", agent)
-        told[profile] = finish.reason, finish.metrics["rounds"], agent.seen[-1]
-    assert told["compat"] == (FinishReason.CONTEXT_LIMIT, 1, "Irrelevant.")
-    assert told["strict"][:2] == (FinishReason.INVALID_FORMAT, 0)
-
-
-async def test_an_empty_reply_ends_a_game_in_compat_too() -> None:
-    environment = LateralThinking(profile="compat")
-    async with environment.lifespan():
-        finish = await play_to_finish(environment, "english-00000", Scripted(""))
-    assert (finish.reason, finish.metrics["rounds"]) == (FinishReason.INVALID_FORMAT, 0)
-
-
 @pytest.mark.shared
 def test_the_published_blank_reply() -> None:
     case = json.loads((SHARED_DATA / "ltp" / "blank_reply.json").read_text(encoding="utf-8"))
     assert question_of(case["reply"], case["profile"]) == ""
-
-
-async def test_the_first_observation_is_the_instruction_with_the_story_in_its_language() -> None:
-    for sample, opening in (("english-00005", "You are the player"), ("chinese-00005", "你是海龟汤")):
-        agent = Scripted(ContextLimitExceeded())
-        async with OWN.lifespan():
-            finish = await play_to_finish(OWN, sample, agent)
-        assert (finish.reason, finish.score) == (FinishReason.CONTEXT_LIMIT, 0.0)
-        assert agent.seen[0].startswith(opening)
-        assert ("frozen lake" if sample[0] == "e" else "结冰的湖中央") in agent.seen[0]
 
 
 async def test_gold_stays_inside() -> None:
@@ -103,7 +59,7 @@ async def test_gold_stays_inside() -> None:
         agent = Scripted("Does the woman work as a painter?", ContextLimitExceeded())
         finish = await play_to_finish(OWN, "english-00000", agent)
     assert (finish.score, finish.detail["hits"], finish.detail["host"]) == (0.25, {"1": 1}, "lexical")
-    assert "still life" not in json.dumps(finish.model_dump(mode="json")) + "".join(agent.seen)
+    assert "still life" not in json.dumps(finish.model_dump(mode="json")) + "".join(agent.told)
 
 
 async def test_a_session_needs_the_lifespan_and_a_known_sample() -> None:
@@ -126,30 +82,6 @@ def test_the_digest_changes_with_what_shapes_a_trial_and_not_with_where_things_a
     warmer = JUDGE.model_copy(update={"sampling": {"temperature": 1}})
     shapes = [OWN, one, other, judged, LateralThinking(profile="compat"), LateralThinking(host=warmer)]
     assert len({shape.digest() for shape in shapes}) == len(shapes)
-
-
-def test_no_scores_compare_and_the_graver_reason_is_told_first(tmp_path: Path) -> None:
-    data, chinese = tmp_path / "dev.yaml", tmp_path / "zh.yaml"
-    data.write_text("puzzles: [{story: S, truth: T, story_keys: [a], keys: [b]}]")
-    chinese.write_text("puzzles: [{story: 他死了, truth: T, story_keys: [a], keys: [b]}]")
-    for sampling in ({"temperature": 0.0, "max_tokens": 512}, {"max_tokens": 512}):
-        published = JUDGE.model_copy(update={"sampling": sampling})
-        environment = LateralThinking(data=data, host=published, profile="compat")
-        assert "in Proctor's own words" in environment.not_comparable_because()
-    newer = JUDGE.model_copy(update={"model": "gpt-3.5-turbo"})
-    warmer = JUDGE.model_copy(update={"sampling": {"temperature": 1}})
-    other = JUDGE.model_copy(update={"sampling": {"top_p": 0.5}})
-    for environment, reason in (
-        (OWN, "Proctor's own"),
-        (LateralThinking(data=data), "the host is lexical"),
-        (LateralThinking(data=data, host=JUDGE), "'strict'"),
-        (LateralThinking(data=data, host=newer, profile="compat"), "the host is gpt-3.5-turbo; "),
-        (LateralThinking(data=data, host=warmer, profile="compat"), "'temperature': 1"),
-        (LateralThinking(data=data, host=JUDGE, profile="compat"), "is {'temperature': 0}; "),
-        (LateralThinking(data=data, host=other, profile="compat"), "'top_p': 0.5"),
-        (LateralThinking(data=chinese, host=published, profile="compat"), "some puzzles are Chinese"),
-    ):
-        assert reason in environment.not_comparable_because()
 
 
 def test_a_task_file_names_the_host_by_its_model_and_paths_are_relative_to_it(tmp_path: Path) -> None:

@@ -66,8 +66,3 @@ def test_an_unknown_sample_is_told_with_what_ids_look_like(tmp_path: Path) -> No
 async def test_playing_needs_the_lifespan(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="lifespan"):
         await own(tmp_path).play("dev-dev-00000", Nobody())
-
-
-def test_a_network_needs_docker(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="network: bridge needs engine: docker"):
-        OperatingSystem(engine="namespace", network="bridge")

@@ -143,7 +143,7 @@ def test_at_most_two_scenarios_of_a_pair_and_twelve_of_a_task_are_kept() -> None
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (lambda text: "", "proctor stss scenarios RUN"),
+        (lambda text: "", "proctor export RUN --as stss-scenarios"),
         (lambda text: text.replace("proctor-stss-1", "other"), "format"),
         (lambda text: text.replace("2023-02-13 ", "2023-02-14 "), "is not on day 1"),
         (lambda text: text.replace('"Finn Larsen"', '"Nobody"'), "set `data`"),

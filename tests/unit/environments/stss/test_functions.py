@@ -12,11 +12,8 @@ from environments.stss.prompt import ANSWERS, NAMES
 from environments.stss.reply import Day, Encounter, Note, PerformerReply, Review, fields_of, fitted
 from proctor.environment import Agent
 from proctor.session.play import PolicyAgent, play_to_finish
-from proctor.tools import NO_PUBLISHED_FUNCTIONS
-from proctor.tools.readers import NOT_EXECUTED
-from proctor.types import Action, Finish, FinishReason
-from tests.random_calls import fuzz
-from tests.tool_calls import CallingAgent, call, calls, replying, sessions_in_text
+from proctor.types import Finish, FinishReason
+from tests.tool_calls import CallingAgent, call, replying, sessions_in_text
 
 TEXT, TOOLS = Stss(), Stss(protocol="tools")
 SAMPLE = "fernmouth_birthday"
@@ -104,49 +101,6 @@ async def test_what_is_seen_in_text_is_as_it_was() -> None:
     assert await sessions_in_text(Stss(level="language"), [SAMPLE]) == "b64f1ef81ad1a888"
 
 
-def test_only_protocol_tools_changes_the_digest() -> None:
-    assert TEXT.digest() == "afc596a082f84ac2f3d15403f1d05bde"
-    assert Stss(profile="compat").digest() == "fd01947ae5c04d82ff81d615ef216c0f"
-    assert Stss(level="language").digest() == "2e140e8ba31c03562463c09036ccde43"
-    assert TOOLS.digest() != TEXT.digest()
-    assert TOOLS.not_comparable_because() == NO_PUBLISHED_FUNCTIONS
-    assert TEXT.not_comparable_because() not in (None, NO_PUBLISHED_FUNCTIONS)
-
-
-@pytest.mark.parametrize(
-    ("reply", "told", "reason"),
-    [
-        (Action(content=json.dumps(PLAN)), "Your reply calls no function.", FinishReason.INVALID_FORMAT),
-        (calls(("plan", '{"plan": ["a')), "not JSON", FinishReason.INVALID_FORMAT),
-        (calls(("plan", "[]")), "no JSON object", FinishReason.INVALID_FORMAT),
-        (calls(("plan", "[" * 50_001)), "more than 50000 characters", FinishReason.INVALID_FORMAT),
-        (call("plan"), "plan: ", FinishReason.INVALID_ACTION),
-        (call("plan", plan=["a", "b"]), "plan: ", FinishReason.INVALID_ACTION),
-        (call("t1", **PLAN), "there is no function 't1'. There are: plan.", FinishReason.INVALID_ACTION),
-        (call("remind", **PLAN), "there is no function 'remind'. There are: plan.", FinishReason.INVALID_ACTION),
-    ],
-)
-async def test_an_unreadable_reply_is_told_and_counted(reply: Action, told: str, reason: FinishReason) -> None:
-    agent = replying(reply)
-    finish = await played(Stss(protocol="tools", calls=2), agent)
-    (message,) = agent.seen[1].messages
-    assert told in message.content
-    assert message.role == ("tool" if reply.tool_calls else "user")
-    assert (finish.reason, finish.score, finish.metrics["calls"]) == (reason, 0, 2)
-    unknown = "there is no function" in told
-    assert finish.metrics["action_errors" if unknown else "format_errors"] == 2
-    assert finish.metrics[("unknown_function" if unknown else "bad_arguments") if reply.tool_calls else "no_call"] == 2
-
-
-async def test_a_performer_that_never_answers_readably_ends_as_in_text_when_its_days_are_over() -> None:
-    for reply, reason in (
-        (Action(content=json.dumps(PLAN)), FinishReason.INVALID_FORMAT),
-        (call("t1", **PLAN), FinishReason.INVALID_ACTION),
-    ):
-        finish = await played(TOOLS, replying(reply))
-        assert (finish.reason, finish.score) == (reason, 0)
-
-
 async def test_arguments_are_read_by_the_form_alone() -> None:
     spoken = fitted(fields_of('{"talk": true, "utterance": null, "mood": "\n"}'), Encounter)
     assert spoken == Encounter(talk=True)
@@ -154,39 +108,3 @@ async def test_arguments_are_read_by_the_form_alone() -> None:
     agent = replying(call("plan", **PLAN, why="more"), call("remind", schedule_reminder="x", checklist=[]))
     await played(TOOLS, agent)
     assert [tool.name for observation in agent.seen[:3] for tool in observation.tools] == ["plan", "remind", "day"]
-
-
-async def test_what_is_not_allowed_is_the_result_of_the_call_and_is_asked_for_once_more() -> None:
-    row = {"start": "08:00", "end": "09:00", "activity": "work", "place": "Atlantis"}
-    day = call("day", wake="07:00", bed="23:00", schedule=[row] * 4)
-    agent = replying(call("plan", **PLAN), call("remind", schedule_reminder="", checklist=[]), day)
-    finish = await played(Stss(protocol="tools", calls=4), agent)
-    (told,) = agent.seen[3].messages
-    assert told.role == "tool"
-    assert told.content.startswith("Your call can't be used: 'Atlantis' is no place you know")
-    assert finish.metrics["action_errors"] == 2
-
-
-async def test_of_several_calls_the_first_is_read_and_all_are_answered() -> None:
-    reminder = {"schedule_reminder": "", "checklist": []}
-    agent = replying(calls(("plan", PLAN), ("remind", reminder)), call("remind", **reminder))
-    finish = await played(TOOLS, agent)
-    request, extra = agent.seen[1].messages
-    assert "Request T2." in request.content
-    assert extra.content == NOT_EXECUTED
-    assert finish.metrics["extra_calls"] == 1
-
-
-async def test_a_session_out_of_replies_that_read_one_call_ends_at_its_limit() -> None:
-    assert (
-        await played(Stss(protocol="tools", calls=2), replying(call("plan", **PLAN)))
-    ).reason is FinishReason.TURN_LIMIT
-    assert (await played(Stss(calls=2), replying(Action(content="hm")))).reason is FinishReason.TURN_LIMIT
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("seed", range(20))
-async def test_random_calls_raise_nothing_and_play_no_reply_too_many(seed: int) -> None:
-    environment = Stss(protocol="tools", profile="compat" if seed % 2 else "strict", level="action")
-    _, turns = await fuzz(environment, SAMPLE, seed)
-    assert turns <= 200

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.webshop.catalogue import generate, published
 from environments.webshop.catalogue import make as catalogue
+from environments.webshop.catalogue import published
 from environments.webshop.catalogue.check_goals import compare, read
 from environments.webshop.catalogue.make import DATABASE, make
 from environments.webshop.catalogue.nouns import NounExtractor, extractor, lexical
@@ -22,6 +22,7 @@ from environments.webshop.catalogue.published import files_in, members, records
 from environments.webshop.catalogue.records import Importer
 from environments.webshop.catalogue.store import CatalogueStore
 from environments.webshop.shop.shop import opened
+from tools.datagen.webshop import generator
 
 LEXICAL = extractor("lexical")
 Json = Mapping[str, object]
@@ -294,22 +295,22 @@ def test_goals_are_held_against_the_published_ones(tmp_path: Path) -> None:
 
 def test_an_invented_catalogue_follows_from_size_and_seed(tmp_path: Path) -> None:
     for name, seed in (("one", 0), ("same", 0), ("other", 1)):
-        generate.write(tmp_path / name, 60, 20, seed)
+        generator.write(tmp_path / name, 60, 20, seed)
     texts = [(tmp_path / name / "items_shuffle.json").read_text() for name in ("one", "same", "other")]
     assert texts[0] == texts[1] != texts[2]
     with pytest.raises(ValueError, match="61 for 60 products"):
-        generate.write(tmp_path / "many", 60, 61)
+        generator.write(tmp_path / "many", 60, 61)
 
 
 def test_large_invented_catalogues_have_300_kinds_with_paths_of_up_to_five_steps() -> None:
-    kinds = generate._kinds(large=True)
+    kinds = generator.product_kinds(large=True)
     assert len({kind.name for kind in kinds}) == 300
-    made = [generate.product(position, kinds, 10_000, seed=0).record for position in range(500)]
+    made = [generator.product(position, kinds, 10_000, seed=0).record for position in range(500)]
     assert {str(record["product_category"]).count(" › ") + 1 for record in made} == {3, 4, 5}
 
 
 def test_an_invented_catalogue_has_what_a_real_one_has(tmp_path: Path) -> None:
-    generate.write(tmp_path / "files", 2_000, 400, compress=True)
+    generator.write(tmp_path / "files", 2_000, 400, compress=True)
     meta = make(files_in(tmp_path / "files"), tmp_path / "made", LEXICAL)
     assert (meta.products, meta.goals, meta.invented) == (2_000, 400, True)
     assert all(meta.problems[name] for name in ("dropped: asin missing", "price unreadable", "option without values"))

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from environments.webshop.catalogue import generate
 from environments.webshop.catalogue.make import DATABASE, INDEX, make
 from environments.webshop.catalogue.nouns import extractor
 from environments.webshop.catalogue.published import files_in
@@ -20,6 +19,7 @@ from proctor.environment import Agent, ContextLimitExceeded, EnvironmentFault
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation
 from tests.unit.environments.fixed_policies import looker
+from tools.datagen.webshop import generator
 
 Json = Mapping[str, JsonValue]
 PROFILES: tuple[Profile, ...] = ("compat", "strict")
@@ -100,20 +100,6 @@ def test_the_digest_follows_from_what_shapes_a_trial(cache: Path, tmp_path: Path
     assert WebShop(cache=cache, candidates=100).digest() != digest
 
 
-async def test_refused_actions_show_the_same_page_and_are_counted(environment: WebShop) -> None:
-    agent = Says("search[jeans]", "click[nothing]", "buy[it]", "click[next >]")
-    finish = await play_to_finish(environment, "goal-00000", agent)
-    assert finish.reason is FinishReason.INVALID_FORMAT
-    assert agent.seen[1] == agent.seen[2]
-    assert (finish.metrics["rounds"], finish.metrics["noop_actions"], finish.score) == (3, 1, 0.0)
-
-
-async def test_an_agent_out_of_context_scores_nothing(environment: WebShop) -> None:
-    finish = await play_to_finish(environment, "goal-00000", Says("search[jeans]"))
-    assert (finish.reason, finish.score) == (FinishReason.CONTEXT_LIMIT, 0.0)
-    assert finish.metrics["rounds"] == 1
-
-
 async def test_a_purchase_tells_its_parts_and_what_they_rest_on(environment: WebShop) -> None:
     sample = "goal-00007"
     finish = await play_to_finish(environment, sample, PolicyAgent(environment.reference(sample)))
@@ -122,16 +108,6 @@ async def test_a_purchase_tells_its_parts_and_what_they_rest_on(environment: Web
     parts = finish.detail["parts"]
     assert isinstance(parts, dict)
     assert (parts["reward"], parts["r_type"], parts["query_match"]) == (1.0, 1.0, True)
-
-
-async def test_sessions_of_one_goal_are_independent(environment: WebShop) -> None:
-    sample = "goal-00003"
-    together = [environment.reference(sample), environment.naive(sample), environment.random(sample)] * 3
-    alone = [await play_to_finish(environment, sample, PolicyAgent(policy)) for policy in together]
-    assert (
-        await asyncio.gather(*(play_to_finish(environment, sample, PolicyAgent(policy)) for policy in together))
-        == alone
-    )
 
 
 async def test_connections_are_closed_behind_a_session_that_outlives_the_shop(cache: Path) -> None:
@@ -157,10 +133,6 @@ async def test_the_summary_counts_no_fault(environment: WebShop) -> None:
     nothing = environment.summarize([Finish.fault(FinishReason.TASK_ERROR, "broken")]).metrics
     assert not {"reward", "success_rate", "purchase_rate", "rounds", "noop_actions"} & nothing.keys()
     assert (nothing["requested"], nothing["scored"], nothing["turn_limit"]) == (1.0, 0.0, 0.0)
-
-
-def test_invented_catalogues_are_not_comparable(cache: Path) -> None:
-    assert "invented" in (WebShop(cache=cache).not_comparable_because() or "")
 
 
 async def played(folder: Path, options: Json, wanted: list[str], *moves: str) -> dict[Profile, Finish]:
@@ -209,7 +181,7 @@ async def test_a_value_named_as_a_button_buys_in_compat_and_can_be_chosen_in_str
 async def test_missing_products_are_counted_and_a_broken_database_is_a_fault(
     tmp_path: Path, sql: str, reason: FinishReason
 ) -> None:
-    generate.write(tmp_path / "files", 20, 1)
+    generator.write(tmp_path / "files", 20, 1)
     make(files_in(tmp_path / "files"), tmp_path / "made", extractor("lexical"))
     with closing(sqlite3.connect(tmp_path / "made" / DATABASE)) as connection:
         connection.execute(sql)
@@ -223,7 +195,7 @@ async def test_missing_products_are_counted_and_a_broken_database_is_a_fault(
 
 async def test_a_damaged_index_is_a_fault(tmp_path: Path) -> None:
     """Tantivy panics over it, and a panic is no Exception."""
-    generate.write(tmp_path / "files", 200, 1)
+    generator.write(tmp_path / "files", 200, 1)
     make(files_in(tmp_path / "files"), tmp_path / "made", extractor("lexical"))
     (terms,) = (tmp_path / "made" / INDEX).glob("*.term")
     content = bytearray(terms.read_bytes())

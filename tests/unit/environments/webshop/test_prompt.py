@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from environments.webshop import prompt, published_goals
-from environments.webshop.catalogue import store
+from environments.webshop import prompt
+from environments.webshop.catalogue import check_goals, store
 from environments.webshop.catalogue.make import DATABASE
 from environments.webshop.catalogue.product import Goal
 from environments.webshop.environment import WebShop
@@ -158,7 +158,7 @@ def test_only_the_published_words_nouns_goals_and_catalogue_are_comparable(
     known = frozenset((fingerprint(PROMPT.read(write(tmp_path / "mine.json", TOLD))),))
     monkeypatch.setattr("environments.webshop.environment.PROMPT", Source(PROMPT.file, known))
     assert "the goals 200 to 499 have other words" in str(why(tmp_path / "goals", {}))
-    monkeypatch.setattr(published_goals, "PUBLISHED", records_hash(map(published_goals.words, GOALS[200:])))
+    monkeypatch.setattr(check_goals, "PUBLISHED", records_hash(map(check_goals.words, GOALS[200:])))
     assert why(tmp_path / "same", {}) is None
     assert why(tmp_path / "test", {}, goals=(0, 200), candidates=1_000) is None
     cases: list[tuple[dict[str, object], dict[str, object], str]] = [

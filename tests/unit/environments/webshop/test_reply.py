@@ -8,7 +8,9 @@ from collections.abc import Sequence
 import pytest
 
 from environments.webshop import reply
+from environments.webshop.functions import TOOLSET
 from environments.webshop.prompt import reply_text
+from environments.webshop.reply import ShopMove
 from environments.webshop.scoring import Profile
 from tests.support import SHARED_DATA
 
@@ -130,3 +132,19 @@ def test_no_reply_takes_long_to_read(text: str, profile: Profile) -> None:
 
 def test_a_reply_of_a_long_search_is_read_whole() -> None:
     assert reply.read(f"Action: search[{'X' * 5_000_000}]") == ("search", "x" * 5_000_000, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "move"),
+    [
+        ("search_action", {"keywords": "Blue [dry] Jeans"}, ShopMove("search", "blue [dry] jeans")),
+        ("click_action", {"value": "7 [US] oz"}, ShopMove("click", "7 [us] oz")),
+    ],
+)
+def test_a_call_is_the_move_of_its_whole_text(name: str, arguments: dict[str, str], move: ShopMove) -> None:
+    function = TOOLSET.find(name, strict=True)
+    assert function is not None
+    assert function.read(function.checked(json.dumps(arguments), strict=True)) == move
+    assert [each.name for each in TOOLSET.functions if each.write(move) is not None] == [name]
+    assert function.write(move) == {key: value.lower() for key, value in arguments.items()}
+    assert function.write(None) is None

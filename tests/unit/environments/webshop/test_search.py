@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from environments.webshop import bm25
 from environments.webshop.catalogue import analysis
 from environments.webshop.catalogue.analysis import tokens, words
 from environments.webshop.catalogue.index import Index
@@ -19,8 +20,7 @@ from environments.webshop.catalogue.nouns import extractor
 from environments.webshop.catalogue.porter import stem
 from environments.webshop.catalogue.published import files_in
 from environments.webshop.catalogue.store import CatalogueStore
-from environments.webshop.search import bm25
-from environments.webshop.search.search import Search
+from environments.webshop.search import Search
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from environments.webshop import bm25
 from environments.webshop.catalogue.analysis import tokens
 from environments.webshop.catalogue.index import Candidate, Index
 from environments.webshop.catalogue.store import CatalogueStore
-from environments.webshop.search import bm25
 
 HITS = 50
 """Limit of products in a search result."""
