@@ -6,10 +6,10 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, JsonValue, model_validator
 
-from proctor.config.patterns import VARIABLE
 from proctor.config.problems import FieldError
 from proctor.config.secrets import setting
-from proctor.http.connection import (
+from proctor.config.wording import VARIABLE
+from proctor.connection.connection import (
     CONVERSATION,
     OPERATIONAL,
     UNVERIFIED,
@@ -57,15 +57,16 @@ def _sampling(sampling: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return sampling
 
 
-def _no_key(text: str) -> str:
+def no_key(text: str) -> str:
+    """The text. Raises ValueError where it may be a key."""
     if looks_secret(text):
         raise ValueError(KEY)
     return text
 
 
 Sampling = Annotated[dict[str, JsonValue], AfterValidator(_sampling)]
-ModelName = Annotated[str, Field(min_length=1), AfterValidator(_no_key)]
-VariableName = Annotated[str, Field(pattern=VARIABLE), AfterValidator(_no_key)]
+ModelName = Annotated[str, Field(min_length=1), AfterValidator(no_key)]
+VariableName = Annotated[str, Field(pattern=VARIABLE), AfterValidator(no_key)]
 
 
 MaxTokensField = Literal["max_tokens", "max_completion_tokens"]

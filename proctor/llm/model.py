@@ -1,62 +1,36 @@
-"""A chat model at an endpoint of any dialect: sends requests, retries them, and classifies every failure."""
+"""A chat model at an endpoint of any dialect: its requests are tried again, and every failure is classified."""
 
 import asyncio
-import math
+import functools
 import random as chance
-import re
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, Literal, NamedTuple
 
-from pydantic import JsonValue, ValidationError
-
-from proctor.environment import (
-    AgentRefused,
-    AgentUnavailable,
-    ContextLimitExceeded,
-    InputRefused,
-    RequestRejected,
-    ToolsRefused,
-)
-from proctor.http.client import AnyClient, DeadlineExceeded, HttpFailure, HttpReply, Unreachable
-from proctor.http.connection import Connection, Sent
-from proctor.http.keys import KeyUnavailable
+from proctor.environment import AgentUnavailable, ContextLimitExceeded, InputRefused
+from proctor.http.client import HttpClient, HttpFailure, HttpReply
 from proctor.llm import traces
 from proctor.llm.config import ChatConfig, renamed
-from proctor.llm.dialects import DIALECTS
 from proctor.llm.dialects.messages import PAUSED, joined
-from proctor.llm.outage import EndpointDown, Failed, Outage, Waited, uncounted
-from proctor.llm.outcome import FUNCTION_RAISED, MAX_TOKENS_FIX, TOOLS_FIX, Outcome, Seen, is_plain, outcome, read_error
-from proctor.llm.wire import Reply, Request, Usage, characters, estimated
+from proctor.llm.endpoint import LIST, RAISED, ModelEndpoint
+from proctor.llm.outage import EndpointDown, Failed, Outage, Waited
+from proctor.llm.outcome import Outcome
+from proctor.llm.wire import Fields, Messages, Reply, Request, Tools, Usage, characters, estimated
 from proctor.observability import gen_ai, tracing
-from proctor.observability.redaction import redacted
-from proctor.retry import RetryPolicy, retry_after_s
+from proctor.retry import RetryPolicy
 from proctor.tools.histories import sendable
-from proctor.types import Action, Message, Tool, Value
+from proctor.types import Action, Message
 
-EXCERPT_CHARS = 300
-_ESCAPE = re.compile(rb"\\(?:u00|/)")
-COST_HEADER = "x-litellm-response-cost"
 MOST_PAUSES = 8
 """So often an answer that the endpoint paused is asked for again."""
-DENIALS = 8
-"""So many refusals of the key, the model or the URL in a row, after an answer, are no accident."""
 ONE_TOKEN = Message(role="user", content="1")
-UNPAID_FIX = "the account has no credits left: top it up, then `proctor resume` goes on"
-UNAUTHORIZED_FIX = "check the key, the model's name and `base_url`"
 
 
-class AgentUnauthorized(AgentRefused):
-    """The endpoint refuses the key, the model or the URL."""
-
-
-class Completion(Value):
+class Completion(NamedTuple):
     """A model's answer, with its cost in tokens, time and requests."""
 
     action: Action
     usage: Usage
-    metered: bool = True
-    """False where the endpoint did not report the usage: `usage` is estimated then."""
     model: str
     """The model's name as the endpoint reports it, often more specific than the requested one."""
     stop: str | None
@@ -65,11 +39,13 @@ class Completion(Value):
     """From the first request to the whole reply, waits between requests included."""
     tries: int
     """HTTP requests made."""
+    metered: bool = True
+    """False where the endpoint did not report the usage: `usage` is estimated then."""
     replica: str | None = None
     """The base URL that answered, where the endpoint has several."""
 
 
-class EndpointEvent(Value):
+class EndpointEvent(NamedTuple):
     """The outcome of one request, for limits on an endpoint that several agents share."""
 
     kind: Literal["ok", "throttled", "retry"]
@@ -80,11 +56,6 @@ class EndpointEvent(Value):
 
 
 ANSWERED = EndpointEvent(kind="ok", retry_after_s=None, cause="")
-
-
-def connection(config: ChatConfig) -> Connection:
-    """How a model's endpoint is reached. Raises ValueError where a variable is unset or holds what can't be sent."""
-    return Connection(config, config.endpoint(), config.api_key_env, DIALECTS[config.dialect].KEY_HEADER)
 
 
 class ModelRefused(InputRefused):
@@ -104,7 +75,7 @@ class ChatModel:
     def __init__(
         self,
         config: ChatConfig,
-        client: AnyClient,
+        client: HttpClient,
         *,
         outage: Outage | None = None,
         on_event: Callable[[EndpointEvent], None] = lambda event: None,
@@ -114,30 +85,21 @@ class ChatModel:
         wall_clock: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._config, self.name = config, config.model
-        self._client = client
-        self._dialect, self._form = DIALECTS[config.dialect], config.form()
-        self._connection = connection(config)
-        self._url = self._connection.url
-        self._fields: dict[str, JsonValue] = {**config.request_sampling(), "model": config.model}
+        self._config, self.name, self._form = config, config.model, config.form()
+        self.endpoint = ModelEndpoint(config, client, sleep, wall_clock)
+        self._dialect = self.endpoint.dialect
+        self._fields: Fields = {**config.request_sampling(), "model": config.model}
         self._varies = config.varies(self._fields)
         self._policy = RetryPolicy(max_tries=config.max_tries, max_retry_s=config.max_retry_s)
-        self._on_event, self._traces_content = on_event, traces_content
-        self._outage = outage
-        self._answered = False
-        """Whether a request was answered."""
-        self._denied = 0
-        """Refusals of the key, the model or the URL in a row, after an answer."""
-        self._took_tools = False
-        """Whether the endpoint has answered a request with tools: then no later refusal is about offering them."""
-        self._random, self._clock, self._wall_clock, self._sleep = random, clock, wall_clock, sleep
+        self._on_event, self._traces_content, self._outage = on_event, traces_content, outage
+        self._random, self._clock, self._sleep = random, clock, sleep
 
     def complete(
         self,
-        messages: Sequence[Message],
-        tools: Sequence[Tool] = (),
+        messages: Messages,
+        tools: Tools = (),
         metadata: Mapping[str, str] | None = None,
-        sampling: Mapping[str, JsonValue] | None = None,
+        sampling: Fields | None = None,
     ) -> Coroutine[Any, Any, Completion]:
         """The model's answer to a whole transcript. `sampling` takes precedence over the configured one.
 
@@ -146,129 +108,163 @@ class ChatModel:
         RequestRejected where this one can't; AgentUnavailable after all retries, naming the last cause and an excerpt
         of the last reply, without the key; EndpointDown where the run drains while the endpoint is down.
         """
-        own = self._fields if not sampling else {**self._config.request_sampling(sampling), "model": self.name}
-        fields = self._config.in_trial(own, metadata or {}) if self._varies or sampling else own
-        if not tracing.recorders:
-            return self._retry_until_available(messages, tools, fields)
-        return self._traced(messages, tools, fields)
+        fields = self._fields
+        if sampling:
+            fields = {**self._config.request_sampling(sampling), "model": self.name}
+        if self._varies or sampling:
+            fields = self._config.in_trial(fields, metadata or {})
+        if tracing.recorders:
+            return self._traced(messages, tools, fields)
+        return self._completed(messages, tools, fields)
 
-    async def _traced(
-        self, messages: Sequence[Message], tools: Sequence[Tool], fields: Mapping[str, JsonValue]
-    ) -> Completion:
+    async def _traced(self, messages: Messages, tools: Tools, fields: Fields) -> Completion:
         """The answer to a request, under a span."""
-        attributes = traces.request_attributes(self.name, self._url, fields)
+        attributes = traces.request_attributes(self.name, self.endpoint.url, fields)
         with tracing.begin(f"{gen_ai.CHAT} {self.name}", "client", **attributes) as span:
             if self._traces_content:
                 span.note(**{gen_ai.INPUT_MESSAGES: traces.input_messages(messages)})
-            completion = await self._retry_until_available(messages, tools, fields)
+            completion = await self._completed(messages, tools, fields)
             used = completion.usage
             span.note(tries=completion.tries, **traces.reply_attributes(completion.model, completion.stop, used))
             if self._traces_content:
                 span.note(**{gen_ai.OUTPUT_MESSAGES: traces.output_messages(completion.action, completion.stop)})
         return completion
 
-    async def _retry_until_available(
-        self, messages: Sequence[Message], tools: Sequence[Tool], fields: Mapping[str, JsonValue]
-    ) -> Completion:
+    async def _completed(self, messages: Messages, tools: Tools, fields: Fields) -> Completion:
         """The answer; failed requests are tried again. The waits for an endpoint that is down use no try."""
-        waits = Waited()
+        started, waits = self._clock(), Waited(with_tools=bool(tools))
         try:
-            completion = await self._answered_in_time(messages, tools, fields, waits)
-        except (AgentUnavailable, EndpointDown) as failure:
-            failure.paid = self._wasted(messages, tools, waits)
+            ask = functools.partial(self._retried, waits=waits)
+            reply = await self._whole(messages, tools, fields, ask)
+            if isinstance(reply, Failed):
+                raise self._raised(reply, messages, tools, waits)
+        except (AgentUnavailable, EndpointDown, asyncio.CancelledError) as failure:
+            vars(failure)["paid"] = self._wasted(messages, tools, waits)
             raise
-        if not completion.metered:
-            came = characters([completion.action.message()]) + len(completion.action.reasoning)
-            usage = estimated(characters(messages, tools), came)
-            if money := completion.usage.billed_money:
-                usage = usage.model_copy(update={"billed_tokens": usage.estimated_tokens, "billed_money": money})
-            completion = completion.model_copy(update={"usage": usage})
-        if (wasted := self._wasted(messages, tools, waits)) is not None:
-            completion = completion.model_copy(update={"usage": completion.usage.plus(wasted)})
-        return completion
+        completion = self._completion(reply, messages, tools, self._clock() - started, waits.requests)
+        wasted = self._wasted(messages, tools, waits) if waits.late else None
+        return completion if wasted is None else completion._replace(usage=completion.usage.plus(wasted))
 
-    def _wasted(self, messages: Sequence[Message], tools: Sequence[Tool], waits: Waited) -> Usage | None:
-        """The estimated usage of requests that had no answer before their deadline."""
-        return estimated(waits.late * characters(messages, tools), 0) if waits.late else None
+    def _raised(self, failed: Failed, messages: Messages, tools: Tools, waits: Waited) -> Exception:
+        """What a call without an answer raises."""
+        if failed.outcome is Outcome.CONTEXT_LIMIT:
+            return ContextLimitExceeded()
+        if failed.outcome is Outcome.REFUSAL:
+            read = failed.refusal
+            return ModelRefused(failed.cause, read and self._completion(read, messages, tools, 0.0, 1))
+        return RAISED[failed.outcome][0](
+            f"{failed.cause} (after {waits.tries} {'try' if waits.tries == 1 else 'tries'})"
+        )
 
-    async def _answered_in_time(
-        self, messages: Sequence[Message], tools: Sequence[Tool], fields: Mapping[str, JsonValue], waits: Waited
-    ) -> Completion:
-        asked, offers_tools = self._dialect.request(sendable(messages), tools, fields, self._form), bool(tools)
-        started, tries, throttles = self._clock(), 0, 0
-        paused: Reply | None = None
-        pauses = 0
+    def _completion(self, reply: Reply, messages: Messages, tools: Tools, seconds: float, tries: int) -> Completion:
+        """An answer with its cost, which is estimated where the endpoint tells none."""
+        usage, metered = reply.usage or Usage(), reply.usage is not None and reply.usage.counts
+        if not metered:
+            came = characters([reply.action.message()]) + len(reply.action.reasoning)
+            money, usage = usage.billed_money, estimated(characters(messages, tools), came)
+            if money:
+                usage = usage._replace(billed_tokens=usage.estimated_tokens, billed_money=money)
+        return Completion(reply.action, usage, reply.model or self.name, reply.stop, seconds, tries, metered)
+
+    def _wasted(self, messages: Messages, tools: Tools, waits: Waited) -> Usage | None:
+        """The estimated usage of requests that had no answer before their deadline, or before they were taken back."""
+        count = waits.late + waits.out
+        return estimated(count * characters(messages, tools), 0) if count else None
+
+    async def _send(self, asked: Request, waits: Waited) -> Reply | Failed:
+        """What one request of a call comes to."""
+        waits.requests += 1
+        if waits.requests > 1 and self._outage is not None:
+            await self._sleep(0.0)  # a slot and a lease for another request
+        waits.out = True
+        reply = await self.endpoint.request(asked, with_tools=waits.with_tools)
+        waits.out = False
+        if isinstance(reply, Failed):
+            waits.late += reply.late
+            if self._outage is not None and reply.may_be_outage:
+                self._tell(reply)
+        return reply
+
+    async def _retried(self, asked: Request, waits: Waited) -> Reply | Failed:
+        """What a request comes to after its last try."""
+        started, outage = self._clock(), self._outage
         while True:
-            reply = await self._ask(asked, waits, offers_tools=offers_tools)
+            reply = None if outage is not None and outage.down else await self._send(asked, waits)
+            if outage is not None and outage.may_have(reply, waits):
+                send = functools.partial(self._send, asked, waits)
+                reply = await outage.ask(send, self.ask_one_token, waits, reply)
             if isinstance(reply, Reply):
-                self._answered, self._denied = True, 0
-                self._took_tools |= offers_tools
+                self.endpoint.answered(with_tools=waits.with_tools)
                 self._on_event(ANSWERED)
-                reply = reply if paused is None else joined(paused, reply)
-                if reply.stop != PAUSED or pauses == MOST_PAUSES:
-                    return self._completion(reply, self._clock() - started, waits.requests)
-                paused, pauses = reply, pauses + 1
-                conversation = sendable([*messages, reply.action.message()])
-                asked = self._dialect.request(conversation, tools, fields, self._form)
+                return reply
+            assert reply is not None
+            if reply.throttled and outage is not None:
+                await self._hold_back(reply, outage, waits)
                 continue
-            if reply.throttled and self._outage is not None:
-                throttles += 1
-                await self._hold_back(reply, throttles, waits)
-                continue
-            tries += 1
-            wait_s = self._wait_s(reply, tries, self._clock() - started - waits.seconds)
+            waits.tries += 1
+            wait_s = self._wait_s(reply, waits.tries, self._clock() - started - waits.untimed.seconds)
             if reply.throttled or wait_s is not None:
                 self._tell(reply)
             if wait_s is None:
-                raise reply.raises(f"{reply.cause} (after {tries} {'try' if tries == 1 else 'tries'})")
+                return reply
             await self._sleep(wait_s)
 
-    async def _ask(self, asked: Request, waits: Waited, *, offers_tools: bool) -> Reply | Failed:
-        """The outcome of a request; of one to an endpoint that is down, once it is back."""
+    async def _whole(
+        self, messages: Messages, tools: Tools, fields: Fields, ask: Callable[[Request], Awaitable[Reply | Failed]]
+    ) -> Reply | Failed:
+        """The whole answer: one that the endpoint paused is asked for the rest."""
+        reply = await ask(self._dialect.request(sendable(messages), tools, fields, self._form))
+        for _ in range(MOST_PAUSES):
+            if isinstance(reply, Failed) or reply.stop != PAUSED or self._config.dialect != "messages":
+                break
+            conversation = sendable([*messages, reply.action.message()])
+            more = await ask(self._dialect.request(conversation, tools, fields, self._form))
+            reply = joined(reply, more) if isinstance(more, Reply) else more
+        return reply
 
-        async def send() -> Reply | Failed:
-            if waits.requests > 1:
-                await self._sleep(0.0)  # a slot and a lease for another request
-            reply = await self._request(asked, offers_tools=offers_tools)
-            if isinstance(reply, Failed) and reply.outcome is Outcome.TRANSIENT and not reply.throttled:
-                self._tell(reply)
-            return reply
+    async def pass_on(
+        self, messages: Messages, tools: Tools, metadata: Mapping[str, str], sampling: Fields, *, sends_metadata: bool
+    ) -> Reply | Failed:
+        """What a request comes to that is sent once, for a server whose clients judge failures and try again.
 
-        if self._outage is None:
-            waits.requests += 1
-            reply = await self._request(asked, offers_tools=offers_tools)
-            waits.late += isinstance(reply, Failed) and reply.late
-            return reply
-        return await self._outage.ask(send, self._answers_one_token, waits)
+        The client's own `sampling` is sent as it is. The metadata is sent where it or the configuration asks for it.
+        """
+        fields = {**self._config.in_trial(self._fields, metadata), **renamed(sampling, self._config.max_tokens_field)}
+        if sends_metadata and metadata:
+            fields["metadata"] = {**metadata}
+        attributes = traces.request_attributes(self.name, self.endpoint.url, fields) if tracing.recorders else {}
+        with tracing.begin(f"{gen_ai.CHAT} {self.name}", "client", **attributes) as span:
+            reply = await self._whole(messages, tools, fields, self.endpoint.passed_on)
+            if isinstance(reply, Reply):
+                span.note(**traces.reply_attributes(reply.model or self.name, reply.stop, reply.usage or Usage()))
+        return reply
 
-    async def _answers_one_token(self) -> bool:
-        """Whether a request for one token is answered: then the endpoint is not down."""
-        return isinstance(await self.ask_one_token(), Reply)
-
-    async def ask_one_token(self) -> Reply | Failed:
-        """What a request for one token comes to. Raises ContextLimitExceeded, ModelRefused."""
-        least: dict[str, JsonValue] = {"model": self.name, "max_tokens": self._dialect.LEAST_TOKENS}
-        least |= self._config.streaming()
+    def ask_one_token(self) -> Coroutine[Any, Any, Reply | Failed]:
+        """What a request for one token comes to."""
+        least = {"model": self.name, "max_tokens": self._dialect.LEAST_TOKENS, **self._config.streaming()}
         asked = self._dialect.request([ONE_TOKEN], (), renamed(least, self._config.max_tokens_field), self._form)
-        return await self._request(asked, offers_tools=False)
+        return self.endpoint.request(asked, with_tools=False)
 
-    async def models(self, deadline_s: float) -> HttpReply:
-        """The endpoint's reply to a request for its models. Raises HttpFailure."""
-        most = self._config.max_reply_bytes
-        try:
-            sent = await self._connection.send(self._client, "/models", None, {}, deadline_s=deadline_s, max_bytes=most)
-        except KeyUnavailable as failure:
-            raise HttpFailure(str(failure)) from failure
+    def ask_once(self, messages: Messages, tools: Tools = ()) -> Coroutine[Any, Any, Reply | Failed]:
+        """What one request comes to."""
+        asked = self._dialect.request(sendable(messages), tools, self._fields, self._form)
+        return self.endpoint.request(asked, with_tools=bool(tools))
+
+    async def models(self, deadline_s: float, of: str = "") -> HttpReply:
+        """The endpoint's reply to a request for its models, or for the one `of` this path. Raises HttpFailure."""
+        sent = await self.endpoint.exchange(LIST._replace(path=LIST.path + of), deadline_s)
+        if isinstance(sent, Failed):
+            raise HttpFailure(sent.cause) from sent.error
         return sent.reply
 
-    async def _hold_back(self, failed: Failed, throttles: int, waits: Waited) -> None:
+    async def _hold_back(self, failed: Failed, outage: Outage, waits: Waited) -> None:
         """Wait after too many requests, which use no try. Raises EndpointDown, AgentRefused."""
-        assert self._outage is not None
+        waits.throttles += 1
         self._tell(failed)
-        since = self._outage.throttled_since = self._outage.throttled_since or self._clock()
-        self._outage.check_patience(since, failed.cause)
-        wait_s = (failed.retry_after_s or 0.0) + self._random() * self._policy.widest_s(throttles)
-        with uncounted(waits):
+        since = outage.throttled_since = outage.throttled_since or self._clock()
+        outage.check_patience(since, failed.cause)
+        wait_s = (failed.retry_after_s or 0.0) + self._random() * self._policy.widest_s(waits.throttles)
+        with waits.untimed:
             await self._sleep(wait_s)
 
     def _tell(self, failed: Failed) -> None:
@@ -279,145 +275,3 @@ class ChatModel:
         if failed.outcome is not Outcome.TRANSIENT:
             return None
         return self._policy.wait_s(tries, self._random(), elapsed_s=elapsed_s, retry_after_s=failed.retry_after_s)
-
-    def _completion(self, reply: Reply, seconds: float, tries: int) -> Completion:
-        return Completion(
-            action=reply.action,
-            usage=reply.usage or Usage(),
-            metered=reply.usage is not None and reply.usage.counts,
-            model=reply.model or self.name,
-            stop=reply.stop,
-            seconds=seconds,
-            tries=tries,
-        )
-
-    async def _request(self, asked: Request, *, offers_tools: bool) -> Reply | Failed:
-        try:
-            sent = await self._send(asked)
-            if self._denies(sent.reply) and await self._connection.keys.renewed(sent.key):
-                await self._sleep(0.0)
-                sent = await self._send(asked)
-        except KeyUnavailable as failure:
-            return Failed(redacted(f"{self._where()}: {failure}"), sent=False)
-        except HttpFailure as failure:
-            told = redacted(f"{failure}{self._unset()}")
-            late = isinstance(failure, DeadlineExceeded)
-            return Failed(told, sent=not isinstance(failure, Unreachable), judged=late, late=late)
-        reply = sent.reply
-        read = self._read(sent, asked.body) if 200 <= reply.status < 300 else None
-        if isinstance(read, Reply) and read.action.content and is_plain(read.stop, reply.body):
-            return read
-        seen = Seen(self._answered, None, offers_tools and not self._took_tools)
-        came = outcome(reply.status, reply.headers, reply.body, seen)
-        is_read = came is Outcome.ANSWER or (came is Outcome.TRANSIENT and isinstance(read, Failed))
-        return read if read is not None and is_read else self._failed(reply, came)
-
-    async def _send(self, asked: Request) -> Sent:
-        """The reply to one request. Raises HttpFailure, KeyUnavailable."""
-        return await self._connection.send(
-            self._client,
-            asked.path,
-            asked.body,
-            {**asked.headers, **tracing.headers()} if tracing.recorders else asked.headers,
-            deadline_s=self._config.deadline_s,
-            max_bytes=self._config.max_reply_bytes,
-        )
-
-    def _denies(self, reply: HttpReply) -> bool:
-        """Whether a reply refuses the key, which may have expired, and a newer one may be had."""
-        may = self._connection.keys.changes and reply.status in (401, 403)
-        return may and outcome(reply.status, reply.headers, reply.body) is Outcome.UNAUTHORIZED
-
-    def _read(self, sent: Sent, asked: bytes) -> Reply | Failed:
-        """The completion in a reply; one that holds the key it was asked with is none.
-
-        What is played is journalled byte for byte. It may hold what is no real key, and what the request says too.
-        """
-        reply = sent.reply
-        try:
-            read = self._dialect.read(reply.body)
-        except ValidationError as error:
-            problem = error.errors(include_input=False)[0]
-            where = ".".join(str(part) for part in problem["loc"]) or "body"
-            told = f"not a {self._config.dialect} completion: {where}: {problem['msg']}"
-            return Failed(f"{self._where()}: {told}: {self._excerpt(reply)}")
-        secrets = self._connection.secrets(sent.key)
-        if secrets and any(self._repeats(key, reply.body, read, asked) for key in secrets):
-            return Failed(f"{self._where()}: its reply repeats the key of {self._connection.keys}: not played")
-        return _billed(read, reply.headers[COST_HEADER]) if COST_HEADER in reply.headers else read
-
-    def _repeats(self, key: str, body: bytes, read: Reply, asked: bytes) -> bool:
-        """Whether a reply holds our key, and the request's body does not."""
-        may = key.encode() in body or _ESCAPE.search(body) is not None
-        return may and key.encode() not in asked and read.holds(key)
-
-    def _failed(self, reply: HttpReply, came: Outcome) -> Failed:
-        """A reply that is no answer. Raises ContextLimitExceeded and ModelRefused, which end a trial with a score."""
-        said = f"{self._where()}{self._unset()}: status {reply.status}"
-        if came is Outcome.CONTEXT_LIMIT:
-            self._answered = True
-            raise ContextLimitExceeded
-        if came is Outcome.REFUSAL:
-            self._answered = True
-            raise self._refused(reply, f"{said}: {self._excerpt(reply)}")
-        error = read_error(reply.body)
-        if FUNCTION_RAISED in error.code.split():  # its message may quote another endpoint's
-            return Failed(redacted(error.message), Outcome.REJECTED, raises=RequestRejected)
-        if reply.status == 401 and self._connection.keys.known is not None:
-            said += f" ({self._connection.keys} holds the key that was sent)"
-        if self._answered and outcome(reply.status, reply.headers, reply.body) is Outcome.UNAUTHORIZED:
-            self._denied += 1
-            came = Outcome.UNAUTHORIZED if self._denied >= DENIALS else came
-        raises, fix = _RAISED[came]
-        return Failed(
-            cause=f"{said}: {self._excerpt(reply)}{fix}",
-            outcome=came,
-            status=reply.status,
-            judged=True,
-            raises=raises,
-            retry_after_s=retry_after_s(reply.headers, self._wall_clock(), error.message),
-        )
-
-    def _refused(self, reply: HttpReply, why: str) -> ModelRefused:
-        """The refusal of an input, with the text and the cost of a reply that has them."""
-        try:
-            read = self._dialect.read(reply.body) if reply.status == 200 else None
-        except ValidationError:
-            read = None
-        return ModelRefused(why, None if read is None else self._completion(read, 0.0, 1))
-
-    def _where(self) -> str:
-        return f"model {self.name} at {self._url}{self._dialect.PATH}"
-
-    def _unset(self) -> str:
-        """What an endpoint without a key may fail for."""
-        unset = self._connection.keys.known is None and not self._connection.keys.changes
-        return f" ({self._connection.keys} is unset)" if unset else ""
-
-    def _excerpt(self, reply: HttpReply) -> str:
-        text = " ".join(redacted(reply.body.decode("utf-8", "replace")).split())
-        return text if len(text) <= EXCERPT_CHARS else text[: EXCERPT_CHARS - 3] + "..."
-
-
-def _billed(reply: Reply, told: str) -> Reply:
-    """A reply with the price that LiteLLM's proxy tells in a header; 0 is that of models which it does not know."""
-    try:
-        money = float(told)
-    except ValueError:
-        return reply
-    usage = reply.usage or Usage()
-    if usage.billed_tokens or usage.billed_money or not 0 < money < math.inf:
-        return reply
-    tokens = usage.prompt_tokens + usage.completion_tokens
-    return reply._replace(usage=usage.model_copy(update={"billed_tokens": tokens, "billed_money": money}))
-
-
-_RAISED: Mapping[Outcome, tuple[type[AgentUnavailable], str]] = {
-    Outcome.TRANSIENT: (AgentUnavailable, ""),
-    Outcome.REJECTED: (RequestRejected, ""),
-    Outcome.UNPAID: (AgentRefused, f": {UNPAID_FIX}"),
-    Outcome.UNAUTHORIZED: (AgentUnauthorized, f": {UNAUTHORIZED_FIX}"),
-    Outcome.NO_TOOLS: (ToolsRefused, f": it takes no tools; {TOOLS_FIX}"),
-    Outcome.MAX_TOKENS_FIELD: (AgentRefused, f": {MAX_TOKENS_FIX}"),
-}
-"""What is raised for an outcome after the last try, and the fix."""

@@ -1,16 +1,17 @@
-"""Finds out that an endpoint is down, and lets its calls wait in turn until it answers."""
+"""Finds out that an endpoint is down; its calls wait in turn until it answers, which counts in no limit of time."""
 
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeGuard, TypeVar
 
-from proctor.environment import AgentRefused, AgentStopped, AgentUnavailable
-from proctor.llm.outcome import Outcome
-from proctor.llm.wire import Usage
+from proctor.environment import AgentRefused
+from proctor.http.client import HttpReply
+from proctor.llm.outcome import Outcome, read_error
+from proctor.llm.wire import Reply, Usage
 
 Answer = TypeVar("Answer")
 DOWN_AFTER_S = 5.0
@@ -21,6 +22,52 @@ PATIENCE_S, FIRST_PATIENCE_S = 3600.0, 60.0
 """How long an endpoint is waited for, after an answer in this process and before the first one."""
 OWN_FAILURES = 3
 """After so many replies and deadlines in a row, a request may be what fails, not its endpoint."""
+
+
+class TimeLimit:
+    """The limit of an attempt, and how long it stood still."""
+
+    def __init__(self, timeout: asyncio.Timeout) -> None:
+        self._timeout = timeout
+        self.waited_s = 0.0
+
+    def stop(self) -> float | None:
+        """Stop the clock; when the time would have been over. None where there is no limit, or the time is over."""
+        until = self._timeout.when()
+        if until is not None:
+            try:
+                self._timeout.reschedule(None)
+            except RuntimeError:
+                return None
+        return until
+
+    def go_on(self, until: float | None, waited_s: float) -> None:
+        """Let the clock go on after a wait."""
+        self.waited_s += waited_s
+        if until is not None:
+            self._timeout.reschedule(until + waited_s)
+
+
+TIME_LIMIT: ContextVar[TimeLimit | None] = ContextVar("time_limit", default=None)
+"""The limit of the attempt that an asyncio task plays."""
+
+
+class Untimed:
+    """A block in which the running task is not out of time: what it waits for is not broken off."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        """How long it took, over all times that it was entered."""
+
+    def __enter__(self) -> None:
+        self._begun, self._limit = time.monotonic(), TIME_LIMIT.get()
+        self._until = None if self._limit is None else self._limit.stop()
+
+    def __exit__(self, *_: object) -> None:
+        waited_s = time.monotonic() - self._begun
+        self.seconds += waited_s
+        if self._limit is not None:
+            self._limit.go_on(self._until, waited_s)
 
 
 class EndpointDown(Exception):
@@ -43,62 +90,52 @@ class Failed(NamedTuple):
     """Whether it failed by a status or by its deadline."""
     late: bool = False
     """Whether it failed by its deadline."""
+    repeats_key: bool = False
+    """Whether it was answered, with our own key in the answer."""
     retry_after_s: float | None = None
-    raises: type[AgentUnavailable] = AgentUnavailable
-    """What is raised after the last try."""
+    refusal: Reply | None = None
+    """The reply by which the input was refused, where it has a text or a cost."""
+    reply: HttpReply | None = None
+    """The reply as it came, where a server is to pass it on."""
+    error: Exception | None = None
+    """What was raised instead of a reply."""
+
+    def says(self, code: str) -> bool:
+        """Whether an error reply came with this code."""
+        return self.reply is not None and code in read_error(self.reply.body).code.split()
 
     @property
     def throttled(self) -> bool:
         """Whether there were too many requests, which is no failure of this one."""
         return self.outcome is Outcome.TRANSIENT and self.status in (429, 529)
 
+    @property
+    def may_be_outage(self) -> bool:
+        """Whether it may have failed because its endpoint is down."""
+        return self.outcome is Outcome.TRANSIENT and not self.throttled
+
 
 @dataclass
 class Waited:
-    """What a call has waited for its endpoint, in seconds that count in no limit; and its failures there in a row."""
+    """What a call has waited for its endpoint, which counts in no limit; and its failures there in a row."""
 
-    seconds: float = 0.0
+    untimed: Untimed = field(default_factory=Untimed)
     own: int = 0
+    tries: int = 0
+    throttles: int = 0
     requests: int = 0
     late: int = 0
     """Requests without an answer before their deadline, which are paid for all the same."""
+    out: bool = False
+    """Whether a request is under way."""
+    with_tools: bool = False
+    """Whether its requests offer tools."""
 
 
-class TimeLimit:
-    """A time limit in which the waits of its asyncio task for endpoints don't count."""
-
-    def __init__(self, timeout: asyncio.Timeout) -> None:
-        self._timeout = timeout
-        self.waited_s = 0.0
-
-    @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
-        """Stop the clock."""
-        loop = asyncio.get_running_loop()
-        begun, until = loop.time(), self._timeout.when()
-        if until is not None:
-            self._timeout.reschedule(None)
-        try:
-            yield
-        finally:
-            self.waited_s += loop.time() - begun
-            if until is not None:
-                self._timeout.reschedule(until + loop.time() - begun)
-
-
-TIME_LIMIT: ContextVar[TimeLimit | None] = ContextVar("time_limit", default=None)
-"""The limit of the attempt that an asyncio task plays."""
-
-
-@contextlib.contextmanager
-def uncounted(waits: Waited) -> Iterator[None]:
-    """A wait for an endpoint, which counts in no limit of a trial, an attempt or a session."""
-    limit, begun = TIME_LIMIT.get(), time.monotonic()
-    try:
-        with contextlib.nullcontext() if limit is None else limit.paused():
-            yield
-    finally:
-        waits.seconds += time.monotonic() - begun
+def paid_by(failure: BaseException) -> Usage | None:
+    """What the requests of a call that failed, or was cancelled, are estimated to have cost."""
+    paid: Usage | None = getattr(failure, "paid", None)
+    return paid
 
 
 class Outage:
@@ -148,19 +185,11 @@ class Outage:
             self.down = False
             self._changed()
 
-    def failed(self, cause: str) -> None:
-        """Record a transient failure."""
+    def failed(self, cause: str, *, surely: bool = False) -> None:
+        """Record a transient failure; `surely`: the endpoint is down, as whoever watches it found out."""
         now = self._clock()
         self.since, self.cause = now if self.since is None else self.since, cause
-        if not self.down and now - self.since >= DOWN_AFTER_S:
-            self.down, self._outages = True, self._outages + 1
-            self._changed()
-
-    def lost(self, cause: str) -> None:
-        """Record that the endpoint is down, as whoever watches it found out."""
-        self.since = self._clock() if self.since is None else self.since
-        self.cause = cause
-        if not self.down:
+        if not self.down and (surely or now - self.since >= DOWN_AFTER_S):
             self.down, self._outages = True, self._outages + 1
             self._changed()
 
@@ -182,33 +211,39 @@ class Outage:
             raise AgentRefused(f"{cause}: no answer for {self.patience_s:.0f} s{fix}")
 
     async def ask(
-        self, send: Callable[[], Awaitable[Answer | Failed]], short: Callable[[], Awaitable[bool]], waits: Waited
+        self,
+        send: Callable[[], Awaitable[Answer | Failed]],
+        short: Callable[[], Awaitable[object]],
+        waits: Waited,
+        failed: Failed | None = None,
     ) -> Answer | Failed:
         """The outcome of a request, sent again without counting while the endpoint is down.
 
-        `short` asks for one token: whether the endpoint answers that. Raises EndpointDown, AgentRefused.
+        `failed` is how it has failed just now, if it was sent. `short` asks for one token: whether the endpoint answers
+        that. Raises EndpointDown, AgentRefused.
         """
-        failed: Failed | None = None
-        number = self._outages
+        number, is_new = self._outages, failed is not None
         while True:
-            if self.since is None or (failed is None and not self.down):
-                reply = await self._send(send, waits)
-                if not _may_be_outage(reply):
+            if not is_new and (self.since is None or (failed is None and not self.down)):
+                reply = await send()
+                if not self.may_have(reply, waits):
                     return reply
-                failed = reply
+                failed, is_new = reply, True
+            if failed is not None and is_new:
+                is_new = False
                 if waits.own > OWN_FAILURES and self.since is None:
                     return failed
                 self.failed(failed.cause)
-            with uncounted(waits):
+            with waits.untimed:
                 async with self._turn:
                     asks = await self._due()
                     if asks:
-                        reply = await self._send(send, waits)
-                        if not _may_be_outage(reply):
+                        reply = await send()
+                        if not self.may_have(reply, waits):
                             return reply
                         failed = reply
                         self.failed(failed.cause)
-                        if waits.own >= OWN_FAILURES and await short():
+                        if waits.own >= OWN_FAILURES and not isinstance(await short(), Failed):
                             waits.own += 1
                             self.answered()
                             return failed
@@ -216,20 +251,17 @@ class Outage:
                 return failed  # the endpoint answered others all the time: a failed try
             number = self._outages if not asks else number
 
-    async def _send(self, send: Callable[[], Awaitable[Answer | Failed]], waits: Waited) -> Answer | Failed:
-        waits.requests += 1
-        try:
-            reply = await send()
-        except AgentStopped:
+    def may_have(self, reply: object, waits: Waited) -> TypeGuard[Failed]:
+        """Record what a request came to; whether it may have failed because the endpoint is down."""
+        if isinstance(reply, Failed):
+            if reply.may_be_outage:
+                waits.own += reply.judged
+                return True
+            self.answered(throttled=reply.throttled)
+        elif self.since is not None or self.throttled_since is not None or not self._worked:
             self.answered()
-            raise
-        if _may_be_outage(reply):
-            waits.own += reply.judged
-            waits.late += reply.late
-        else:
-            waits.own = 0
-            self.answered(throttled=isinstance(reply, Failed) and reply.throttled)
-        return reply
+        waits.own = 0
+        return False
 
     async def _due(self) -> bool:
         """Wait until the endpoint is to be asked again: True, or is back: False."""
@@ -248,7 +280,3 @@ class Outage:
                 async with asyncio.timeout(max(0.001, min(left, until_down) if until_down > 0 else left)):
                     await news.wait()
         return False
-
-
-def _may_be_outage(reply: object) -> TypeGuard[Failed]:
-    return isinstance(reply, Failed) and reply.outcome is Outcome.TRANSIENT and not reply.throttled

@@ -10,10 +10,13 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from functools import partial
 from typing import NamedTuple
 
 from pydantic import JsonValue
 from pydantic_core import from_json
+
+from proctor.llm.wire import objects
 
 FUNCTION_RAISED = "function_raised"
 """Our own code of the error reply for an agent that is a Python function and raised an exception."""
@@ -64,28 +67,19 @@ class Sign(NamedTuple):
 
 
 _OUT_OF_QUESTION = frozenset({401, 402, 403, 429})
+_STATUSES = {
+    Outcome.REFUSAL: frozenset({200, 400, 403, 406, 422, 451, 500}),
+    Outcome.UNPAID: frozenset({200, 400, 401, 402, 403, 412, 429, 500}),
+    Outcome.UNAUTHORIZED: frozenset({400, 401, 403, 404, 422, 500}),
+}
 
 
 def _sign(outcome: Outcome, pattern: str, *statuses: int) -> Sign:
-    return Sign(outcome, re.compile(pattern), frozenset(statuses) or None)
+    return Sign(outcome, re.compile(pattern), frozenset(statuses) or _STATUSES.get(outcome))
 
 
-def _context(pattern: str, *statuses: int) -> Sign:
-    return _sign(Outcome.CONTEXT_LIMIT, pattern, *statuses)
-
-
-def _refused(pattern: str, *statuses: int) -> Sign:
-    return _sign(Outcome.REFUSAL, pattern, *(statuses or (200, 400, 403, 406, 422, 451, 500)))
-
-
-def _unpaid(pattern: str) -> Sign:
-    return _sign(Outcome.UNPAID, pattern, 200, 400, 401, 402, 403, 412, 429, 500)
-
-
-def _denied(pattern: str) -> Sign:
-    return _sign(Outcome.UNAUTHORIZED, pattern, 400, 401, 403, 404, 422, 500)
-
-
+_context, _refused = partial(_sign, Outcome.CONTEXT_LIMIT), partial(_sign, Outcome.REFUSAL)
+_unpaid, _denied = partial(_sign, Outcome.UNPAID), partial(_sign, Outcome.UNAUTHORIZED)
 SIGNS: Mapping[str, tuple[Sign, ...]] = {
     "OpenAI": (
         _context(r"\bcontext_length_exceeded\b|\binput exceeds the context window of this model"),
@@ -134,13 +128,13 @@ SIGNS: Mapping[str, tuple[Sign, ...]] = {
         _context(r"(?:^|\s)1261\b"),
         _refused(r"(?:^|\s)1301\b"),
         _unpaid(r"(?:^|\s)(?:1113|1309)\b"),
-        _sign(Outcome.UNAUTHORIZED, r"(?:^|\s)(?:1000|1001|1002|1003|1004|1211)\b", 400, 401),
+        _denied(r"(?:^|\s)(?:1000|1001|1002|1003|1004|1211)\b", 400, 401),
     ),
     "MiniMax": (
         _context(r"(?:^|\s)2013\b.*\b(?:context|token|length)"),
         _refused(r"(?:^|\s)(?:1026|1027)\b|\b(?:in|out)put new_sensitive\b"),
         _unpaid(r"(?:^|\s)1008\b"),
-        _sign(Outcome.UNAUTHORIZED, r"(?:^|\s)(?:1004|2049)\b", 200, 401),
+        _denied(r"(?:^|\s)(?:1004|2049)\b", 200, 401),
     ),
     "Qwen": (
         _context(r"\brange of input length should be \["),
@@ -199,37 +193,30 @@ _CONTEXT_SUBJECT = re.compile(
     r"\b(?:prompts?|inputs?|messages|requests?|tokens?|contexts?|conversation|sequence|text|history)\b"
 )
 _CONTEXT_VERB = re.compile(
-    r"\b(?:exceed(?:s|ed|ing)?|(?:longer|greater|larger|more) than|too (?:long|large|big|many)|maximum|"
-    r"over the|beyond|"
-    r"overflow\w*|out ?of|above|(?:not|n't) fit|must (?:be (?:less|<=|<|at most)|have less)|at most|up to|"
-    r"only supports?|"
-    r"surpass\w*|limited to|shorter than|less than or equal)\b|>=?|<=?"
+    r"\b(?:exceed(?:s|ed|ing)?|(?:longer|greater|larger|more) than|too (?:long|large|big|many)|maximum|over the|beyond|"
+    r"overflow\w*|out ?of|above|(?:not|n't) fit|must (?:be (?:less|<=|<|at most)|have less)|at most|up to|surpass\w*|"
+    r"only supports?|limited to|shorter than|less than or equal)\b|>=?|<=?"
 )
 _CONTEXT_OBJECT = re.compile(
-    r"\b(?:contexts?(?:[ _-]?(?:length|window|size|limit))?|model(?:'s)?|length|window|limit|"
-    r"max[ _-]?(?:model|seq|input|total|tokens|"
-    r"prompt|context|position)\w*|n.ctx|num.ctx|(?:input|prompt) tokens|maximum)\b"
+    r"\b(?:contexts?(?:[ _-]?(?:length|window|size|limit))?|model(?:'s)?|length|window|limit|n.ctx|num.ctx|maximum|"
+    r"max[ _-]?(?:model|seq|input|total|tokens|prompt|context|position)\w*|(?:input|prompt) tokens)\b"
 )
 _TOKENS = re.compile(r"\btokens?\b|\bcontext\b|\bprompt\b|\b(?:input|sequence|model)\W+(?:length|window|is too)|n.ctx")
 _NO_CONTEXT = re.compile(
-    r"\bper (?:minute|day|hour|second|month|request)\b|\btpm\b|\btpd\b|\brpm\b|\brate[ _-]?limit|"
-    r"\bquota\b|\bcredits?\b|"
-    r"\bbalance\b|\bbudget\b|\bbatch(?:es)?\b|\bimages?\b|\bfiles?\b|\baudio\b|\bvideo\b|\bpixels?\b|"
-    r"\bstop\b|\bbytes\b|"
-    r"\b[kmg]i?b\b|\btimed? ?out\b|\btimeout\b|\bdimensions?\b|\btools?\b|\bfunctions?\b|\bschema\b|\bper turn\b|"
-    r"\bnumber of (?:messages|choices|requests|turns|documents|candidates)\b|\btoo many (?:requests|"
-    r"messages|turns)\b|"
+    r"\bper (?:minute|day|hour|second|month|request)\b|\btp[md]\b|\brpm\b|\brate[ _-]?limit|\bquota\b|"
+    r"\bcredits?\b|\bbalance\b|\bbudget\b|\bbatch(?:es)?\b|\bimages?\b|\bfiles?\b|\baudio\b|\bvideo\b|\bpixels?\b|"
+    r"\bstop\b|\bbytes\b|\b[kmg]i?b\b|\btimed? ?out\b|\btimeout\b|\bdimensions?\b|\btools?\b|\bfunctions?\b|\bschema\b|"
+    r"\bper turn\b|\bnumber of (?:messages|choices|requests|turns|documents|candidates)\b|"
+    r"\btoo many (?:requests|messages|turns)\b|"
     r"\b(?:name|user|metadata|label|key|id|description|header|url|uri)s?\b[^.]{0,40}\b(?:length|too long|longer)\b|"
-    r"\bmax(?:imum)?_?(?:completion_|output_|new_|out)?_?tokens\b`?'?\"?\W*(?:\(#\)\W*)?(?:is too|cannot|"
-    r"can't|must|should|"
-    r"exceeds?|value|parameter|is greater|is larger|too large|may not)|\bthinking\b|\bbudget_tokens\b|"
-    r"\bmaxoutputtokens\b|"
-    r"\b(?:max|maximum) (?:output|completion|number of output|number of completion)|\blogprobs\b|"
-    r"\boutput tokens\b.{0,20}"
-    r"\b(?:limit|maximum)|\bconcurren|\bnumber of output tokens\b|\bmaximum tokens you requested\b|"
-    r"\btemperature\b|\btop_[kp]\b|\bqueue\b|\bmemory\b|\brequest body\b|\bentity\b"
+    r"\bmax(?:imum)?_?(?:completion_|output_|new_|out)?_?tokens\b`?'?\"?\W*(?:\(#\)\W*)?(?:is too|cannot|can't|must|"
+    r"should|exceeds?|value|parameter|is greater|is larger|too large|may not)|\bthinking\b|\bbudget_tokens\b|"
+    r"\bmaxoutputtokens\b|\b(?:max|maximum) (?:output|completion|number of output|number of completion)|\blogprobs\b|"
+    r"\boutput tokens\b.{0,20}\b(?:limit|maximum)|\bconcurren|\bnumber of output tokens\b|\bqueue\b|\bmemory\b|"
+    r"\bmaximum tokens you requested\b|\btemperature\b|\btop_[kp]\b|\brequest body\b|\bentity\b"
 )
 """What is no context limit, although it speaks of lengths and limits."""
+_SENTENCE = re.compile(r"[.;\n](?:\s|$)")
 _RESERVES = (
     re.compile(r"\((?P<reserve>\d+) > (?P<limit>\d+) - \d+\)"),
     re.compile(r"length is (?P<limit>\d+) tokens.*\b(?P<reserve>\d+) in the completion"),
@@ -324,11 +311,6 @@ def _told(data: JsonValue, name: str = "", depth: int = 0) -> Iterator[tuple[str
         yield name, str(data)
 
 
-_PLAIN_ENDS = frozenset({"stop", "length", None})
-_ODD_FIELDS = (b'error"', b'refusal"', b'status"', b'incomplete_details"', b"\\u")
-_ODD = re.compile(rb"""(?:error|refusal|status|incomplete_details)"\s*:\s*+(?!null|"completed")|\\u""")
-
-
 def outcome(status: int, headers: Mapping[str, str], body: bytes, seen: Seen = Seen()) -> Outcome:
     """What a call comes to whose reply this is, in any dialect."""
     if not 200 <= status < 300:
@@ -341,13 +323,6 @@ def outcome(status: int, headers: Mapping[str, str], body: bytes, seen: Seen = S
         found = next((sign.outcome for sign in _signs(200, read_error(body))), found)
         return Outcome.TRANSIENT if found is Outcome.UNAUTHORIZED and seen.answered else found
     return found
-
-
-def is_plain(stop: str | None, body: bytes) -> bool:
-    """Whether a reply of status 200 with words is an ANSWER for sure, by why it ends and what it does not hold."""
-    if stop not in _PLAIN_ENDS:
-        return False
-    return not any(field in body for field in _ODD_FIELDS) or _ODD.search(body) is None
 
 
 def _of_error(status: int, headers: Mapping[str, str], error: ErrorReply, seen: Seen) -> Outcome:
@@ -390,19 +365,20 @@ def _fills_context(status: int, error: ErrorReply, seen: Seen) -> bool:
     """
     words = error.words
     known = any(sign.outcome is Outcome.CONTEXT_LIMIT for sign in _signs(status, error))
-    if known or (
-        not _NO_CONTEXT.search(words) and any(map(_exceeds, re.split(r"[.;\n](?:\s|$)", words.replace("_", " "))))
-    ):
+    if known or (not _NO_CONTEXT.search(words) and any(map(_exceeds, _SENTENCE.split(words.replace("_", " "))))):
         found = next(filter(None, (shape.search(error.message) for shape in _RESERVES)), None)
         return found is None or int(found["reserve"]) < int(found["limit"])
-    named = [int(number.replace(",", "")) for number in re.findall(r"([\d,]*\d) tokens", error.message)]
-    return status == 400 and seen.context is not None and any(count > seen.context for count in named)
+    return seen.context is not None and most_tokens(status, error) > seen.context
+
+
+def most_tokens(status: int, error: ErrorReply) -> int:
+    """The largest number of tokens that a bad request's error names, to be compared with the model's context."""
+    named = re.findall(r"(\d[\d,]*) tokens", error.message) if status == 400 else []
+    return max((int(number.replace(",", "")) for number in named), default=0)
 
 
 def _exceeds(sentence: str) -> bool:
-    return all(
-        part.search(sentence) is not None for part in (_TOKENS, _CONTEXT_SUBJECT, _CONTEXT_VERB, _CONTEXT_OBJECT)
-    )
+    return all(part.search(sentence) for part in (_TOKENS, _CONTEXT_SUBJECT, _CONTEXT_VERB, _CONTEXT_OBJECT))
 
 
 def refuses_tools(status: int, error: ErrorReply) -> bool:
@@ -429,18 +405,8 @@ def _of_reply(reply: dict[str, JsonValue]) -> Outcome:
         found = _of_end(reply.get("stop_reason"))
         return found or _unless_empty(bool(reply["content"]), reply, "output_tokens")
     blocked = reply.get("promptFeedback") or reply.get("blockReason") or reply.get("block_reason")
-    return Outcome.REFUSAL if blocked or _blocked(reply) else Outcome.TRANSIENT
-
-
-def _blocked(reply: dict[str, JsonValue]) -> bool:
-    """Whether Gemini's candidates, or Azure's filter of the prompt, say that the input was blocked."""
-    candidates = reply.get("candidates")
-    ends = (
-        [each.get("finishReason") for each in candidates if isinstance(each, dict)]
-        if isinstance(candidates, list)
-        else []
-    )
-    return any(_of_end(end) is Outcome.REFUSAL for end in ends)
+    ends = [_of_end(each.get("finishReason")) for each in objects(reply.get("candidates"))]  # Gemini's, Azure's
+    return Outcome.REFUSAL if blocked or Outcome.REFUSAL in ends else Outcome.TRANSIENT
 
 
 def _of_choice(choice: dict[str, JsonValue], reply: dict[str, JsonValue]) -> Outcome:
@@ -461,13 +427,7 @@ def _of_response(reply: dict[str, JsonValue]) -> Outcome:
     why = reply.get("incomplete_details")
     reason = why.get("reason") if isinstance(why, dict) else None
     items = reply.get("output")
-    parts = [
-        part
-        for item in (items if isinstance(items, list) else [])
-        if isinstance(item, dict) and isinstance(content := item.get("content"), list)
-        for part in content
-        if isinstance(part, dict)
-    ]
+    parts = [part for item in objects(items) for part in objects(item.get("content"))]
     if reply.get("status") in ("failed", "cancelled") or reply.get("error"):
         error = reply.get("error")
         code = str(error.get("code")) if isinstance(error, dict) else ""

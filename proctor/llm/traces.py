@@ -9,7 +9,7 @@ from pydantic_core import to_json
 from proctor.llm.wire import Usage
 from proctor.observability import gen_ai
 from proctor.observability.redaction import redacted
-from proctor.observability.spans import Attribute
+from proctor.observability.tracing import Attribute
 from proctor.types import Action, Message
 
 

@@ -1,16 +1,18 @@
-"""What the dialects of endpoints share: values of requests and replies, and how replies are read tolerantly."""
+"""What the dialects of endpoints share: requests, replies that are read tolerantly, and what a call cost."""
 
+import contextlib
 import json
 import logging
+import math
+import operator
 from collections.abc import Mapping, Sequence
-from math import ceil
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, GetCoreSchemaHandler, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, JsonValue, ValidationError
 from pydantic_core import CoreSchema, core_schema, to_json
 
 from proctor.observability.redaction import found_in
-from proctor.types import Action, Echo, Message, Tool, ToolCall, Value
+from proctor.types import Action, Echo, Message, Tool, ToolCall
 
 log = logging.getLogger(__name__)
 
@@ -24,58 +26,12 @@ ONLY_WITH_TOOLS = frozenset({"tool_choice", "parallel_tool_calls"})
 """Request fields that endpoints refuse in requests that offer no tools."""
 MOST_TOKENS = 2**53
 """A larger count is invalid: JSON parsers that use doubles would round it."""
-MOST_ECHO_BYTES = 1 << 20
 CHARS_PER_TOKEN = 3.5
 """Of what is estimated."""
+MOST_ECHO_BYTES = 1 << 20
 MOST_CALLS = 32
 MOST_ARGUMENTS = 256 << 10
 """Characters of all calls of a reply together; what is beyond is cut, and so malformed."""
-
-
-class Usage(Value):
-    """Tokens that a completion cost; 0 where the server doesn't report them."""
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_tokens: int = 0
-    """The prompt tokens among them that the endpoint had in its cache."""
-    cache_write_tokens: int = 0
-    """The prompt tokens among them that the endpoint put into its cache, and charges more for."""
-    reasoning_tokens: int = 0
-    """The tokens that the model thought in, which most endpoints count among the completion tokens too."""
-    estimated_tokens: int = 0
-    """The tokens among them that are estimated: nothing reported them."""
-    billed_tokens: int = 0
-    """The tokens among them whose price the endpoint told."""
-    billed_money: float = 0.0
-    """That price."""
-
-    @property
-    def counts(self) -> bool:
-        """Whether the tokens are told: a price alone tells none, unless it is 0."""
-        return bool(self.prompt_tokens or self.completion_tokens or not self.billed_money)
-
-    def plus(self, more: "Usage") -> "Usage":
-        """The sum, count by count."""
-        return Usage(**{name: count + getattr(more, name) for name, count in self})
-
-
-def estimated(sent: int, came: int) -> Usage:
-    """The usage of a call of which the endpoint told none, by the characters that were sent and that came."""
-    prompt, completion = ceil(sent / CHARS_PER_TOKEN), ceil(came / CHARS_PER_TOKEN)
-    return Usage(prompt_tokens=prompt, completion_tokens=completion, estimated_tokens=prompt + completion)
-
-
-def characters(messages: Messages, tools: Tools = ()) -> int:
-    """The characters of messages, of their calls and of the tools that are offered with them."""
-    count = 0
-    for message in messages:
-        count += len(message.content)
-        for call in message.tool_calls:
-            count += len(call.name) + len(call.arguments)
-    for tool in tools:
-        count += len(tool.model_dump_json())
-    return count
 
 
 class Form(NamedTuple):
@@ -100,6 +56,34 @@ class Request(NamedTuple):
     body: bytes
 
 
+class Usage(NamedTuple):
+    """Tokens that a completion cost; 0 where the server doesn't report them."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    """The prompt tokens among them that the endpoint had in its cache."""
+    cache_write_tokens: int = 0
+    """The prompt tokens among them that the endpoint put into its cache, and charges more for."""
+    reasoning_tokens: int = 0
+    """The tokens that the model thought in, which most endpoints count among the completion tokens too."""
+    estimated_tokens: int = 0
+    """The tokens among them that are estimated: nothing reported them."""
+    billed_tokens: int = 0
+    """The tokens among them whose price the endpoint told."""
+    billed_money: float = 0.0
+    """That price."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether the tokens are told: a price alone tells none, unless it is 0."""
+        return bool(self.prompt_tokens or self.completion_tokens or not self.billed_money)
+
+    def plus(self, more: "Usage") -> "Usage":
+        """The sum, count by count."""
+        return Usage(*map(operator.add, self, more))
+
+
 class Reply(NamedTuple):
     """A completion as an endpoint replied it."""
 
@@ -109,6 +93,8 @@ class Reply(NamedTuple):
     model: str | None
     stop: str | None
     """Why the answer ends, in the words of chat (`stop`, `length`, `tool_calls`) where there is one."""
+    is_plain: bool = False
+    """Whether it is words that end in the usual way, and nothing in it says that it is no answer."""
 
     def holds(self, key: str) -> bool:
         """Whether a key stands in what is kept of the reply, however its characters are escaped."""
@@ -127,9 +113,6 @@ class OrNone:
         return core_schema.with_default_schema(handler(source), default=None, on_error="default")
 
 
-Count = Annotated[int, Field(ge=0, le=MOST_TOKENS)] | None
-Detail = Annotated[Count, OrNone()]
-"""A count beside the usage; one that is invalid counts as not given."""
 JsonObject = dict[str, JsonValue]
 
 
@@ -144,82 +127,11 @@ class Wire(BaseModel):
     model_config = ConfigDict(defer_build=True)
 
 
-class _Details(Wire):
-    cached_tokens: Detail = None
-    cache_write_tokens: Detail = None
-    reasoning_tokens: Detail = None
-    thinking_tokens: Detail = None
-
-
-_Money = Annotated[FiniteFloat, Field(ge=0, strict=True)] | None
-
-
-class _Upstream(Wire):
-    upstream_inference_cost: Annotated[_Money, OrNone()] = None
-
-
-_NO_DETAILS = _Details.model_construct()
-_Told = Annotated[_Details | None, OrNone()]
-
-
-class WireUsage(Wire):
-    """The usage of a reply, in the words of any dialect."""
-
-    prompt_tokens: Count = None
-    completion_tokens: Count = None
-    input_tokens: Count = None
-    output_tokens: Count = None
-    total_tokens: Detail = None
-    cost: Annotated[_Money, OrNone()] = None
-    """What the call cost, as OpenRouter tells it; without the provider's price where that is billed apart."""
-    is_byok: Annotated[bool, OrNone()] = False
-    cost_details: Annotated[_Upstream | None, OrNone()] = None
-    prompt_tokens_details: _Told = None
-    completion_tokens_details: _Told = None
-    input_tokens_details: _Told = None
-    output_tokens_details: _Told = None
-    prompt_cache_hit_tokens: Detail = None
-    """DeepSeek's name for `prompt_tokens_details.cached_tokens`."""
-    cache_read_input_tokens: Detail = None
-    """Anthropic's; it does not count them among the `input_tokens`, nor those below."""
-    cache_creation_input_tokens: Detail = None
-
-    def value(self) -> Usage | None:
-        """The tokens that the reply cost; 0 where some are not told, or more of a kind than there are.
-
-        None where neither a count above 0 nor a price is told: some servers write 0 for what they don't count.
-        """
-        counts = (self.prompt_tokens, self.completion_tokens, self.input_tokens, self.output_tokens, self.total_tokens)
-        if not any(counts) and self.cost is None:
-            return None
-        told = self.prompt_tokens_details or self.input_tokens_details or _NO_DETAILS
-        thought = self.completion_tokens_details or self.output_tokens_details or _NO_DETAILS
-        cached = told.cached_tokens or self.prompt_cache_hit_tokens or self.cache_read_input_tokens or 0
-        written = told.cache_write_tokens or self.cache_creation_input_tokens or 0
-        prompt = self.prompt_tokens or self.input_tokens or 0
-        if self.completion_tokens is None and self.output_tokens is None:
-            prompt = prompt or self.total_tokens or 0
-        if self.prompt_tokens is None and told is _NO_DETAILS:
-            prompt += cached + written
-        completion = self.completion_tokens or self.output_tokens or 0
-        if self.prompt_tokens is not None:  # xAI and Gemini count reasoning in the total alone
-            completion = max(completion, (self.total_tokens or 0) - prompt)
-        upstream = self.cost_details.upstream_inference_cost if self.is_byok and self.cost_details else None
-        return Usage(
-            prompt_tokens=prompt,
-            completion_tokens=completion,
-            billed_tokens=0 if self.cost is None else prompt + completion,
-            billed_money=(self.cost or 0.0) + (upstream or 0.0),
-            cached_tokens=cached if cached <= prompt else 0,
-            cache_write_tokens=written if written <= prompt else 0,
-            reasoning_tokens=thought.reasoning_tokens or thought.thinking_tokens or 0,
-        )
-
-
 class WireReply(Wire):
     """What the replies of all dialects hold."""
 
-    usage: Annotated[WireUsage | None, OrNone()] = None
+    usage: object = None
+    """Read by `usage_of`."""
     model: str | None = None
 
 
@@ -293,3 +205,103 @@ def instructed(messages: Messages, role: SystemRole) -> tuple[str, list[Message]
         return told, rest
     opening = rest[first].model_copy(update={"content": f"{told}\n\n{rest[first].content}"})
     return "", [*rest[:first], opening, *rest[first + 1 :]]
+
+
+def estimated(sent: int, came: int) -> Usage:
+    """The usage of a call of which the endpoint told none, by the characters that were sent and that came."""
+    prompt, completion = math.ceil(sent / CHARS_PER_TOKEN), math.ceil(came / CHARS_PER_TOKEN)
+    return Usage(prompt_tokens=prompt, completion_tokens=completion, estimated_tokens=prompt + completion)
+
+
+def characters(messages: Sequence[Message], tools: Sequence[Tool] = ()) -> int:
+    """The characters of messages, of their calls and of the tools that are offered with them."""
+    count = 0
+    for message in messages:
+        count += len(message.content)
+        for call in message.tool_calls:
+            count += len(call.name) + len(call.arguments)
+    for tool in tools:
+        count += len(tool.model_dump_json())
+    return count
+
+
+def usage_of(told: object) -> Usage | None:
+    """The tokens that a reply cost by its usage; 0 where some are not told, or more of a kind than there are.
+
+    None where it is invalid, or tells neither a count above 0 nor a price: some servers write 0 for what they don't
+    count.
+    """
+    if not isinstance(told, dict):
+        return None
+    try:
+        prompt, completion = _count(told.get("prompt_tokens")), _count(told.get("completion_tokens"))
+        taken, given = _count(told.get("input_tokens")), _count(told.get("output_tokens"))
+    except ValueError:
+        return None
+    total, cost = _detail(told, "total_tokens"), _money(told.get("cost"))
+    if not (prompt or completion or taken or given or total) and cost is None:
+        return None
+    about, thought = _details(told, "prompt", "input"), _details(told, "completion", "output")
+    cached = _detail(about, "cached_tokens") or _detail(told, "prompt_cache_hit_tokens", "cache_read_input_tokens")
+    written = _detail(about, "cache_write_tokens") or _detail(told, "cache_creation_input_tokens")
+    tokens_in, tokens_out = prompt or taken or 0, completion or given or 0
+    if completion is None and given is None:
+        tokens_in = tokens_in or total
+    if prompt is None and about is None:  # Anthropic counts those of its cache apart
+        tokens_in += cached + written
+    if prompt is not None:  # xAI and Gemini count reasoning in the total alone
+        tokens_out = max(tokens_out, total - tokens_in)
+    return Usage(
+        prompt_tokens=tokens_in,
+        completion_tokens=tokens_out,
+        cached_tokens=cached if cached <= tokens_in else 0,
+        cache_write_tokens=written if written <= tokens_in else 0,
+        reasoning_tokens=_detail(thought, "reasoning_tokens", "thinking_tokens"),
+        billed_tokens=0 if cost is None else tokens_in + tokens_out,
+        billed_money=(cost or 0.0) + _upstream(told),
+    )
+
+
+def _count(value: object) -> int | None:
+    """A count, which may be the text of one, or None. Raises ValueError for anything else."""
+    if value is None:
+        return None
+    if isinstance(value, float | str):
+        number = float(value)
+        value = int(number) if number.is_integer() else None
+    if not (isinstance(value, int) and 0 <= value <= MOST_TOKENS):
+        raise ValueError
+    return value
+
+
+def _detail(told: Mapping[str, object] | None, *names: str) -> int:
+    """The first count above 0 of these beside the others; 0 where there is none, or what is told is no count."""
+    for name in names:
+        if told is not None and name in told:
+            with contextlib.suppress(ValueError):
+                if count := _count(told[name]):
+                    return count
+    return 0
+
+
+def _details(told: Mapping[str, object], *kinds: str) -> Mapping[str, object] | None:
+    """Details of the tokens of a kind, which dialects name otherwise."""
+    for kind in kinds:
+        if isinstance(found := told.get(f"{kind}_tokens_details"), dict):
+            return found
+    return None
+
+
+def _money(value: object) -> float | None:
+    """A price, or None where it is none."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf:
+        return None
+    return float(value)
+
+
+def _upstream(told: Mapping[str, object]) -> float:
+    """The provider's price, where OpenRouter tells that it is billed apart from its own."""
+    details = told.get("cost_details")
+    if told.get("is_byok") is not True or not isinstance(details, dict):
+        return 0.0
+    return _money(details.get("upstream_inference_cost")) or 0.0

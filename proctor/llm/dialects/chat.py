@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, FiniteFloat, JsonValue
 from pydantic_core import to_json
 
 from proctor.llm import wire
-from proctor.llm.wire import PLAIN, Fields, Form, Messages, Reply, Request, Tools
+from proctor.llm.wire import PLAIN, Fields, Form, Messages, Reply, Request, Tools, usage_of
 from proctor.tools.histories import sendable_arguments
 from proctor.types import Action, History, Message, Tool, ToolCall
 
@@ -23,6 +23,7 @@ MESSAGE_ECHO = frozenset(
 )
 """Fields of an assistant message that endpoints demand back: DeepSeek, Kimi, MiMo; OpenRouter; LiteLLM; those of the
 other dialects, which our own agent server passes on."""
+_PLAIN_ENDS = frozenset({"stop", "length", "tool_calls", None})
 REASONING_TEXT = ("reasoning_content", "reasoning")
 CALL_ECHO = frozenset({"extra_content", "provider_specific_fields"})
 """Fields of a tool call that endpoints demand back: Gemini's signature; LiteLLM."""
@@ -109,8 +110,10 @@ def tool_json(tool: Tool) -> dict[str, object]:
 def read(body: bytes) -> Reply:
     """The completion in a reply, read as tolerantly as possible. Raises ValidationError where there is none."""
     reply = wire.parsed(_Reply, body)
-    choice, usage = reply.choices[0], reply.usage
-    return Reply(choice.action(), usage.value() if usage else None, reply.model, choice.finish_reason)
+    choice, end = reply.choices[0], reply.choices[0].finish_reason
+    failed = reply.error or choice.error or choice.message.refusal
+    is_plain = end in _PLAIN_ENDS and bool(choice.message.content) and not failed
+    return Reply(choice.action(), usage_of(reply.usage), reply.model, end, is_plain)
 
 
 def _plain(content: object) -> object:
@@ -203,6 +206,7 @@ class _Logprobs(wire.Wire):
 class _Choice(wire.Wire):
     message: _Answer
     finish_reason: str | None = None
+    error: object = None
     token_ids: Annotated[Annotated[list[int], Field(max_length=MOST_REPLY_TOKENS)] | None, wire.OrNone()] = None
     """vLLM's, for requests with `return_token_ids`."""
     logprobs: Annotated[_Logprobs | None, wire.OrNone()] = None
@@ -227,3 +231,4 @@ class _Choice(wire.Wire):
 
 class _Reply(wire.WireReply):
     choices: list[_Choice] = Field(min_length=1)
+    error: object = None

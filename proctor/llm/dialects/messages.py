@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from pydantic_core import from_json, to_json
 
 from proctor.llm import wire
-from proctor.llm.wire import PLAIN, Fields, Form, Messages, Reply, Request, Tools
+from proctor.llm.wire import PLAIN, Fields, Form, Messages, Reply, Request, Tools, usage_of
 from proctor.tools.histories import NO_ANSWER, sendable_arguments
 from proctor.types import Echo, Message, Tool, ToolCall
 
@@ -147,7 +147,7 @@ def read(body: bytes) -> Reply:
     echo: Echo = {ECHO: [*blocks]} if keeps else {}
     reasoning = "\n\n".join(text for block in thoughts if (text := wire.plain_text(block.get("thinking"))))
     action = wire.called(wire.joined_texts(texts), calls, echo, reasoning, cut=stop == "length")
-    return Reply(action, reply.usage.value() if reply.usage else None, reply.model, stop)
+    return Reply(action, usage_of(reply.usage), reply.model, stop)
 
 
 def joined(paused: Reply, more: Reply) -> Reply:

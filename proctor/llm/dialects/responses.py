@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from proctor.llm import wire
-from proctor.llm.wire import PLAIN, Fields, Form, Messages, Reply, Request, Tools
+from proctor.llm.wire import PLAIN, Fields, Form, Messages, Reply, Request, Tools, usage_of
 from proctor.tools.histories import NO_ANSWER, sendable_arguments
 from proctor.types import Echo, Message, Tool, ToolCall
 
@@ -110,7 +110,7 @@ def read(body: bytes) -> Reply:
     reasoning = "\n\n".join(text for parts in thought if (text := wire.joined_texts(parts)))
     echo: Echo = {ECHO: [*items]} if items else {}
     action = wire.called(content, calls, echo, reasoning, cut=stop == "length")
-    return Reply(action, reply.usage.value() if reply.usage else None, reply.model, stop)
+    return Reply(action, usage_of(reply.usage), reply.model, stop)
 
 
 def _filled(objects: JsonValue) -> list[wire.JsonObject]:

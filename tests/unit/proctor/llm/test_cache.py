@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.environment import EnvironmentFault
-from proctor.llm.cache import Replies, default_folder, key_of
+from proctor.environment import EnvironmentFault, default_folder
+from proctor.llm.cached_model import Replies, key_of
 from proctor.session.kept_replies import ModelReply
 
 

@@ -12,11 +12,11 @@ import httpx
 import pytest
 
 from proctor.environment import EnvironmentFault
-from proctor.llm.cache import Replies, key_of
-from proctor.llm.cached_model import Answer, CachedModel, NoReadableReply, Question
+from proctor.llm.cached_model import Answer, CachedModel, NoReadableReply, Question, Replies, key_of
 from proctor.llm.config import ChatConfig
 from proctor.session.kept_replies import KeptReply, ModelReply, SessionReplies, session_replies
 from proctor.types import Message
+from tests.support import via
 
 KEY = "0" * 40
 ASKED = (Message(role="system", content="Judge."), Message(role="user", content="How many?"))
@@ -46,7 +46,7 @@ class Endpoint:
         given = {"base_url": "http://host/v1", "model": "m", "sampling": sampling or {}, **fields}
         config = ChatConfig.model_validate(given)
         async with httpx.AsyncClient(transport=httpx.MockTransport(self.handle)) as client:
-            model = CachedModel("judge", config, client, replies, {"temperature": 0})
+            model = CachedModel("judge", config, via(client), replies, {"temperature": 0})
             return await asyncio.gather(*map(model.ask, questions))
 
 
@@ -176,7 +176,7 @@ async def test_an_endpoint_that_fails_is_a_fault_that_names_role_and_model(tmp_p
     replies = Replies(tmp_path)
     config = ChatConfig(base_url="http://127.0.0.1:1/v1", model="m", max_tries=1)
     async with httpx.AsyncClient() as client:
-        model = CachedModel("judge", config, client, replies, {})
+        model = CachedModel("judge", config, via(client), replies, {})
         with pytest.raises(EnvironmentFault, match="the judge m failed: "):
             await model.ask(number())
 
@@ -236,7 +236,7 @@ async def test_a_try_is_told_as_soon_as_it_is_paid_for(tmp_path: Path) -> None:
     session_replies.set(session)
     config = ChatConfig(base_url="http://host/v1", model="m")
     async with httpx.AsyncClient(transport=httpx.MockTransport(handle)) as client:
-        asking = asyncio.create_task(CachedModel("judge", config, client, Replies(tmp_path), {}).ask(number()))
+        asking = asyncio.create_task(CachedModel("judge", config, via(client), Replies(tmp_path), {}).ask(number()))
         await asked_again.wait()
         assert paid(session) == (1, 100, 7)
         asking.cancel()

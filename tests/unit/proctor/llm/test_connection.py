@@ -8,20 +8,23 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import httpx
 import pytest
 from pydantic import JsonValue, ValidationError
 
+from proctor.connection import keys
+from proctor.connection.keys import KeySource, KeyUnavailable
 from proctor.environment import AgentRefused, AgentUnavailable
-from proctor.http import keys
 from proctor.http.client import http_client
-from proctor.http.keys import KeySource, KeyUnavailable
 from proctor.llm.config import ChatConfig
 from proctor.llm.model import ChatModel, Completion
 from proctor.llm.outage import Outage
+from proctor.llm.passed_on import BEHIND
 from proctor.observability import logging
 from proctor.observability.redaction import redacted
 from proctor.types import Message
 from tests.pace import slowly
+from tests.support import via
 
 ASKED = [Message(role="user", content="?")]
 MESSAGE: dict[str, JsonValue] = {"role": "assistant", "content": "fine"}
@@ -230,6 +233,18 @@ async def test_a_key_that_stays_refused_is_unauthorized_after_one_more_question(
         with pytest.raises(AgentRefused):
             await completed(url, api_key_command=command)
     assert (len(came), calls(tmp_path)) == (2, 2)
+
+
+async def test_a_key_that_was_refused_to_a_server_by_an_endpoint_behind_it_is_not_asked_for_again(
+    tmp_path: Path,
+) -> None:
+    command = printer(tmp_path, f"print({FIRST!r})")
+    refused = httpx.Response(401, headers={BEHIND: "model m at http://else (variable X is unset)"}, content=DENIED)
+    client = httpx.AsyncClient(transport=httpx.MockTransport(lambda _: refused))
+    model = ChatModel(ChatConfig(model="m", base_url="http://host/v1", api_key_command=tuple(command)), via(client))
+    with pytest.raises(AgentRefused, match=r"http://else \(variable X is unset\) behind it: status 401"):
+        await model.complete(ASKED)
+    assert calls(tmp_path) == 1
 
 
 async def test_a_key_is_asked_for_again_after_its_time(tmp_path: Path) -> None:

@@ -8,12 +8,13 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from proctor.environment import AgentUnavailable, ContextLimitExceeded
+from proctor.environment import AgentUnavailable, ContextLimitExceeded, RequestRejected
 from proctor.http.client import DeadlineExceeded
 from proctor.llm.config import ChatConfig
 from proctor.llm.model import ChatModel, EndpointEvent
 from proctor.llm.wire import Usage
 from proctor.types import Message, Tool
+from tests.support import via
 
 MESSAGES = (Message(role="user", content="hello"),)
 CONFIG = ChatConfig(model="m", base_url="http://host/v1")
@@ -55,7 +56,7 @@ def rig(*replies: httpx.Response | Exception, config: ChatConfig | None = None) 
 
     model = ChatModel(
         config or CONFIG,
-        httpx.AsyncClient(transport=httpx.MockTransport(handle)),
+        via(httpx.AsyncClient(transport=httpx.MockTransport(handle))),
         on_event=events.append,
         random=lambda: 0.5,
         clock=lambda: sum(slept),
@@ -114,6 +115,33 @@ async def test_requests_that_ended_at_their_deadline_are_paid_for_beside_the_ans
     with pytest.raises(AgentUnavailable) as failed:
         await rig(late, late, late, config=CONFIG.model_copy(update={"max_tries": 3})).model.complete(asked)
     assert failed.value.paid == Usage(prompt_tokens=30, estimated_tokens=30)
+
+
+@pytest.mark.parametrize(
+    ("listed", "ends"),
+    [
+        ({"id": "m", "max_model_len": 8192}, ContextLimitExceeded),
+        ({"id": "m", "context_length": 9000}, RequestRejected),
+        ({"id": "m", "max_model_len": "long"}, RequestRejected),
+        ({"id": "other", "max_model_len": 8192}, RequestRejected),
+    ],
+)
+async def test_a_rejection_that_names_more_tokens_than_the_model_takes_is_a_context_limit(
+    listed: dict[str, object], ends: type[Exception]
+) -> None:
+    """The endpoint's list of models is asked once, and only where a rejection names tokens."""
+    unclear = error(400, "cannot do 9,000 tokens")
+    rigged = rig(error(400, "no"), unclear, httpx.Response(200, json={"data": [listed]}), unclear)
+    with pytest.raises(RequestRejected):
+        await rigged.model.complete(MESSAGES)
+    for _ in range(2):
+        with pytest.raises(ends):
+            await rigged.model.complete(MESSAGES)
+    assert [request.url.path.removeprefix("/v1") for request in rigged.requests] == [
+        *["/chat/completions"] * 2,
+        "/models",
+        "/chat/completions",
+    ]
 
 
 @pytest.mark.parametrize(

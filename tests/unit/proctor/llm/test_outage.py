@@ -40,8 +40,8 @@ class Server:
     first = 0
     """Requests that may be made at once: one of each call in flight."""
 
-    async def short(self) -> bool:
-        return self.short_answered
+    async def short(self) -> str | Failed:
+        return "1" if self.short_answered else BROKEN
 
 
 async def asked(one: Outage, server: Server, calls: int) -> list[object]:

@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from proctor.llm.dialects import DIALECTS
-from proctor.llm.outcome import ErrorReply, Outcome, Seen, is_plain, outcome, read_error
+from proctor.llm.outcome import ErrorReply, Outcome, Seen, outcome, read_error
 
 
 def openai(message: str, code: object = None, type: str | None = "invalid_request_error") -> object:
@@ -179,7 +179,7 @@ def test_what_is_an_answer_at_a_glance_is_one_by_the_table() -> None:
                         read = DIALECTS[published_reply.get("dialect", "chat")].read(raw.encode())
                     except ValidationError:
                         continue
-                    plain = bool(read.action.content) and is_plain(read.stop, raw.encode())
+                    plain = read.is_plain
                     counts[plain] += 1
                     assert not plain or outcome(200, {}, raw.encode()) is Outcome.ANSWER, raw
     assert min(counts[True], counts[False]) > 500

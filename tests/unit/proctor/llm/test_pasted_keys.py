@@ -1,5 +1,6 @@
 """A key in the wrong place is rejected, and no message shows any part of it."""
 
+import base64
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from proctor.llm.config import ChatConfig
 from proctor.llm.model import ChatModel
 from proctor.observability.redaction import is_real_key, looks_secret
 from proctor.types import Action, Message, ToolCall
+from tests.support import via
 
 KEYS = (
     "gsk_q7WbX2mTn9LkP4sVh6RzYc3D",
@@ -114,18 +116,33 @@ async def answer(key: str, body: str, asked: str = "hi") -> Action:
     transport = httpx.MockTransport(lambda request: httpx.Response(200, content=body.encode()))
     async with httpx.AsyncClient(transport=transport) as client:
         config = ChatConfig(base_url="http://127.0.0.1:1/v1", model="m", api_key_env="A_KEY", max_tries=2)
-        return (await ChatModel(config, client).complete([Message(role="user", content=asked)])).action
+        return (await ChatModel(config, via(client)).complete([Message(role="user", content=asked)])).action
 
 
-@pytest.mark.parametrize("spell", [str, escaped, lambda key: escaped(key).upper().replace("U", "u")])
+SPELLINGS: tuple[Callable[[str], str], ...] = (
+    str,
+    escaped,
+    lambda key: escaped(key).upper().replace("U", "u"),
+    lambda key: escaped(escaped(key)).replace("\\\\", "\\"),
+    lambda key: "".join(f"%{ord(each):02x}" for each in key),
+    lambda key: "".join(f"&#{ord(each)};" for each in key),
+    lambda key: base64.b64encode(f"user:{key}".encode()).decode(),
+    lambda key: f"'{key[:4]}'{key[4:]}",
+    lambda key: f"{key[:4]}\\n  {key[4:]}",
+)
+"""As it is, and as JSON, a URL, HTML, a header, a shell and a narrow page write it, within JSON."""
+
+
+@pytest.mark.parametrize("spell", SPELLINGS)
 @pytest.mark.parametrize("key", [*KEYS, "zz/a-Key-of-no-known-kind", "my-secret-proxy", "hunter22"])
 async def test_a_reply_that_repeats_a_real_key_is_no_answer(
     monkeypatch: pytest.MonkeyPatch, key: str, spell: Callable[[str], str]
 ) -> None:
     monkeypatch.setenv("A_KEY", key)
     thought = json.dumps({"choices": [{"message": {"content": "x", "reasoning": "SAID"}}]})
+    declined = json.dumps({"choices": [{"finish_reason": "content_filter", "message": {"content": "SAID"}}]})
     told = r"repeats the key of variable A_KEY: not played \(after 2 tries\)"
-    for body in (completion(spell(key)), thought.replace("SAID", spell(key))):
+    for body in (completion(spell(key)), *(each.replace("SAID", spell(key)) for each in (thought, declined))):
         with pytest.raises(AgentUnavailable, match=told) as refused:
             await answer(key, body)
         assert key not in str(refused.value)
@@ -134,7 +151,22 @@ async def test_a_reply_that_repeats_a_real_key_is_no_answer(
 
 PLACEHOLDERS = (
     *("none", "x", "e", "EMPTY", "ollama", "not-needed", "sk-no-key-required", "lm-studio", "dummy_key"),
-    *("token-abc123", "sk-1234", "sk-xxxxxxxx", "your-api-key-here", "12345678", '{"name', '"role":'),
+    *(
+        "sk-...",
+        "changeme",
+        "xxxxxxxx",
+        "********",
+        "<your-key>",
+        "test-test",
+        "undefined",
+        "token-abc123",
+        "sk-1234",
+        "sk-xxxxxxxx",
+        "your-api-key-here",
+        "12345678",
+        '{"name',
+        '"role":',
+    ),
 )
 
 

@@ -8,12 +8,13 @@ from typing import Any
 import httpx
 import pytest
 
+from proctor.connection.event_stream import whole_answer
 from proctor.environment import AgentUnavailable
-from proctor.http.event_stream import whole_answer
 from proctor.llm.config import ChatConfig
 from proctor.llm.dialects import DIALECTS, DialectName
 from proctor.llm.model import ChatModel, ModelRefused
 from proctor.types import Message
+from tests.support import via
 
 ASKED = [Message(role="user", content="?")]
 CALLS = [("c1", "look", '{"at": "the \\"door\\"", "n": [1, 2]}'), ("c2", "go", "{}"), ("c3", "say", "")]
@@ -153,7 +154,7 @@ async def asked(body: bytes, dialect: str = "chat", status: int = 200, *, said: 
     transport = httpx.MockTransport(lambda _: httpx.Response(status, content=body, headers=headers))
     async with httpx.AsyncClient(transport=transport) as client:
         given = {"base_url": "http://model/v1", "model": "m", "dialect": dialect, "max_tries": 1, **fields}
-        answer = await ChatModel(ChatConfig.model_validate(given), client).complete(ASKED)
+        answer = await ChatModel(ChatConfig.model_validate(given), via(client)).complete(ASKED)
     return answer.action.content
 
 
@@ -204,7 +205,9 @@ async def test_a_request_asks_for_a_stream_and_for_its_usage(dialect: str) -> No
         given = {"base_url": "http://model/v1", "model": "m", "dialect": dialect, "max_tries": 1}
         for more in ({}, {"stream": True}):
             with pytest.raises(AgentUnavailable):
-                await ChatModel(ChatConfig.model_validate(given | more), client).complete(ASKED, sampling={"top_p": 1})
+                await ChatModel(ChatConfig.model_validate(given | more), via(client)).complete(
+                    ASKED, sampling={"top_p": 1}
+                )
     assert kept == ["keep-alive", "close"], "servers end a connection after a stream without saying so"
     assert ("stream" in bodies[0], bodies[1]["stream"]) == (False, True)
     assert bodies[1].get("stream_options") == ({"include_usage": True} if dialect == "chat" else None)
