@@ -1,6 +1,7 @@
-"""Reads the body of a request, within limits of size and time."""
+"""Reads requests: the body, within limits of size and time, and what their senders show."""
 
 import asyncio
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,6 +17,11 @@ class BodyError(Exception):
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
         self.status = status
+
+
+def authorization(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """The Authorization header; empty where there is none."""
+    return next((value for name, value in headers if name == b"authorization"), b"")
 
 
 async def read_body(receive: "Receive", max_bytes: int, deadline_s: float | None = None) -> bytes:

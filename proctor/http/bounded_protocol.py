@@ -1,8 +1,8 @@
-"""uvicorn's HTTP protocol, with limits on what a client may send before its request is authorized.
+"""uvicorn's HTTP protocol, with limits on what a client may send before its request is authorized, or answered.
 
-With httptools, the parser that we use, no option of uvicorn limits the size of a request's head or the time until it is
-complete. An event loop's own TLS server reports a connection only after its handshake, so our servers accept
-connections without TLS and do the handshake here.
+With httptools, the parser that we use, no option of uvicorn limits the size of a request's head, the time until it is
+complete, or the requests that are parsed while another is answered. An event loop's own TLS server reports a connection
+only after its handshake, so our servers accept connections without TLS and do the handshake here.
 """
 
 import asyncio
@@ -10,30 +10,42 @@ import contextlib
 import os
 import socket
 import ssl
+import struct
 from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
+from urllib.parse import unquote
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from proctor.event_loop import allow_descriptors
-from proctor.http.auth import authorization
+from proctor.http.body import authorization
+from proctor.http.tls import Renewed
+from proctor.observability.descriptors import allow_descriptors
 
 MAX_HEAD_BYTES = 64 << 10
 """Bytes up to the end of a request's headers; also the limit of bytes between the parts of a chunked body."""
 HEAD_S = 10.0
-"""Seconds from the connection, or a later request's first byte, to the end of the headers; also for a TLS handshake."""
+"""Seconds from the connection, or a later request's first byte, to the end of the headers, and without a valid token to
+that of the body; also for a TLS handshake."""
+MAX_QUEUED = 16
+"""Requests that may wait behind the one that is being answered; one more ends the connection."""
 MAX_UNAUTHORIZED = 256
-"""Connections without a valid token, at most a quarter of all file descriptors; one more closes the oldest idle one."""
+"""Connections without a valid token, at most a quarter of all file descriptors; one more ends the oldest of them."""
+PIECE_BYTES = 4 << 10
+"""What is parsed at once without a valid token: the parser can't be stopped at the end of a request."""
+MAX_AHEAD_BYTES = 16 << 10
+"""What a client without a valid token may send beyond the request that is being answered."""
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+_NO_LINGER = struct.pack("ii", 1, 0)
 
 Knows = Callable[[str, str, bytes], bool]
-"""(method, path, Authorization header) -> whether the token is valid for the route; always true without a token."""
+"""(method, path, Authorization header or else cookies) -> whether they open the route; always true without a token."""
 
 
-def bounded_protocol(knows: Knows, tls: ssl.SSLContext | None = None) -> type[asyncio.Protocol]:
-    """The protocol class of one server; also raises the process's limit of file descriptors."""
-    unauthorized = _Unauthorized(min(MAX_UNAUTHORIZED, allow_descriptors() // 4))
+def bounded_protocol(knows: Knows, tls: Renewed[ssl.SSLContext] | None = None) -> type[asyncio.Protocol]:
+    """The protocol class of one server; `tls` is the context of its next connections."""
+    unauthorized = _Unauthorized(min(MAX_UNAUTHORIZED, allow_descriptors(0) // 4))
     settings = {"knows": staticmethod(knows), "unauthorized": unauthorized}
     bounded = type("BoundedProtocol", (_BoundedProtocol,), settings)
     if tls is None:
@@ -42,12 +54,8 @@ def bounded_protocol(knows: Knows, tls: ssl.SSLContext | None = None) -> type[as
 
 
 class _Connection(asyncio.Protocol):
-    def is_idle(self) -> bool:
-        """Whether no response is in progress."""
-        raise NotImplementedError
-
     def end(self) -> None:
-        """Close the connection."""
+        """Close the connection at once; what was not sent yet is lost."""
         raise NotImplementedError
 
 
@@ -62,10 +70,10 @@ class _Unauthorized:
         return one in self._all
 
     def add(self, one: _Connection) -> None:
-        """Add a new connection; beyond the limit, end the oldest idle one, else the new one."""
+        """Add a new connection; beyond the limit, end the oldest, whatever it does."""
         self._all[one] = None
         if len(self._all) > self._limit:
-            next((each for each in self._all if each.is_idle()), one).end()
+            next(iter(self._all)).end()
 
     def discard(self, one: _Connection) -> None:
         """Remove a connection that is authorized or closed."""
@@ -76,7 +84,7 @@ class _Handshake(_Connection):
     """A new connection of a TLS server, until its handshake ends."""
 
     unauthorized: _Unauthorized
-    tls: ssl.SSLContext
+    tls: Renewed[ssl.SSLContext]
     http: "type[_BoundedProtocol]"
 
     def __init__(self, **settings: Any) -> None:
@@ -93,16 +101,14 @@ class _Handshake(_Connection):
 
     async def _shake_hands(self) -> None:
         loop = asyncio.get_running_loop()
+        self.tls.changed()
         try:
             with contextlib.suppress(OSError):  # the handshake failed or took too long
                 await loop.connect_accepted_socket(
-                    self._begin_http, self._connection, ssl=self.tls, ssl_handshake_timeout=HEAD_S
+                    self._begin_http, self._connection, ssl=self.tls.value, ssl_handshake_timeout=HEAD_S
                 )
         finally:
             self.unauthorized.discard(self)
-
-    def is_idle(self) -> bool:
-        return True
 
     def end(self) -> None:
         self.unauthorized.discard(self)
@@ -117,67 +123,138 @@ class _BoundedProtocol(HttpToolsProtocol, _Connection):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._unproductive = 0
-        """Bytes read since the end of the last head or the last piece of a body."""
-        self._head_timer: asyncio.TimerHandle | None = None
+        """Bytes parsed since the end of the last head or the last piece of a body."""
+        self._ahead = b""
+        """What came while an answer was owed; it is parsed after the answer, and nothing is read until then."""
+        self._incomplete = True
+        """Whether a request is awaited whose end, or that of its head, must come in time."""
+        self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(cast(asyncio.Transport, transport))
-        self._expect_head()
+        self.transport.set_write_buffer_limits(1, 0)  # so that an answer that is not read is noticed
+        self._set_timer()
         self.unauthorized.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_timer()
+        self._incomplete = False
+        self._set_timer()
         self.unauthorized.discard(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        while data and not self.transport.is_closing():
+        self._ahead += data
+        self._parse()
+
+    def _parse(self) -> None:
+        """Feed the parser piece by piece, until an answer is owed."""
+        data, at = self._ahead, 0
+        while at < len(data) and self._is_open() and not self._owes_answer():
             room = MAX_HEAD_BYTES - self._unproductive
             if room <= 0:
-                if self.is_idle():
-                    self.transport.write(_TOO_LARGE)
-                self.end()
+                self._refuse_size()
                 return
-            part, data = data[:room], data[room:]
-            self._unproductive += len(part)
-            super().data_received(part)
+            piece = data[at : at + (min(room, PIECE_BYTES) if self in self.unauthorized else room)]
+            at += len(piece)
+            self._unproductive += len(piece)
+            super().data_received(piece)
+        self._ahead = data[at:] if self._is_open() else b""
+        if self._ahead:
+            self._wait_for_answer()
+        self._set_timer()
+
+    def _refuse_size(self) -> None:
+        if not self._is_idle():
+            self.end()
+        else:
+            self.transport.write(_TOO_LARGE)
+            self.transport.close()
+
+    def _is_open(self) -> bool:
+        """Whether HTTP goes on: the connection is neither closed nor a WebSocket's."""
+        return self in self.connections and not self.transport.is_closing()
+
+    def _owes_answer(self) -> bool:
+        """Whether a request is whole, or queued behind another, and not answered."""
+        cycle = self.cycle
+        return bool(self.pipeline) or (cycle is not None and not cycle.more_body and not cycle.response_complete)
+
+    def _wait_for_answer(self) -> None:
+        if self in self.unauthorized and (len(self._ahead) > MAX_AHEAD_BYTES or self.flow.write_paused):
+            self.end()
+        self.flow.resume_reading()  # else an app that awaits the client's end resumes the transport
+        self.transport.pause_reading()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._ahead:
+            self.loop.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        self.transport.resume_reading()
+        self._parse()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self in self.unauthorized and (self.pipeline or self._ahead):
+            self.end()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        if self._head_timer is None:
-            self._expect_head()
+        self._incomplete = True
 
     def on_headers_complete(self) -> None:
         self._unproductive = 0
-        self._stop_timer()
-        super().on_headers_complete()
-        if "path" not in self.scope:  # a WebSocket's request, which has no cycle
+        if len(self.pipeline) >= MAX_QUEUED:
+            self.end()
+        if self.transport.is_closing():
             return
-        if self in self.unauthorized and self.knows(
-            self.scope["method"], self.scope["path"], authorization(self.headers)
-        ):
-            self.unauthorized.discard(self)
+        super().on_headers_complete()
+        if "path" in self.scope:  # not in a WebSocket's request, which has no cycle
+            self._authorize(self.scope["path"])
+        self._incomplete = self in self.unauthorized
+
+    def _authorize(self, path: str) -> None:
+        if self in self.unauthorized:
+            shown = authorization(self.headers) or dict(self.headers).get(b"cookie", b"")
+            if self.knows(self.scope["method"], path, shown):
+                self.unauthorized.discard(self)
+                self.transport.set_write_buffer_limits()
 
     def handle_websocket_upgrade(self) -> None:
-        """Leave the connection to the WebSocket protocol: its app rejects what has no token at once."""
-        self.unauthorized.discard(self)
+        """Leave the connection to the WebSocket protocol: its app rejects what has no token at once.
+
+        One without a token is counted until others have pushed it out, since its end is not told here.
+        """
+        if not self._is_idle():
+            self.end()
+            return
+        self._authorize(unquote(httptools.parse_url(self.url).path.decode("ascii")))
         super().handle_websocket_upgrade()
 
     def on_body(self, body: bytes) -> None:
         self._unproductive = 0
         super().on_body(body)
 
-    def is_idle(self) -> bool:
-        return self.cycle is None or self.cycle.response_complete
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._incomplete = False
 
     def end(self) -> None:
         self.unauthorized.discard(self)
-        self.transport.close()
+        if self.cycle is not None:
+            with contextlib.suppress(OSError):  # the kernel too keeps nothing for a client that does not read
+                self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        self.transport.abort()
 
-    def _expect_head(self) -> None:
-        self._head_timer = self.loop.call_later(HEAD_S, self.end)
+    def _is_idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
 
-    def _stop_timer(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+    def _set_timer(self) -> None:
+        """Time what the client has begun, unless it is we who read no further."""
+        timed = self._incomplete and not self._ahead
+        if timed and self._timer is None:
+            self._timer = self.loop.call_later(HEAD_S, self.end)
+        elif not timed and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -1,23 +1,26 @@
 """HTTP requests with a total deadline and a limit on the reply's bytes.
 
-wreq sends them, and is imported with the first request: a process that sends none never loads it.
+wreq sends them, where it has no wheel httpx; it is imported with the first request.
 """
 
 import asyncio
 import functools
 import time
 import zlib
-from collections.abc import AsyncIterable, Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias, cast
+from collections.abc import AsyncIterable, Callable, Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, NamedTuple, Self, cast
 from urllib.parse import urlsplit
 
 from pydantic_core import to_json
 
-from proctor.http.tls import NO_TLS, Tls, wreq_tls
+from proctor.config.yaml import FileError
+from proctor.http.tls import NO_TLS, Renewed, Tls, wreq_tls
 from proctor.http.wreq_client import (
     CONNECT_S,
     Address,
     Hosts,
+    ReplyHeaders,
     Resolve,
     cause_of,
     host_of,
@@ -26,16 +29,13 @@ from proctor.http.wreq_client import (
     wreq_client,
     wreq_errors,
 )
+from proctor.observability.descriptors import SHORTAGE, lacks_descriptors
 
 if TYPE_CHECKING:
     import httpx
     import wreq
 
 VERIFY_FAILED = "certificate verify failed"
-AnyClient: TypeAlias = "HttpClient | httpx.AsyncClient"
-"""A client that `http_client` made, or any httpx client, such as one for an app in the same process."""
-
-
 ENV_PROXY = "env"
 
 
@@ -60,7 +60,7 @@ class HttpReply(NamedTuple):
     body: bytes
 
 
-_Encoded = tuple[HttpReply, object]
+Encoded = tuple[HttpReply, object]
 """A reply as it came, and its content-encoding."""
 NOT_ENCODED = (None, "", b"", "identity", b"identity")
 
@@ -89,35 +89,30 @@ class ReplyTooLarge(HttpFailure):
     """The reply, before or after decompression, is larger than its limit."""
 
 
-class ReplyHeaders(Mapping[str, str]):
-    """A reply's headers. Each is decoded when it is looked up: hardly any are."""
+class HttpRequest(NamedTuple):
+    """What a transport sends."""
 
-    def __init__(self, headers: "wreq.HeaderMap") -> None:
-        self._headers = headers
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes | None
+    route: Route
 
-    def __getitem__(self, name: str) -> str:
-        value = self._headers.get(name)
-        if value is None:
-            raise KeyError(name)
-        return str(value, "utf-8", "surrogateescape")
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._headers.get(name) is not None
-
-    def __iter__(self) -> Iterator[str]:
-        return (str(name, "ascii") for name, _ in self._headers)
-
-    def __len__(self) -> int:
-        return self._headers.keys_len()
+    def where(self) -> str:
+        """Method and URL for messages, without user info and query, which may be secret."""
+        url = urlsplit(self.url)
+        return f"{self.method} {url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
 
 
 class HttpClient:
-    """The client that `http_client` makes; close it with `async with` or `aclose()`."""
+    """Calls by one transport; close it with `async with`."""
 
-    def __init__(self, connect: Callable[[bool, Hosts, Route], "wreq.Client"], resolve: Resolve | None) -> None:
-        self._connect, self._resolve = connect, resolve
-        self._pools: dict[tuple[bool, str, Route], tuple[Sequence[Address], wreq.Client]] = {}
-        """Connections by (over TLS, host that `resolve` knows, how they leave), with the host's addresses."""
+    async def exchange(self, request: HttpRequest, max_bytes: int, deadline_s: float) -> Encoded:
+        """The complete reply as it came. Raises HttpFailure, TimeoutError, and _TooLarge for a larger body."""
+        raise NotImplementedError
+
+    async def aclose(self) -> None:
+        """Close all connections."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -125,15 +120,27 @@ class HttpClient:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
+
+class WreqClient(HttpClient):
+    """By wreq, on one thread of its own: a third of aiohttp's CPU, and most of it beside the event loop.
+
+    wreq keeps the deadline: `asyncio.timeout` would cost a sixth of what the request does.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[bool, Hosts, Route], "wreq.Client"],
+        resolve: Resolve | None,
+        tls: "Renewed[wreq.ClientConfig] | None",
+    ) -> None:
+        self._connect, self._resolve, self._tls = connect, resolve, tls
+        self._pools: dict[tuple[bool, str, Route], tuple[frozenset[Address], wreq.Client]] = {}
+        """Connections by (over TLS, host that `resolve` knows, how they leave), with the host's addresses."""
+
     async def aclose(self) -> None:
-        """Close the client's connections."""
         self._pools.clear()
 
-    async def exchange(self, request: "_Request", max_bytes: int, deadline_s: float) -> "_Encoded":
-        """The complete reply as it came; `bounded_request` raises HttpFailure alone.
-
-        wreq keeps the deadline: `asyncio.timeout` would cost a sixth of what the request does.
-        """
+    async def exchange(self, request: HttpRequest, max_bytes: int, deadline_s: float) -> Encoded:
         import wreq
 
         pool, url = self._pool(request)
@@ -143,37 +150,69 @@ class HttpClient:
             if response.content_length is not None and response.content_length <= max_bytes:
                 body = bytes(await response.bytes())
             else:
-                body = await _within(max_bytes, response)
+                async with response.stream() as stream:  # what is left of a body that is too large is not read
+                    body = await _read((chunk async for chunk in stream if isinstance(chunk, memoryview)), max_bytes)
             encoding = response.headers.get("content-encoding")
             return HttpReply(response.status.as_int(), ReplyHeaders(response.headers), body), encoding
         except wreq_errors() as error:
             if time.monotonic() - begun >= deadline_s:
                 raise TimeoutError from None
             never = isinstance(error, wreq.ConnectionError | wreq.ProxyConnectionError)
-            raise _failure(request, reason_of(error), never_connected=never) from cause_of(error)
+            failure = _failure(request, reason_of(error), never_connected=never)
+            if not (isinstance(failure, Untrusted) and self._tls is not None and self._tls.changed(at_once=True)):
+                raise failure from cause_of(error)
+        self._pools.clear()
+        return await self.exchange(request, max_bytes, deadline_s)
 
-    def _pool(self, request: "_Request") -> tuple["wreq.Client", str]:
+    def _pool(self, request: HttpRequest) -> tuple["wreq.Client", str]:
         """The connections for a request, and the URL to request from them."""
-        url, host, addresses = request.url, "", cast(Sequence[Address], ())
+        url, host, addresses = request.url, "", frozenset[Address]()  # a name server may give them in any order
+        if self._tls is not None and self._tls.changed():
+            self._pools.clear()
         if self._resolve is not None:
             end = url.find("/", len("https://"))
             origin, path = (url, "") if end < 0 else (url[:end], url[end:])
             try:
                 host, origin = host_of(origin)
-                addresses = self._resolve(host) if host else ()
+                addresses = frozenset(self._resolve(host) if host else ())
             except OSError as error:
                 raise _failure(request, str(error.strerror), never_connected=True) from error
             url = origin + path
         key = url[:6].lower() == "https:", host, request.route
         known = self._pools.get(key)
-        if known is None or (
-            known[0] != addresses and {*known[0]} != {*addresses}
-        ):  # a name server may give them in any order
-            known = self._pools[key] = (
-                addresses,
-                self._connect(key[0], {host: addresses} if host else {}, request.route),
-            )
+        if known is None or known[0] != addresses:
+            hosts = {host: [*addresses]} if host else {}
+            known = self._pools[key] = addresses, self._connect(key[0], hosts, request.route)
         return known[1], url
+
+
+class HttpxClient(HttpClient):
+    """By httpx, where wreq has no wheel; tests give one that reaches an app in their process."""
+
+    def __init__(self, connect: "Callable[[Route], httpx.AsyncClient]") -> None:
+        self._connect = connect
+        self._clients: dict[Route, httpx.AsyncClient] = {}
+
+    async def exchange(self, request: HttpRequest, max_bytes: int, deadline_s: float) -> Encoded:
+        import httpx
+
+        method, url, headers, body, route = request
+        if route not in self._clients:
+            self._clients[route] = self._connect(route)
+        timeout = httpx.Timeout(None, connect=CONNECT_S)
+        asked = self._clients[route].stream(method, url, content=body, headers=headers, timeout=timeout)
+        try:
+            async with asyncio.timeout(deadline_s), asked as response:
+                stream = cast(AsyncIterable[bytes], response.stream)
+                reply = HttpReply(response.status_code, response.headers, await _read(stream, max_bytes))
+                return reply, response.headers.get("content-encoding")
+        except httpx.HTTPError as error:
+            never = isinstance(error, httpx.ConnectError)
+            raise _failure(request, str(error) or type(error).__name__, never_connected=never) from error
+
+    async def aclose(self) -> None:
+        for client in self._clients.values():
+            await client.aclose()
 
 
 def http_client(
@@ -183,35 +222,43 @@ def http_client(
 
     Certificates are verified, redirects are not followed, cookies are not kept. `resolve` gives the addresses of names
     instead of the system, or raises OSError; `trust_env` honours HTTP_PROXY, NO_PROXY and SSL_CERT_FILE. Raises
-    FileError for TLS files that can't be used. Without TLS files and proxy, the public authorities are loaded with the
-    first call over TLS.
-
-    wreq sends the requests, on one thread of its own: a third of aiohttp's CPU, and most of it beside the event loop.
+    FileError for TLS files that can't be used, and where `resolve` needs wreq; files that change are loaded again.
+    Without TLS files and proxy, the public authorities are loaded with the first call over TLS.
     """
-    settings = functools.cache(functools.partial(wreq_tls, tls, trust_env=trust_env))
+
+    def leaves(route: Route) -> tuple[bool, str | None]:
+        return trust_env or route.proxy == ENV_PROXY, proxy if route.proxy in (None, ENV_PROXY) else route.proxy
+
+    def by_httpx(route: Route) -> "httpx.AsyncClient":
+        import httpx
+
+        by_env, via = leaves(route)
+        verify = tls.context(trust_env=trust_env) if route.verify else False
+        return httpx.AsyncClient(verify=verify, proxy=via, trust_env=by_env)
+
+    if find_spec("wreq") is None:
+        if resolve is not None:
+            raise FileError("a controller with a token needs the package wreq: use a machine for which it has a wheel")
+        return HttpxClient(by_httpx)
+    load = functools.partial(wreq_tls, tls, trust_env=trust_env)
     proxied = trust_env or proxy is not None
-    if tls.ca is not None or tls.cert is not None or proxied:
-        settings()
+    loaded = Renewed(tls, load) if tls.ca is not None or tls.cert is not None or proxied else None
+    public = functools.cache(load)
 
     def connect(secure: bool, hosts: Hosts, route: Route) -> "wreq.Client":
-        by_env, via = trust_env or route.proxy == ENV_PROXY, proxy if route.proxy in (None, ENV_PROXY) else route.proxy
-        chosen: wreq.ClientConfig = {**settings()} if secure or proxied or route.proxy else {}
+        by_env, via = leaves(route)
+        chosen: wreq.ClientConfig = (
+            {**(public() if loaded is None else loaded.value)} if secure or proxied or route.proxy else {}
+        )
         if not route.verify:
             chosen["tls_verify"] = False
         return wreq_client(chosen, hosts, trust_env=by_env, proxy=via)
 
-    return HttpClient(connect, resolve)
-
-
-def json_headers(token: str | None, header: str = "Authorization") -> dict[str, str]:
-    """The headers of a request with a JSON body; a token or key goes as a bearer token, in another header as it is."""
-    if token is None:
-        return {"Content-Type": "application/json"}
-    return {"Content-Type": "application/json", header: f"Bearer {token}" if header == "Authorization" else token}
+    return WreqClient(connect, resolve, loaded)
 
 
 async def bounded_request(
-    client: AnyClient,
+    client: HttpClient,
     method: str,
     url: str,
     *,
@@ -225,67 +272,38 @@ async def bounded_request(
     """Send a request and return the complete reply, whatever its status. Raises HttpFailure.
 
     `deadline_s` limits the whole exchange, `max_bytes` the reply's body, also once decompressed. `json` is anything
-    that pydantic can serialise, models included; give it or `content`, not both.
+    that pydantic can serialise, models included; give it or `content`, not both. Where this process can open no
+    connection, that is no failure: the request waits for one. Raises OutOfDescriptors after too long.
     """
     all_headers = {"Accept-Encoding": "identity", **(headers or {})}
     if json is not None:
         content = to_json(json)
         all_headers["Content-Type"] = "application/json"
-    request = _Request(method, url, all_headers, content, route)
+    request = HttpRequest(method, url, all_headers, content, route)
     if not content and method != "GET":
         all_headers["Content-Length"] = "0"
-    try:
-        if isinstance(client, HttpClient):
+    tries = 0
+    while True:
+        try:
             reply, encoding = await client.exchange(request, max_bytes, deadline_s)
-        else:
-            async with asyncio.timeout(deadline_s):
-                reply, encoding = await _by_httpx(client, request, max_bytes)
-        return reply if encoding in NOT_ENCODED else reply._replace(body=_decompress(reply.body, max_bytes))
-    except _TooLarge as error:
-        raise ReplyTooLarge(f"{request.where()}: the reply is larger than {max_bytes} bytes") from error
-    except zlib.error as error:
-        raise ConnectionFailed(f"{request.where()}: {error}") from error
-    except TimeoutError as error:
-        raise DeadlineExceeded(f"{request.where()}: no whole reply within {deadline_s:g} s") from error
-
-
-class _Request(NamedTuple):
-    method: str
-    url: str
-    headers: Mapping[str, str]
-    body: bytes | None
-    route: Route
-
-    def where(self) -> str:
-        """Method and URL for messages, without user info and query, which may be secret."""
-        url = urlsplit(self.url)
-        return f"{self.method} {url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
+            if tries:
+                SHORTAGE.over()
+            return reply if encoding in NOT_ENCODED else reply._replace(body=_decompress(reply.body, max_bytes))
+        except _TooLarge as error:
+            raise ReplyTooLarge(f"{request.where()}: the reply is larger than {max_bytes} bytes") from error
+        except zlib.error as error:
+            raise ConnectionFailed(f"{request.where()}: {error}") from error
+        except TimeoutError as error:
+            raise DeadlineExceeded(f"{request.where()}: no whole reply within {deadline_s:g} s") from error
+        except (HttpFailure, OSError) as error:
+            if not lacks_descriptors(error):
+                raise
+            await SHORTAGE.wait(tries)
+            tries += 1
 
 
 class _TooLarge(Exception):
     pass
-
-
-async def _by_httpx(client: "httpx.AsyncClient", request: _Request, max_bytes: int) -> _Encoded:
-    import httpx
-
-    timeout = httpx.Timeout(None, connect=CONNECT_S)
-    exchange = client.stream(
-        request.method,
-        request.url,
-        content=request.body,
-        headers=request.headers,
-        timeout=timeout,
-        follow_redirects=False,
-    )
-    try:
-        async with exchange as response:
-            stream = cast(AsyncIterable[bytes], response.stream)
-            reply = HttpReply(response.status_code, response.headers, await _read(stream, max_bytes))
-            return reply, response.headers.get("content-encoding")
-    except httpx.HTTPError as error:
-        never = isinstance(error, httpx.ConnectError)
-        raise _failure(request, str(error) or type(error).__name__, never_connected=never) from error
 
 
 async def _read(stream: AsyncIterable[bytes | memoryview], max_bytes: int) -> bytes:
@@ -308,14 +326,8 @@ def _decompress(body: bytes, max_bytes: int) -> bytes:
     return plain
 
 
-def _failure(request: _Request, reason: str, *, never_connected: bool) -> ConnectionFailed:
+def _failure(request: HttpRequest, reason: str, *, never_connected: bool) -> ConnectionFailed:
     message = f"{request.where()}: {reason}"
     if never_connected and VERIFY_FAILED in reason:
         return Untrusted(message)
     return Unreachable(message) if never_connected else ConnectionFailed(message)
-
-
-async def _within(max_bytes: int, response: "wreq.Response") -> bytes:
-    """The body. What is left of one that is too large is not read: its connection is closed."""
-    async with response.stream() as stream:
-        return await _read((chunk async for chunk in stream if isinstance(chunk, memoryview)), max_bytes)

@@ -1,11 +1,15 @@
-"""What our HTTP servers share: the listening socket, uvicorn's configuration, the end of the parent process."""
+"""What our HTTP servers share: socket, uvicorn's configuration, guard against web pages, the parent's end."""
 
+import functools
 import ipaddress
 import os
+import signal
 import socket
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from proctor.http.tls import NO_TLS, ServerTls
 
@@ -16,6 +20,10 @@ if TYPE_CHECKING:
     from proctor.http.bounded_protocol import Knows
 
 BACKLOG = 2048
+SHOWN = 100
+"""Characters of a header that a rejection quotes."""
+HUNG_S, LONGEST_END_S = 10.0, 60.0
+"""An event loop that can't be told of anything for so long hangs; a server whose parent has ended ends within this."""
 
 
 class ConfigError(ValueError):
@@ -32,6 +40,41 @@ def is_loopback(host: str | None) -> bool:
         return False
 
 
+def rejection_reason(headers: Mapping[bytes, bytes], announced: str | None = None) -> str | None:
+    """Why a request may come from a web page of another site; None where it can't. Header names are lower-case.
+
+    A browser on this machine sends any request that a page makes. A page of another site reaches a server on loopback
+    by its address, or by a host name that the site resolves to that address (DNS rebinding). Such a request has a
+    foreign `Host`, `Origin` or `Sec-Fetch-Site`, which no page can change.
+
+    The server's host names are the loopback ones and the announced one. A request with none of these headers does not
+    come from a browser.
+    """
+    host = headers.get(b"host")
+    if host is not None and not _is_own(host, announced):
+        return f"Host: {_shown(host)} is not a name of this server"
+    origin = headers.get(b"origin")
+    if origin is not None and origin.partition(b"://")[2] != host:
+        return f"Origin: {_shown(origin)} is another web site"
+    site = headers.get(b"sec-fetch-site", b"none")
+    if site not in (b"none", b"same-origin"):
+        return f"Sec-Fetch-Site: {_shown(site)} marks a request of another web site"
+    return None
+
+
+@functools.lru_cache(1024)
+def _is_own(host: bytes, announced: str | None) -> bool:
+    try:
+        name = urlsplit("//" + host.decode("latin-1")).hostname
+    except ValueError:
+        return False
+    return name is not None and (name == announced or is_loopback(name))
+
+
+def _shown(value: bytes) -> str:
+    return value.decode("latin-1")[:SHOWN]
+
+
 def listen(host: str, port: int) -> socket.socket:
     """A listening socket; port 0 selects a free port. Raises ConfigError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -46,9 +89,15 @@ def url_of(host: str, listener: socket.socket, scheme: str = "http") -> str:
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
 
 
-def anyone(method: str, path: str, authorization: bytes) -> bool:
-    """The `knows` of a server without a token: every request counts as one with a valid token."""
-    return True
+def http_app(title: str, description: str = "") -> dict[str, Any]:
+    """The settings of every app of ours: an OpenAPI document at /openapi.json, no pages of it, no telemetry."""
+    return {
+        "title": title,
+        "description": description,
+        "docs_url": None,
+        "redoc_url": None,
+        "telemetry": {"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
+    }
 
 
 def uvicorn_config(
@@ -57,7 +106,7 @@ def uvicorn_config(
     keep_alive_s: int,
     last_replies_s: int,
     tls: ServerTls = NO_TLS,
-    knows: "Knows" = anyone,
+    knows: "Knows" = lambda method, path, authorization: True,
     max_message_bytes: int | None = None,
 ) -> "uvicorn.Config":
     """The configuration of our servers: httptools, no access log, no `server` and `date` headers.
@@ -76,7 +125,7 @@ def uvicorn_config(
         ws="none" if max_message_bytes is None else "websockets-sansio",
         ws_max_size=max_message_bytes or 0,
         ws_per_message_deflate=False,
-        log_level=None if max_message_bytes is None else "warning",  # info has each WebSocket's path, with its token
+        log_level="error",  # warnings quote nobody but strangers, as often as they like; info has paths with tokens
         lifespan="off",
         log_config=None,
         access_log=False,
@@ -89,12 +138,19 @@ def uvicorn_config(
     )
 
 
-def when_stdin_ends(end: Callable[[], object]) -> None:
-    """Call `end` in a new thread when standard input closes, which means that the parent process has ended."""
+def when_stdin_ends(end: Callable[[Callable[[], object]], object]) -> None:
+    """Call `end` in a new thread when standard input closes, which means that the parent process has ended.
+
+    It is given what to call once the event loop knows. A process that hangs, then or in its end, is killed.
+    """
 
     def wait() -> None:
         while os.read(0, 65536):
             pass
-        end()
+        heard = threading.Event()
+        end(heard.set)
+        if heard.wait(HUNG_S):
+            time.sleep(LONGEST_END_S)
+        os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=wait, daemon=True, name="stdin").start()

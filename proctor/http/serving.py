@@ -10,33 +10,28 @@ from types import FrameType
 import uvicorn
 
 from proctor.http.server import when_stdin_ends
+from proctor.observability.descriptors import allow_descriptors
 
 
 class HttpServer(uvicorn.Server):
-    """Calls `on_ready` once it accepts connections, and `at_end` in a thread after the last reply.
+    """Calls `on_ready` once it accepts connections.
 
-    Signals go to `on_signal`; without it they end the server and then the process.
+    Signals go to `on_signal`; without it they end the server and then the process. Its limit of descriptors is raised.
     """
 
     def __init__(
         self,
         config: uvicorn.Config,
         on_ready: Callable[[], object],
-        *,
-        at_end: Callable[[], object] | None = None,
         on_signal: Callable[[], object] | None = None,
     ) -> None:
         super().__init__(config)
-        self._on_ready, self._at_end, self._on_signal = on_ready, at_end, on_signal
+        allow_descriptors()
+        self._on_ready, self._on_signal = on_ready, on_signal
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._on_ready()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().shutdown(sockets)
-        if self._at_end is not None:
-            await asyncio.to_thread(self._at_end)  # here, since a signal ends the process right after this
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self._on_signal is None:
@@ -91,7 +86,7 @@ async def serve_until_signal(
 
     server = HttpServer(config, on_ready, on_signal=lambda: loop.call_soon_threadsafe(leave, False))
     if stop_with_stdin:
-        when_stdin_ends(lambda: loop.call_soon_threadsafe(leave, True))
+        when_stdin_ends(lambda heard: (loop.call_soon_threadsafe(heard), loop.call_soon_threadsafe(leave, True)))
     with server.capture_signals():
         async with running or contextlib.nullcontext():
             await server.serve(sockets=[listener])

@@ -1,11 +1,10 @@
 """What our HTTP client needs of wreq: its settings, its thread, and what its replies and errors say."""
 
-import errno
 import functools
 import os
 import re
 import ssl
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING, TypeAlias
@@ -25,6 +24,25 @@ REASON = re.compile(r'(?:message|reason|error): "([^"]+)"|error: (\w+)|Error\((\
 Address: TypeAlias = IPv4Address | IPv6Address
 Hosts: TypeAlias = Mapping[str, Sequence[Address]]
 Resolve: TypeAlias = Callable[[str], Sequence[Address]]
+
+
+class ReplyHeaders(Mapping[str, str]):
+    """A reply's headers. Each is decoded when it is looked up: hardly any are."""
+
+    def __init__(self, headers: "wreq.HeaderMap") -> None:
+        self._headers = headers
+
+    def __getitem__(self, name: str) -> str:
+        value = self._headers.get(name)
+        if value is None:
+            raise KeyError(name)
+        return str(value, "utf-8", "surrogateescape")
+
+    def __iter__(self) -> Iterator[str]:
+        return (str(name, "ascii") for name, _ in self._headers)
+
+    def __len__(self) -> int:
+        return self._headers.keys_len()
 
 
 def wreq_client(
@@ -79,19 +97,14 @@ def host_of(origin: str) -> tuple[str, str]:
 
     OSError is for a name that wreq might spell differently.
     """
-    parts = urlsplit(origin)
-    return _name_of(parts.hostname or ""), parts._replace(netloc=parts.netloc.lower()).geturl()
-
-
-def _name_of(host: str) -> str:
-    """The host if it is a name, empty if it is an address. Raises OSError for one that wreq might spell differently."""
+    parts, name = urlsplit(origin), urlsplit(origin).hostname or ""
     try:
-        ip_address(host)
+        ip_address(name)
+        name = ""
     except ValueError:
-        if not NAME.fullmatch(host):
-            raise OSError(None, f"{host!r} is no host name in plain ASCII") from None
-        return host
-    return ""
+        if not NAME.fullmatch(name):
+            raise OSError(None, f"{name!r} is no host name in plain ASCII") from None
+    return name, parts._replace(netloc=parts.netloc.lower()).geturl()
 
 
 @functools.cache
@@ -104,9 +117,9 @@ def wreq_errors() -> tuple[type[Exception], ...]:
 
 
 def cause_of(error: Exception) -> OSError | None:
-    """What callers tell apart: a refused connection and a failure of TLS. The error itself would show the URL."""
-    if "kind: ConnectionRefused" in str(error):
-        return ConnectionRefusedError(errno.ECONNREFUSED, reason_of(error))
+    """What callers tell apart: the system's error and a failure of TLS. The error itself would show the URL."""
+    if system := re.search(r"\bOs \{ code: (\d+)", str(error)):
+        return OSError(int(system[1]), reason_of(error))
     return ssl.SSLError(reason_of(error)) if 'library: "SSL routines"' in str(error) else None
 
 

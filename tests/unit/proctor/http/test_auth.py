@@ -5,6 +5,7 @@ import pytest
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
+from proctor.config.tokens import AccessTokens
 from proctor.http.auth import Access, AccessGuard
 
 
@@ -39,14 +40,14 @@ async def status_of(kind: str, access: Access, headers: list[tuple[bytes, bytes]
 @pytest.mark.parametrize("kind", ["http", "websocket"])
 async def test_a_websocket_needs_what_a_request_needs(kind: str) -> None:
     token = [(b"authorization", b"Bearer t")]
-    assert await status_of(kind, Access(["t"]), token) == 200
-    assert await status_of(kind, Access(["t"]), []) == 401
-    assert await status_of(kind, Access(["t"]), [(b"authorization", b"Bearer x"), *token]) == 401
+    assert await status_of(kind, Access(AccessTokens("t")), token) == 200
+    assert await status_of(kind, Access(AccessTokens("t")), []) == 401
+    assert await status_of(kind, Access(AccessTokens("t")), [(b"authorization", b"Bearer x"), *token]) == 401
     assert await status_of(kind, Access(), []) == 200
     assert await status_of(kind, Access(), [(b"origin", b"https://elsewhere")]) == 403
 
 
-@pytest.mark.parametrize(("access", "status"), [(Access(["t"]), 401), (Access(), 403)])
+@pytest.mark.parametrize(("access", "status"), [(Access(AccessTokens("t")), 401), (Access(), 403)])
 async def test_the_body_of_a_refused_request_is_not_read(access: Access, status: int) -> None:
     transport = httpx.ASGITransport(AccessGuard(secret, access, refuse))
     async with httpx.AsyncClient(transport=transport, base_url="http://rebound.example") as http:

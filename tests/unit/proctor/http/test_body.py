@@ -6,11 +6,10 @@ import pytest
 from starlette.requests import Request
 from starlette.types import Message, Receive
 
-from eval_client.mcp.app import episodes_app
-from eval_client.mcp.episode import CalledEpisode
-from eval_client.mcp.server import McpEpisodes
 from proctor.http.body import BodyError, read_body
-from task_server.gateway.wires import BadBody, body_of
+from proctor_bridges.gateway.wires import BadBody, body_of
+from proctor_bridges.mcp.episode import CalledEpisode
+from proctor_bridges.mcp.server import McpEpisodes, episodes_app
 
 
 def sending(*messages: Message) -> Receive:

@@ -10,7 +10,8 @@ from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable
 from pathlib import Path
 
-from proctor.config.secrets import MAX_SECRET_BYTES, secret, text_of
+from proctor.config.secrets import MAX_SECRET_BYTES, say_if_shown
+from proctor.config.tokens import AccessTokens
 from proctor.observability.redaction import redacted, remember
 
 COMMAND_S = 30.0
@@ -26,7 +27,7 @@ class KeySource:
     """Where the key of an endpoint comes from; all calls of a process share one source, and one question to it.
 
     A file is read for every request. A command is run again after `ttl_s`. Both are asked once more where a key was
-    refused. Raises ValueError where a variable holds what is no key.
+    refused. A variable may name a file of keys, see `AccessTokens`. Raises ValueError where it holds what is no key.
     """
 
     def __init__(
@@ -37,10 +38,12 @@ class KeySource:
         ttl_s: float = 3000.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.changes = file is not None or bool(command)
+        self._file, self._command, self._ttl_s, self._clock = file, command, ttl_s, clock
+        self._tokens = AccessTokens.of(variable) if file is None and not command else None
+        self.changes = self._tokens is None or self._tokens.may_change
         """Whether it may give another key later."""
-        self._variable, self._file, self._command, self._ttl_s, self._clock = variable, file, command, ttl_s, clock
-        self._key = None if self.changes else text_of(secret(variable))
+        self.known = self._first = None if self._tokens is None else self._tokens.current
+        """The newest key, without asking for one."""
         self._fresh_until = float("-inf")
         self._refused: str | None = None
         """The last refused key that the source was asked again for."""
@@ -49,30 +52,29 @@ class KeySource:
     def __str__(self) -> str:
         if self._command:
             return f"command {self._command[0]}"
-        return f"variable {self._variable}" if self._file is None else f"file {self._file}"
+        return f"file {self._file}" if self._tokens is None else f"variable {self._tokens.source}"
 
     @property
     def identity(self) -> str:
         """What tells its keys from those of other sources, also once they are renewed: for names of pools."""
-        return f"{self._file}\0{self._command}" if self.changes else self._key or ""
-
-    @property
-    def known(self) -> str | None:
-        """The newest key, without asking for one."""
-        return self._key
+        return f"{self._file}\0{self._command}" if self._tokens is None else self._first or ""
 
     async def key(self) -> str | None:
         """The key; None where the variable is unset. Raises KeyUnavailable."""
-        if self.changes and not (self._command and self._clock() < self._fresh_until):
+        if self._tokens is not None:
+            self.known = self._tokens.current
+        elif not (self._command and self._clock() < self._fresh_until):
             await self._ask()
-        return self._key
+        return self.known
 
     async def renewed(self, refused: str | None) -> bool:
         """Whether there is another key than a refused one; asks the source once for it. Raises KeyUnavailable."""
-        if self.changes and self._key == refused and (self._asking is not None or self._refused != refused):
+        if self._tokens is not None:
+            self.known = self._tokens.other((refused or "",)) or self.known
+        elif self.known == refused and (self._asking is not None or self._refused != refused):
             self._refused = refused
             await self._ask()
-        return self._key != refused
+        return self.known != refused
 
     async def _ask(self) -> None:
         """Ask the source, or wait for the answer where it is being asked. Raises KeyUnavailable."""
@@ -87,7 +89,7 @@ class KeySource:
         """Take the key that the source tells, in one step with the end of the question; else why there is none."""
         try:
             told = await (_printed(self._command) if self._file is None else asyncio.to_thread(_content, self._file))
-            self._key, self._fresh_until = _key_in(told), self._clock() + self._ttl_s
+            self.known, self._fresh_until = _key_in(told, str(self)), self._clock() + self._ttl_s
         except (OSError, ValueError) as error:
             return getattr(error, "strerror", None) or str(error)
         finally:
@@ -96,7 +98,7 @@ class KeySource:
         return None
 
 
-def _key_in(told: bytes) -> str:
+def _key_in(told: bytes, source: str) -> str:
     """The key that was told; no message shows it from now on. Raises ValueError where it is none."""
     key = told.decode("utf-8", "replace").strip()
     remember(key)
@@ -104,6 +106,7 @@ def _key_in(told: bytes) -> str:
         raise ValueError("it is empty")
     if not (key.isascii() and key.isprintable() and " " not in key):
         raise ValueError("what it holds is no key: one word of plain characters is")
+    say_if_shown(f"the key of {source}", key)
     return key
 
 

@@ -5,16 +5,16 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlencode, urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
 from proctor.config.problems import FieldError
 from proctor.config.secrets import secret_text
-from proctor.http.client import ENV_PROXY, AnyClient, HttpReply, ReplyTooLarge, Route, bounded_request
-from proctor.http.event_stream import EVENT_BYTES, is_event_stream, whole_answer
-from proctor.http.keys import KeySource, shared_source
+from proctor.connection.event_stream import is_event_stream, whole_answer
+from proctor.connection.keys import KeySource, shared_source
+from proctor.http.client import ENV_PROXY, HttpReply, ReplyTooLarge, Route
 from proctor.http.server import is_loopback
 from proctor.observability.logging import known_id
 from proctor.observability.redaction import is_real_key, looks_secret
@@ -161,18 +161,11 @@ OPERATIONAL = frozenset(ConnectionFields.model_fields) - {"headers", "query"}
 """What does not shape an answer; headers and query may choose what answers."""
 
 
-class Sent(NamedTuple):
-    """The reply to a request, and what it was sent with."""
-
-    reply: HttpReply
-    key: str | None
-
-
 class Connection:
     """One endpoint as requests reach it. Raises ValueError where a variable is unset, or holds what can't be sent."""
 
     def __init__(self, fields: ConnectionFields, url: str, variable: str, key_header: str) -> None:
-        self.url, self._stream = url, fields.stream
+        self.url, self.streams = url, fields.stream
         if not fields.tls.verify and unverified(url):
             raise ValueError(f"tls.verify: {UNVERIFIED}")
         self.keys: KeySource = (
@@ -219,7 +212,7 @@ class Connection:
     def headers(self, key: str | None, more: Mapping[str, str]) -> dict[str, str]:
         """The headers of a request, in lower case; the endpoint's own before those of its dialect and the key's."""
         headers = {"content-type": "application/json"}
-        if self._stream:
+        if self.streams:
             headers["connection"] = "close"  # llama.cpp and others end it after a stream without saying so
         if key is not None:
             headers[self._key_header] = f"Bearer {key}" if self._key_header == "authorization" else key
@@ -228,36 +221,18 @@ class Connection:
             headers[name] = with_conversation(text)
         return headers
 
-    async def send(
-        self,
-        client: AnyClient,
-        path: str,
-        body: bytes | None,
-        more: Mapping[str, str],
-        *,
-        deadline_s: float,
-        max_bytes: int,
-    ) -> Sent:
-        """Send a request, GET where it has no body; a streamed reply is put together.
+    def url_of(self, path: str) -> str:
+        """The URL of a request."""
+        return f"{self.url}{path}{self._query}"
 
-        Raises HttpFailure, KeyUnavailable.
-        """
-        key = await self.keys.key() if self.keys.changes else self.keys.known
-        reply = await bounded_request(
-            client,
-            "GET" if body is None else "POST",
-            self.url + path + self._query,
-            content=body,
-            headers=self.headers(key, more),
-            deadline_s=deadline_s,
-            max_bytes=max_bytes * (EVENT_BYTES if self._stream else 1),
-            route=self.route,
-        )
-        if not reply.body.startswith(b"{") and is_event_stream(reply.headers.get("content-type"), reply.body):
-            reply = reply._replace(body=whole_answer(reply.body))
-            if len(reply.body) > max_bytes:
-                raise ReplyTooLarge(f"POST {self.url}{path}: the reply is larger than {max_bytes} bytes")
-        return Sent(reply, key)
+    def whole(self, reply: HttpReply, max_bytes: int) -> HttpReply:
+        """The reply; a streamed one is put together. Raises ReplyTooLarge where it is larger than that then."""
+        if reply.body.startswith(b"{") or not is_event_stream(reply.headers.get("content-type"), reply.body):
+            return reply
+        reply = reply._replace(body=whole_answer(reply.body))
+        if len(reply.body) > max_bytes:
+            raise ReplyTooLarge(f"{self.url}: the reply is larger than {max_bytes} bytes")
+        return reply
 
 
 def with_conversation(text: str) -> str:

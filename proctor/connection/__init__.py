@@ -1,0 +1,1 @@
+"""How a model endpoint is reached: its fields, its keys, and what it streams."""
