@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from proctor.environment import Agent, AgentStopped, AgentUnavailable
+from proctor.observability.redaction import redacted
 from proctor.session.transcript import Transcript
 from proctor.types import Action, Message, Observation, Tool, well_formed
 
@@ -71,7 +72,7 @@ class FunctionCaller:
 
 
 def _raised(error: BaseException) -> FunctionRaised:
-    last_line = " ".join(traceback.format_exception_only(error)[-1].split())
+    last_line = " ".join(redacted(traceback.format_exception_only(error)[-1]).split())
     return FunctionRaised(f"the agent's function raised {last_line[:RAISED_CHARS]}")
 
 

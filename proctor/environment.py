@@ -1,12 +1,14 @@
 """The interfaces `Environment` and `Agent`: an environment's `play` sends observations to an agent and scores it."""
 
 import math
+import os
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import ClassVar, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from proctor.digest import digest_of
 from proctor.types import (
@@ -19,6 +21,7 @@ from proctor.types import (
     ParsedAction,
     Summary,
     TaskProtocol,
+    Value,
 )
 
 Policy = Callable[[str, Sequence[Message]], Action]
@@ -97,6 +100,19 @@ class Agent(ABC):
 
         Raises AgentStopped (ContextLimitExceeded among them) or AgentUnavailable.
         """
+
+
+class SampleSelection(Value):
+    """Which of a task's samples a plan plays. Patterns have the wildcards `*`, `?` and `[...]`."""
+
+    include: tuple[str, ...] = Field(default=(), exclude_if=lambda patterns: not patterns)
+    """Play only samples whose id matches one of these; empty: all."""
+    exclude: tuple[str, ...] = Field(default=(), exclude_if=lambda patterns: not patterns)
+    """Play no sample whose id matches one of these."""
+    limit: int | None = Field(default=None, ge=1, exclude_if=lambda limit: limit is None)
+    """Play at most so many, spread over the environment's categories."""
+    shuffle_seed: int | None = Field(default=None, exclude_if=lambda seed: seed is None)
+    """Take those of `limit` at random by this number, not the first of each category."""
 
 
 class Environment(BaseModel, ABC):
@@ -276,3 +292,9 @@ def _missing(environment: Environment, kind: PolicyKind, sample: str) -> bool:
         return policy_of(environment, kind, sample) is None
     except Exception:
         return False  # the policy exists but fails for this sample: the session that plays it reports the cause
+
+
+def default_folder(environment: str) -> Path:
+    """Where an environment keeps what it caches unless a task sets another folder: in the user's cache folder."""
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(caches) / "proctor" / environment

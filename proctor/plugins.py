@@ -1,17 +1,18 @@
-"""Commands that an environment's package adds: `proctor NAME ...`, a click group under an entry point of GROUP.
-
-They generate data, or plot and convert recorded runs. Their click context object is an `OpenRun`.
+"""What a package adds to the command line: `proctor NAME ...`, a click command or group under an entry point of GROUP,
+and forms of `proctor export` and `proctor report`, which read recorded runs.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import click
 
-from proctor.entry_points import entry_points
+from proctor.entry_points import COMMANDS, entry_points, missing
+from proctor.tables.table import ResultTable
 from proctor.types import Finish, Value
 
-GROUP = "proctor.commands"
+GROUP = COMMANDS
 
 
 class FinishedTrial(Value):
@@ -38,36 +39,56 @@ class RecordedPair(Value):
 
 
 class RecordedRun(ABC):
-    """A run in its store, read anew by each call. Its methods raise ClickException where it can't be read."""
+    """A run in its store, read anew by each call."""
+
+    name: str
 
     @abstractmethod
     def __iter__(self) -> Iterator[FinishedTrial]:
         """The finished trials, in the run's order."""
 
     @abstractmethod
-    def trial(self, number: int) -> FinishedTrial:
-        """One finished trial, by its number in the run."""
-
-    @abstractmethod
     def pairs(self) -> Sequence[RecordedPair]:
         """All pairs of agent and task, those without a finished trial too."""
 
+    @abstractmethod
+    def other(self, run: str) -> "RecordedRun":
+        """Another run, by its folder, its name or `latest`."""
 
-OpenRun = Callable[[str], RecordedRun]
-"""Opens a run by its folder, its name or `latest`."""
+
+@dataclass(frozen=True)
+class TrialExport:
+    """A form of `proctor export` that reads finished trials; under an entry point of the group `proctor.exports`."""
+
+    help: str
+    """What it is, in a few words."""
+    place: str
+    """The name of its file, or of its folder, in the run's folder."""
+    is_folder: bool
+    write: Callable[..., str]
+    """Writes what it takes of a RecordedRun to a path, with the values of the options by name; says how many of what
+    there are. Raises ClickException."""
+    options: Sequence[click.Option] = ()
+    """Options of `proctor export` for such forms; none has a default but None, or () if it may be repeated."""
+
+
+PaperTables = Callable[[Sequence[FinishedTrial], Sequence[RecordedPair]], list[ResultTable]]
+"""The tables of an environment's paper that have a row; under an entry point of the group `proctor.forms`."""
 
 
 def names() -> list[str]:
-    """The names of all installed command groups, sorted; imports none of them."""
+    """The names of all installed commands of packages, sorted; imports none of them."""
     return sorted({entry.name for entry in entry_points(group=GROUP)})
 
 
 def load(name: str) -> click.Command | None:
-    """The command group of this name, or None. Raises ClickException where a package that it needs is missing."""
+    """The command of this name, or None. Raises ClickException where a package that it needs is missing."""
+    if (fix := missing(GROUP, name)) is not None:
+        raise click.UsageError(f"`proctor {name}` is not installed; {fix}")
     for entry in entry_points(group=GROUP, name=name):
         try:
-            group: click.Command = entry.load()
+            command: click.Command = entry.load()
         except ImportError as error:
             raise click.ClickException(f"{error}; install what it needs: pip install 'proctor[{name}]'") from error
-        return group
+        return command
     return None

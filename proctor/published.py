@@ -6,6 +6,7 @@ these. Published data and prompts are not shipped: users supply the files, and h
 """
 
 import ast
+import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +19,6 @@ from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter, ValidationEr
 from proctor.config.wording import first_problem
 from proctor.config.yaml import FileError, read_text
 from proctor.digest import json_digest
-from proctor.python_file import texts_of, tree_of
 from proctor.types import AGENTBENCH_STATUS, FinishReason, Message
 
 AGENTBENCH_SAMPLING: Mapping[str, JsonValue] = {"temperature": 0}
@@ -192,4 +192,37 @@ def _text(node: ast.expr | None, names: Mapping[str, str]) -> str | None:
             return text
         case ast.Name(id=name):
             return names.get(name)
+    return None
+
+
+def tree_of(path: Path) -> ast.Module:
+    """The syntax tree of a published Python file, which is read and never run. Raises FileError."""
+    text = read_text(path)
+    try:
+        return ast.parse(text)
+    except SyntaxError as error:
+        raise FileError(f"{path}:{error.lineno or 1}: {error.msg}; give the published file as it is") from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise FileError(f"{path}: can't be read as Python: {error}; give the published file as it is") from error
+
+
+def texts_of(tree: ast.Module) -> dict[str, str]:
+    """The texts that the file assigns to names at its top level; the last one of each name."""
+    found: dict[str, str] = {}
+    for statement in tree.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(text))):
+                found[name] = text
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(value=str(text))):
+                found[name] = text
+    return found
+
+
+def value_of(tree: ast.Module, name: str) -> object:
+    """The first literal that the file assigns to a name at its top level; None where there is none."""
+    for statement in tree.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=found)], value=value) if found == name:
+                with contextlib.suppress(ValueError, RecursionError, MemoryError):
+                    return ast.literal_eval(value)
     return None

@@ -1,13 +1,15 @@
 """Finds environment classes by name among entry points; imports only the requested one."""
 
+import importlib
+from collections.abc import Mapping
 from importlib.metadata import EntryPoint
 from importlib.util import find_spec
 
-from proctor.entry_points import entry_points
+from proctor.entry_points import FOREIGN_ENVIRONMENTS, entry_points, missing
 from proctor.environment import Environment
 
 GROUP = "proctor.environments"
-FOREIGN_GROUP = "proctor.foreign_environments"
+FOREIGN_GROUP = FOREIGN_ENVIRONMENTS
 """Environments that are clients of other programs' servers. They have no samples of their own, so nothing plays them
 unless a plan names them with an address."""
 
@@ -32,14 +34,31 @@ def load(name: str) -> type[Environment]:
     Raises UnknownEnvironment; ImportError, with the fix, where its extra is missing, its package is broken or a second
     package has an environment of this name.
     """
+    return _import(_entry(name))
+
+
+def scales(name: str) -> Mapping[str, tuple[float, float]]:
+    """The scales of this environment's metrics: by `SCALES` of its top package where there is one, else by its class.
+
+    Raises as `load` does.
+    """
+    entry = _entry(name)
+    declared = getattr(importlib.import_module(entry.module.partition(".")[0]), "SCALES", None)
+    found: Mapping[str, tuple[float, float]] = _import(entry).scales if declared is None else declared.get(name, {})
+    return found
+
+
+def _entry(name: str) -> EntryPoint:
     found = {entry.value: entry for group in (GROUP, FOREIGN_GROUP) for entry in entry_points(group=group, name=name)}
     if not found:
+        if (fix := missing(FOREIGN_GROUP, name)) is not None:
+            raise ImportError(f"environment {name!r} is not installed; {fix}")
         known = ", ".join([*names(), *foreign_names()]) or "none"
         raise UnknownEnvironment(f"unknown environment {name!r}; installed are: {known}")
     if len(found) > 1:
         offers = " and ".join(sorted(f"{entry.value} of {_package(entry)}" for entry in found.values()))
         raise ImportError(f"environment {name!r} is offered twice, by {offers}; uninstall one of them")
-    return _import(next(iter(found.values())))
+    return next(iter(found.values()))
 
 
 def _import(entry: EntryPoint) -> type[Environment]:

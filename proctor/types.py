@@ -22,6 +22,15 @@ def well_formed(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass").encode(errors="replace").decode()
 
 
+def with_keys_once(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    """An object of JSON, as the hook of `json.loads`. Raises ValueError where a key is there more than once."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} is there more than once")
+    return found
+
+
 class Value(BaseModel):
     """A frozen value without behaviour; equal when its fields are equal."""
 
@@ -229,9 +238,14 @@ class Finish(Value):
 
     @classmethod
     def kept(cls, text: str | bytes) -> "Finish":
-        """The finish in a store's text, without measures that are no finite numbers: earlier versions kept those."""
+        """The finish in a store's text, without measures that are no finite numbers: earlier versions kept those.
+
+        Raises ValueError, also where its reason, its score or a measure is there more than once.
+        """
         try:
-            return cls.model_validate_json(text)
+            kept = cls.model_validate_json(text)
+            _check_keys(text, kept)
+            return kept
         except ValidationError:
             fields = json.loads(text)
             if not isinstance(fields, dict) or not isinstance(fields.get("metrics"), dict):
@@ -254,6 +268,14 @@ class Finish(Value):
     def is_away(self) -> bool:
         """Whether it is a fault that `away` made."""
         return self.reason is FinishReason.TASK_ERROR and self.detail.get(_AWAY) is True
+
+
+def _check_keys(text: str | bytes, finish: Finish) -> None:
+    """Raises ValueError where the JSON of a finish has a key twice. Only texts that may are parsed once more."""
+    whole = text if isinstance(text, str) else text.decode()
+    names = ("reason", "score", "metrics", "detail", *finish.metrics)
+    if "\\u" in whole or any(whole.count(f'"{name}"') > 1 for name in names):
+        json.loads(whole, object_pairs_hook=with_keys_once)
 
 
 def _is_finite(value: object) -> bool:

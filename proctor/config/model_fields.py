@@ -1,7 +1,10 @@
-"""The fields of pydantic models, found by where they stand in a file."""
+"""The fields of pydantic models, found by where they stand in a file, and their meanings."""
 
-from collections.abc import Iterator
-from typing import get_args
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args
 
 from pydantic import BaseModel
 
@@ -30,15 +33,36 @@ def homes(model: type[BaseModel], name: str, path: tuple[str, ...], seen: frozen
             yield from homes(inner, name, (*path, field), seen | {inner})
 
 
-def all_models(model: type[BaseModel], seen: set[type[BaseModel]] | None = None) -> set[type[BaseModel]]:
+def describe(definitions: Mapping[str, dict[str, Any]], *roots: type[BaseModel]) -> None:
+    """Give the JSON Schemas of these models, by name, the text below each field in the source as its `description`."""
+    for model in set().union(*(_all_models(root, set()) for root in roots)):
+        properties = definitions.get(model.__name__, {}).get("properties", {})
+        for base in reversed([each for each in model.__mro__ if issubclass(each, BaseModel) and each is not BaseModel]):
+            for field, meaning in _meanings(base).items():
+                if field in properties:
+                    properties[field]["description"] = meaning
+
+
+def _all_models(model: type[BaseModel], seen: set[type[BaseModel]]) -> set[type[BaseModel]]:
     """A model, and all that its fields are made of."""
-    seen = set() if seen is None else seen
     if model not in seen:
         seen.add(model)
         for info in model.model_fields.values():
             for inner in _models(info.annotation):
-                all_models(inner, seen)
+                _all_models(inner, seen)
     return seen
+
+
+def _meanings(model: type[BaseModel]) -> dict[str, str]:
+    """field -> its docstring, on one line; pydantic's own way would read every source file at each start"""
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
+    assert isinstance(definition, ast.ClassDef)
+    return {
+        field.target.id: " ".join(inspect.cleandoc(text.value.value).split())
+        for field, text in zip(definition.body, definition.body[1:], strict=False)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str)
+    }
 
 
 def _models_at(model: type[BaseModel], location: Location) -> set[type[BaseModel]]:

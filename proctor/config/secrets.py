@@ -1,16 +1,52 @@
 """Settings from environment variables, else from `.env` in the working directory; secrets also from files."""
 
 import io
+import logging
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import SecretStr
 
-from proctor.observability.redaction import remember
+from proctor.observability.redaction import is_secret, remember
+
+log = logging.getLogger(__name__)
+_told = set[str]()
 
 FILE = "_FILE"
 """Suffix of a variable that holds the path of a secret's file, as orchestrators mount secrets."""
 MAX_SECRET_BYTES = 1 << 16
+MAX_FILE_BYTES = 4 << 20
+LOOK_S = 1.0
+"""Files that may change are looked at so often at most."""
+
+
+class WatchedFiles:
+    """Small files whose contents may change while they are used, such as tokens and certificates."""
+
+    def __init__(self, *paths: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self.paths, self._clock = paths, clock
+        self.contents: tuple[bytes | str, ...] = ()
+        """What each held at the last look, or why it could not be read."""
+        self._due = float("-inf")
+        self.changed()
+
+    def changed(self, *, at_once: bool = False) -> bool:
+        """Whether a look shows other contents than the one before; `at_once` also within LOOK_S after that."""
+        if not self.paths or ((now := self._clock()) < self._due and not at_once):
+            return False
+        self._due, before = now + LOOK_S, self.contents
+        self.contents = tuple(map(_content, self.paths))
+        return self.contents != before
+
+
+def _content(path: Path) -> bytes | str:
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_FILE_BYTES)
+    except OSError as error:
+        return error.strerror or str(error)
 
 
 def setting(name: str, folder: Path | None = None) -> str | None:
@@ -26,9 +62,19 @@ def secret(name: str) -> SecretStr | None:
     text = secret_text(name)
     if not text:
         return None
+    say_if_shown(name, text)
     if not (text.isascii() and text.isprintable() and " " not in text):
         raise ValueError(f"{name}: the key holds characters that no key has; copy it again")
     return SecretStr(text)
+
+
+def say_if_shown(where: str, text: str) -> None:
+    """Log once that what stands in the place of a key is too short for a secret, or a placeholder, and not hidden."""
+    if not is_secret(text) and where not in _told:
+        _told.add(where)
+        log.warning(
+            "%s is no secret, and so not hidden: it has fewer than 8 characters or is a usual placeholder", where
+        )
 
 
 def secret_text(name: str) -> str | None:
@@ -37,27 +83,36 @@ def secret_text(name: str) -> str | None:
     Registers the text with `proctor.observability.redaction`, which hides it in messages and logs. Raises ValueError
     where both are set, or the file can't be read.
     """
+    value, path = text_or_file(name)
+    if path is not None:
+        value = decoded(f"{name}{FILE}: {path}", _content(path)).strip()
+    if value is not None:
+        remember(value)
+    return value
+
+
+def text_or_file(name: str) -> tuple[str | None, Path | None]:
+    """The text of a variable without blanks around it, or the file that NAME_FILE names. Raises ValueError for both."""
     for where in (os.environ, _dotenv(Path())):
         value, path = where.get(name), where.get(name + FILE)
         if value and path:
             raise ValueError(f"{name}: {name}{FILE} is set too; unset one of them")
         if path:
-            value = _of_file(name + FILE, Path(path.strip()))
+            return None, Path(path.strip())
         if value is not None:
-            remember(value.strip())
-            return value.strip()
-    return None
+            return value.strip(), None
+    return None, None
 
 
-def _of_file(variable: str, path: Path) -> str:
+def decoded(where: str, content: bytes | str) -> str:
+    """The text of a secret's file, of which `where` names variable and path. Raises ValueError where it is none."""
     try:
-        with path.open(encoding="utf-8") as file:
-            return file.read(MAX_SECRET_BYTES)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text"
-        raise ValueError(
-            f"{variable}: {path} can't be read: {reason}; give the path of a file that holds the secret"
-        ) from None
+        if isinstance(content, bytes):
+            return content[:MAX_SECRET_BYTES].decode()
+        reason = content
+    except UnicodeDecodeError:
+        reason = "it is not text"
+    raise ValueError(f"{where} can't be read: {reason}; give the path of a file that holds the secret")
 
 
 def parse_dotenv(text: str) -> dict[str, str]:
@@ -71,8 +126,3 @@ def parse_dotenv(text: str) -> dict[str, str]:
 def _dotenv(folder: Path) -> dict[str, str]:
     path = folder / ".env"
     return parse_dotenv(path.read_text(encoding="utf-8")) if path.is_file() else {}
-
-
-def text_of(token: SecretStr | None) -> str | None:
-    """A token's text, or None."""
-    return token.get_secret_value() if token is not None else None

@@ -9,12 +9,10 @@ from pydantic import ConfigDict, Field, JsonValue, ValidationInfo, field_validat
 
 from proctor import registry
 from proctor.config.model_fields import Location
-from proctor.config.patterns import NAME
 from proctor.config.problems import FieldError, FieldProblem, refuse_duplicates, split_field, validated
-from proctor.config.wording import nearest
+from proctor.config.wording import NAME, nearest
 from proctor.config.yaml import Document, FieldErrors, FileError, parse_value, read_text
-from proctor.environment import Environment
-from proctor.samples import SampleSelection
+from proctor.environment import Environment, SampleSelection
 from proctor.types import Value
 
 
@@ -50,6 +48,12 @@ class TaskDefinition(Value):
                 parameters[name] = {**value, "api_key_file": str(folder / file)}
         data = None if self.data is None else folder / self.data
         return self.model_copy(update={"data": data, "parameters": parameters})
+
+    def without_files(self) -> "TaskDefinition":
+        """A copy that names no file: for definitions of others, whose files this user need not have read."""
+        paths = self._path_parameters()
+        parameters = {name: value for name, value in self.parameters.items() if name not in paths}
+        return self.model_copy(update={"data": None, "parameters": parameters})
 
     def at_endpoints(self, entries: Sequence[Mapping[str, JsonValue]]) -> "TaskDefinition":
         """A copy in which models that name an entry of a file's `endpoints` have that one's fields, beside their own.

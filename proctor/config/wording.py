@@ -9,9 +9,18 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from proctor.config.model_fields import Location, choices, homes, known_fields
-from proctor.config.patterns import WORDS
 from proctor.observability.redaction import HIDDEN, looks_secret, redacted
 
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
+CONTROLLER = r"^(local|https?://[^/\s@]+(/\S*)?)$"
+
+WORDS: Mapping[str, str] = {
+    NAME: "must be 1 to 64 letters, digits, dots, dashes or underscores, and begin with a letter or digit",
+    VARIABLE: "must be the NAME of an environment variable: letters, digits and underscores, no digit first",
+    CONTROLLER: "must be `local`, or a URL such as http://127.0.0.1:8700",
+}
+"""pattern of a text in users' files -> what it asks for"""
 SECRET_FIELDS = ("api_key_env", "token_env", "api_key", "apikey", "key", "token", "secret", "password")
 """Fields whose values are hidden in messages: a key may be pasted there by mistake."""
 NO_KEYS = "a key never stands in a file: put it into a variable, and name the variable in"

@@ -11,16 +11,19 @@ from proctor.conformance.contract import (
     REQUIREMENTS,
     SETTLE_S,
     ContractViolation,
+    HeldResources,
     LeftOut,
     Subject,
     digest_is_stable,
     digests_differ,
     fields_of,
+    held_resources,
     samples_are_stable,
     settles,
 )
-from proctor.conformance.leaks import HeldResources, held_resources
 from proctor.environment import Environment
+from proctor.event_loop import BLOCKED_S, may_block
+from proctor.observability.redaction import redacted
 from proctor.tools import Protocol
 from proctor.types import Value
 
@@ -104,7 +107,9 @@ async def _check_one(
 async def _result_of(name: str, requirement: Coroutine[object, object, None], deadline_s: float) -> CheckResult:
     """The result of one requirement; each violation, exceptions and endless loops included, becomes its detail."""
     task = asyncio.create_task(requirement)
+    may_block(deadline_s + BLOCKED_S, lambda: "the environment")
     await asyncio.wait({task}, timeout=deadline_s)
+    may_block(None, str)
     if not task.done():
         task.cancel()
         await asyncio.wait({task}, timeout=SETTLE_S)
@@ -117,7 +122,7 @@ async def _result_of(name: str, requirement: Coroutine[object, object, None], de
         return CheckResult(name=name, state="ok")
     if isinstance(error, LeftOut):
         return CheckResult(name=name, state="left out", detail=str(error))
-    detail = str(error) if isinstance(error, ContractViolation) else f"{type(error).__name__}: {error}"
+    detail = redacted(str(error) if isinstance(error, ContractViolation) else f"{type(error).__name__}: {error}")
     return CheckResult(name=name, state="broken", detail=detail)
 
 

@@ -2,12 +2,14 @@
 
 import asyncio
 import itertools
+import threading
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import NamedTuple
 
+import psutil
+
 from proctor.conformance.garbage import GARBAGE, garbage
-from proctor.conformance.leaks import HeldResources, held_resources
 from proctor.conformance.player import Player, raising, replying_garbage
 from proctor.environment import (
     POLICY_KINDS,
@@ -37,6 +39,27 @@ class ContractViolation(Exception):
 
 class LeftOut(Exception):
     """The environment lacks what the requirement is about; the message names it."""
+
+
+class HeldResources(NamedTuple):
+    """Counts of what a process can leak."""
+
+    tasks: int
+    threads: int
+    processes: int
+    files: int
+
+    def growth(self, before: "HeldResources") -> str:
+        """The counts that grew, in words."""
+        counts = zip(self._fields, self, before, strict=True)
+        return ", ".join(f"{now} {name} ({then} before)" for name, now, then in counts if now > then)
+
+
+async def held_resources() -> HeldResources:
+    """The counts of this process, without the calling task."""
+    process = psutil.Process()
+    children = len(process.children(recursive=True))
+    return HeldResources(len(asyncio.all_tasks()) - 1, threading.active_count(), children, process.num_fds())
 
 
 class Subject(NamedTuple):

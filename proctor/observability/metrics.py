@@ -1,4 +1,4 @@
-"""Metrics in the Prometheus text format, by prometheus_client.
+"""Metrics in the Prometheus text format, by prometheus_client, and those that every Proctor process has.
 
 Label values are names that an operator chose (tasks, agents, endpoints) or fixed words: never a sample's or a session's
 id, so that the number of series does not grow with a run. Each part has a registry of its own, since one process may
@@ -6,11 +6,15 @@ hold several servers. A metric with labels that is updated often is kept as `fun
 looks up each of its series once.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import asyncio
+import functools
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import TypeVar
 
-from prometheus_client import generate_latest
+from prometheus_client import CollectorRegistry, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
@@ -21,8 +25,11 @@ Labelled = TypeVar("Labelled", bound=tuple[str, ...])
 
 SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
 """Upper bounds of buckets for local operations."""
+LAG_SECONDS = (0.005, 0.02, 0.1, 0.5, 2.0)
+"""Upper bounds of buckets for the lag of an event loop."""
 MODEL_SECONDS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 """Upper bounds of buckets for calls of a model."""
+_version = functools.cache(version)
 
 
 def gauge(name: str, meaning: str, labels: Sequence[str], values: Mapping[Labelled, float]) -> Metric:
@@ -56,3 +63,33 @@ def _filled(
     for of, value in values.items():
         family.add_metric(of, value)
     return family
+
+
+class ProcessMetrics(CollectorRegistry):
+    """The metrics of this process; `role` is the label of its kind, `now` a monotonic clock."""
+
+    def __init__(self, role: str, now: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._now = now
+        build = Gauge(
+            "proctor_build_info", "The version of this process, and its role.", ["role", "version"], registry=self
+        )
+        build.labels(role, _version("proctor")).set(1)
+        ProcessCollector(registry=self)
+        self._lag = Histogram(
+            "proctor_event_loop_lag_seconds",
+            "Delay of a coroutine's wake-up after a sleep.",
+            buckets=LAG_SECONDS,
+            registry=self,
+        )
+
+    async def sleep(self, seconds: float) -> None:
+        """Sleep, and record the delay of the wake-up, during which the event loop was busy."""
+        asleep = self._now()
+        await asyncio.sleep(seconds)
+        self._lag.observe(max(0.0, self._now() - asleep - seconds))
+
+    async def watch(self, every_s: float = 0.5) -> None:
+        """Call `sleep` in an endless loop, for processes that call it nowhere else."""
+        while True:
+            await self.sleep(every_s)

@@ -1,38 +1,137 @@
-"""Traces a trial through all processes. Without OTEL_* settings or the extra `otel`, nothing is recorded.
+"""Traces a trial through all processes with OpenTelemetry; nothing, without OTEL_* settings or the extra `otel`.
 
-Spans carry names, counts and kinds: never a secret or the text of an error; prompts and answers only where a plan asks
-for them. The names are those of `proctor.observability.gen_ai` where it has one.
+Spans are sent by OTLP over HTTP, as the OTEL_* variables say. They carry names, counts and kinds: never a secret or the
+text of an error; prompts and answers only where a plan asks for them. The names are those of
+`proctor.observability.gen_ai` where it has one.
 """
 
 import logging
 import os
-from collections.abc import Awaitable, Iterable
+import threading
+from collections.abc import Awaitable, Iterable, Mapping
 from importlib.util import find_spec
-from typing import TypeVar
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, TypeVar
 
-from proctor.observability.spans import NOT_RECORDED, Attribute, Kind, Recorder, Span
+from proctor.observability import gen_ai
+
+if TYPE_CHECKING:  # importing it costs 30 ms
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import SpanProcessor
 
 log = logging.getLogger(__name__)
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 TRACEPARENT = "traceparent"
+CLOSE_S = 2.0
+"""Seconds for sending the last spans; what is not sent by then is lost."""
 
 Answer = TypeVar("Answer")
+Attribute = str | int | float | bool | tuple[str, ...]
+Kind = Literal["internal", "client", "server"]
 
+
+class Recorder:
+    """Sends spans in batches from a thread of its own, so that an unreachable collector blocks no caller."""
+
+    def __init__(self, role: str, processor: "SpanProcessor | None" = None) -> None:
+        from opentelemetry import context, trace
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+        attributes: dict[str, str] = {"proctor.role": role}
+        named = os.environ.get("OTEL_SERVICE_NAME") or SERVICE_NAME in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
+        if not named:
+            attributes[SERVICE_NAME] = f"proctor-{role}"
+        self.trace, self.context, self.w3c = trace, context, TraceContextTextMapPropagator()
+        self._provider = TracerProvider(resource=Resource.create(attributes), shutdown_on_exit=False)
+        self._provider.add_span_processor(processor or BatchSpanProcessor(OTLPSpanExporter()))
+        self._tracer = self._provider.get_tracer("proctor")
+
+    def begin(
+        self, name: str, kind: Kind, attributes: Mapping[str, Attribute], headers: Mapping[str, str] | None = None
+    ) -> "Span":
+        """A child of the running task's span, or with `headers` of the one that they name; {} begins a new trace."""
+        parent = None if headers is None else self.w3c.extract(headers, self.context.Context())
+        return Span(self, self._tracer.start_span(name, parent, self.trace.SpanKind[kind.upper()], attributes))
+
+    def close(self) -> None:
+        """Send the spans that are not sent yet, for at most CLOSE_S."""
+        closing = threading.Thread(target=self._provider.shutdown, daemon=True)
+        closing.start()
+        closing.join(CLOSE_S)
+
+
+class Span:
+    """A span. As a context manager it covers the code inside."""
+
+    def __init__(self, recorder: Recorder, span: "trace.Span") -> None:
+        self._recorder, self._span = recorder, span
+
+    def note(self, **attributes: Attribute) -> None:
+        """Add attributes; only before the span's end."""
+        self._span.set_attributes(attributes)
+
+    def event(self, name: str, **attributes: Attribute) -> None:
+        """Record that something happened now; only before the span's end."""
+        self._span.add_event(name, attributes)
+
+    def adopt(self) -> None:
+        """Make this span the parent of the spans that the running task begins from now on."""
+        self._token = self._recorder.context.attach(self._recorder.trace.set_span_in_context(self._span))
+
+    def end(self) -> None:
+        """End the span. May be called again."""
+        if self._span.is_recording():
+            self._span.end()
+
+    def __enter__(self) -> "Span":
+        self.adopt()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.note(**{gen_ai.ERROR: kind.__name__})  # not the message, which may hold a secret
+            self._span.set_status(self._recorder.trace.StatusCode.ERROR)
+        self._recorder.context.detach(self._token)
+        self.end()
+
+
+class _NotRecorded(Span):
+    def __init__(self) -> None:
+        """Without a recorder."""
+
+    def note(self, **attributes: Attribute) -> None: ...
+
+    def event(self, name: str, **attributes: Attribute) -> None: ...
+
+    def adopt(self) -> None: ...
+
+    def end(self) -> None: ...
+
+    def __exit__(self, *raised: object) -> None: ...
+
+
+NOT_RECORDED = _NotRecorded()
 recorders: list[Recorder] = []
 """What records this process's spans, one at most; empty where nothing need be prepared for spans."""
 
 
 def set_up(role: str) -> None:
     """Record the traces of this process from now on, if OTEL_* settings name a collector."""
-    if not _wanted():
+    disabled = os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
+    elsewhere = os.environ.get("OTEL_TRACES_EXPORTER", "otlp") != "otlp"
+    if disabled or elsewhere or not any(os.environ.get(name) for name in ENDPOINTS):
         return
     if find_spec("opentelemetry.exporter") is None or find_spec("opentelemetry.sdk") is None:
         log.warning("OTEL_* settings ask for traces, which need the extra `otel`: pip install 'proctor[otel]'")
         return
-    from proctor.observability.otel import OtelRecorder
-
-    recorders[:] = [OtelRecorder(role)]
+    recorders[:] = [Recorder(role)]
 
 
 def close() -> None:
@@ -43,7 +142,7 @@ def close() -> None:
 
 def begin(name: str, kind: Kind = "internal", **attributes: Attribute) -> Span:
     """A child of the running task's span."""
-    return recorders[0].begin(name, kind, attributes, None) if recorders else NOT_RECORDED
+    return recorders[0].begin(name, kind, attributes) if recorders else NOT_RECORDED
 
 
 async def within(name: str, work: Awaitable[Answer], **attributes: Attribute) -> Answer:
@@ -62,22 +161,18 @@ def received(name: str, headers: Iterable[tuple[bytes, bytes]], **attributes: At
     if not recorders:
         return NOT_RECORDED
     named = {key.decode("latin-1"): value.decode("latin-1") for key, value in headers}
-    if TRACEPARENT not in named:
-        return NOT_RECORDED
-    return recorders[0].begin(name, "server", attributes, named)
+    return recorders[0].begin(name, "server", attributes, named) if TRACEPARENT in named else NOT_RECORDED
 
 
 def headers() -> dict[str, str]:
-    """The headers to send with a request, so that its spans become children of the running task's."""
-    return recorders[0].headers() if recorders else {}
+    """The W3C headers to send with a request, so that its spans become children of the running task's."""
+    carrier: dict[str, str] = {}
+    if recorders:
+        recorders[0].w3c.inject(carrier)
+    return carrier
 
 
 def trace_id() -> str | None:
     """The id of the running task's trace, 32 hex digits; None outside any span."""
-    return recorders[0].trace_id() if recorders else None
-
-
-def _wanted() -> bool:
-    disabled = os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
-    elsewhere = os.environ.get("OTEL_TRACES_EXPORTER", "otlp") != "otlp"
-    return not (disabled or elsewhere) and any(os.environ.get(name) for name in ENDPOINTS)
+    context = recorders[0].trace.get_current_span().get_span_context() if recorders else None
+    return f"{context.trace_id:032x}" if context is not None and context.is_valid else None

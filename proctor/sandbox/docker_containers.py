@@ -3,7 +3,9 @@
 import logging
 import os
 import socket
+import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -13,9 +15,9 @@ import docker.types
 import requests
 
 from proctor.environment import EnvironmentFault
+from proctor.process_owner import Owner
 from proctor.sandbox.base import SandboxLimits
 from proctor.sandbox.docker_disk import Disk, image_files, tmpfs_mounts, why_no_quota
-from proctor.sandbox.owner import Owner
 
 _log = logging.getLogger(__name__)
 Network = Literal["none", "bridge"]
@@ -26,6 +28,9 @@ _CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETUID", "SETGID", "KILL"]
 """The capabilities that root needs inside to manage users and files; all others are dropped."""
 CLOSE_S = 30.0
 """Seconds that the removal of a container may take."""
+_AGAIN_S = 1.0
+"""Seconds until the engine's events are followed again, where that broke off."""
+_MAX_KNOWN = 4096
 _OTHER_DISKS = "move Docker's data root to xfs with pquota, btrfs or zfs, raise limits.disk_mb, or set `disk: tmpfs`"
 _MEGABYTE = 1 << 20
 # PID 1 reaps orphans, as bash does, and ends at the container's maximum age. It survives `kill -9 -1`, which ends all
@@ -50,6 +55,51 @@ _BEGIN = 'echo; exec /bin/bash -c "$0" "$1"'
 """Prints a line, for the engine to wait for, and becomes the loop."""
 
 
+class Deaths:
+    """How our containers end: out of memory, or killed. The engine remembers only its last few hundred events."""
+
+    def __init__(self, client: docker.DockerClient, owner: str) -> None:
+        self._client = client
+        self._filters = {"event": ["oom", "kill"], "label": f"{OWNER_LABEL}={owner}"}
+        self._known: dict[str, set[str]] = {}
+        self._stream: Any = None
+        self._closed = False
+
+    def follow(self) -> None:
+        """Follow the engine's events in a thread, until `close`."""
+        threading.Thread(target=self._follow, args=(int(time.time()),), daemon=True, name="docker events").start()
+
+    def _follow(self, since: int) -> None:
+        while not self._closed:
+            with suppress(docker.errors.DockerException, requests.RequestException, OSError, ValueError):
+                self._stream = self._client.api.events(since=since, filters=self._filters, decode=True)
+                if self._closed:  # meanwhile
+                    self.close()
+                for event in self._stream:
+                    self._add(event)
+                    since = int(event["time"])
+            if not self._closed:
+                time.sleep(_AGAIN_S)
+
+    def _add(self, event: Mapping[str, Any]) -> None:
+        self._known.setdefault(str(event["id"]), set()).add(str(event["Action"]))
+        if len(self._known) > _MAX_KNOWN:
+            del self._known[next(iter(self._known))]
+
+    def of(self, container: str) -> set[str]:
+        """What happened to a container so far: `oom`, `kill`."""
+        about = {"container": container, **self._filters}
+        events = self._client.api.events(since=1, until=int(time.time()) + 1, filters=about, decode=True)
+        return {event["Action"] for event in events} | self._known.get(container, set())
+
+    def close(self) -> None:
+        """End the thread."""
+        self._closed = True
+        with suppress(docker.errors.DockerException, OSError):  # the first over SSH, where the thread ends with us
+            if self._stream is not None:
+                self._stream.close()
+
+
 class Containers:
     """Makes and removes hardened containers; also removes those of owners that have ended."""
 
@@ -71,6 +121,7 @@ class Containers:
         self._default_runtime = ""
         """The engine's, once it was examined."""
         self._quota = False
+        self._deaths = Deaths(client, self._owner)
         self._files: dict[str, bytes] = {}
         self._users: dict[str, str] = {}
 
@@ -88,6 +139,11 @@ class Containers:
             if trouble is not None and self._disk == "quota":
                 raise EnvironmentFault(f"disk: quota: {trouble}; {_OTHER_DISKS}")
             self._quota = trouble is None
+        self._deaths.follow()
+
+    def close(self) -> None:
+        """Follow the engine's events no longer."""
+        self._deaths.close()
 
     def create(self, image: str) -> str:
         """Create a container, to be started, and return its id. Its first process prints a line when it is ready."""
@@ -183,13 +239,8 @@ class Containers:
         return bool(self.client.api.containers(filters={"id": container, "status": "running"}))
 
     def ran_out_of_memory(self, container: str) -> bool:
-        """Whether the kernel ended processes of a container at its memory limit, which removes it if the first is one.
-
-        The engine tells of its last few hundred events alone, and of none before its own start.
-        """
-        about = {"container": container, "event": ["oom", "kill"]}
-        events = self.client.api.events(since=1, until=int(time.time()) + 1, filters=about, decode=True)
-        return {event["Action"] for event in events} == {"oom"}
+        """Whether the kernel ended processes of a container at its memory limit, which ends it if the first is one."""
+        return self._deaths.of(container) == {"oom"}
 
     def _require_image(self) -> None:
         try:

@@ -75,6 +75,7 @@ class DockerEngine(Engine):
                 await self._shut_down()
                 # A call whose caller was cancelled may still be using the client.
                 await asyncio.to_thread(self._threads.shutdown)
+                self._containers.close()
                 self.client.close()
         finally:
             self._threads.shutdown(wait=False)

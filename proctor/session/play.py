@@ -3,6 +3,7 @@
 from pydantic import ValidationError
 
 from proctor.environment import Agent, AgentStopped, AgentUnavailable, Environment, Policy, ServiceAway
+from proctor.observability.descriptors import lacks_descriptors
 from proctor.session.thoughts import ThoughtCount, has_thought, session_thoughts, without_thought
 from proctor.session.transcript import Transcript
 from proctor.types import Action, Finish, FinishReason, Observation, ParsedAction
@@ -65,7 +66,8 @@ async def play_to_finish(environment: Environment, sample: str, agent: Agent, se
     except ValidationError as error:
         finish = Finish.fault(FinishReason.TASK_ERROR, f"{error.title}: {_problem(error)}")
     except Exception as error:
-        finish = Finish.fault(FinishReason.TASK_ERROR, f"{type(error).__name__}: {error}")
+        cause = f"{type(error).__name__}: {error}"
+        finish = Finish.away(cause) if lacks_descriptors(error) else Finish.fault(FinishReason.TASK_ERROR, cause)
     finally:
         session_thoughts.reset(counting)
     return finish.model_copy(update={"detail": {**finish.detail, **count.detail()}})

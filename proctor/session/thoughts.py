@@ -37,6 +37,8 @@ def without_thought(text: str) -> str:
 
 def has_thought(text: str) -> bool:
     """Whether something in the reply opens or closes a thought; a channel of harmony's alone is none."""
+    if "<" not in text and "[" not in text and not text.startswith("analysis"):  # a tenth of a turn at a worker
+        return False
     marks = list(_MARK.finditer(text))
     if any(mark["opens"] or (mark["closes"] and not mark["header"]) for mark in marks):
         return True

@@ -1,9 +1,8 @@
 """Pure: a table of results as a value. A format decides only how it is written."""
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
-
-from proctor.tables.money import money_text
 
 MISSING = "-"
 """What is shown where there is no value."""
@@ -12,6 +11,8 @@ DAGGER = "†"
 
 MONEY = "money"
 """The `form` of a figure that is money."""
+DIGITS = 4
+"""Significant digits of money: 0.005 is not 0.01."""
 
 Part = Literal["standard_error", "interval_low", "interval_high", "low", "high", "coverage", "samples", "mark"]
 """What may belong to a figure, beside its value."""
@@ -150,3 +151,12 @@ def row_names(
     shown = [place for place in range(len(titles)) if place < always or len({name[place] for name in names}) > 1]
     columns = tuple(TableColumn(titles[place], left=True) for place in shown)
     return columns, [tuple(name[place] for place in shown) for name in names]
+
+
+def money_text(amount: float) -> str:
+    """The amount with four significant digits, and at least two decimals below 100."""
+    if not amount:
+        return "0.00"
+    decimals = max(0, DIGITS - 1 - math.floor(math.log10(abs(amount))))
+    whole, dot, fraction = f"{amount:,.{decimals}f}".partition(".")
+    return f"{whole}.{fraction.rstrip('0').ljust(2, '0')}" if dot and decimals > 1 else f"{whole}{dot}{fraction}"

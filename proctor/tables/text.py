@@ -1,11 +1,10 @@
 """Pure: tables as text of a given width. A table that is too wide is split into blocks; nothing is cut off."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-import click
 from rich.cells import cell_len
 
 from proctor.observability.redaction import redacted
@@ -32,14 +31,19 @@ class _Layout(NamedTuple):
         return sum(self.widths[place] for place in places) + self.gap * (len(places) - 1)
 
 
-def text(table: ResultTable, width: int, *, styled: bool = False) -> str:
-    """The table with title and notes; styled for a terminal, with ANSI codes."""
-    title = [plain(table.title)] if table.title else []
-    notes = [f"  note: {plain(note)}" for note in table.all_notes()]
-    if styled:
-        title = [click.style(line, bold=True) for line in title]
-        notes = [click.style(line, dim=True) for line in notes]
-    return "\n".join([*title, *_body(table, width), *notes])
+def text(table: ResultTable, width: int) -> str:
+    """The table with title and notes."""
+    return "\n".join(line for line, _ in styled_lines(table, width))
+
+
+def styled_lines(table: ResultTable, width: int) -> Iterator[tuple[str, str]]:
+    """The lines of the table with title and notes, each with its style on a terminal."""
+    if table.title:
+        yield plain(table.title), "bold"
+    for line in _body(table, width):
+        yield line, ""
+    for note in table.all_notes():
+        yield f"  note: {plain(note)}", "dim"
 
 
 def plain(words: str) -> str:

@@ -97,3 +97,8 @@ def test_a_name_offered_by_two_packages_is_refused(install: Install) -> None:
     install("other", "twin = registry_two:Two")
     with pytest.raises(ImportError, match="offered twice, by registry_one:One of tester and registry_two:Two of other"):
         registry.load("twin")
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_the_scales_beside_an_environment_are_its_own(name: str) -> None:
+    assert registry.scales(name) == registry.load(name).scales

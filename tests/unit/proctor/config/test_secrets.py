@@ -93,3 +93,15 @@ def test_a_secret_that_cannot_be_had_is_named_without_being_shown(
     with pytest.raises(ValueError, match=says) as caught:
         secret("PROCTOR_TEST_A")
     assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["short-1", "EMPTY", "not-needed", "sk-xxxxxxxx", "changeme", "<your-api-key>"])
+def test_what_is_no_secret_is_said_to_be_none_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, text: str
+) -> None:
+    name = f"KEY_{text.encode().hex()}"
+    for value, told in ((text, 1), (text, 1), ("a-real-key-7", 1)):
+        monkeypatch.setenv(name, value)
+        assert secret(name) is not None
+        assert [record.getMessage().partition(" is no secret")[0] for record in caplog.records] == [name] * told
+    assert redacted(f"it is {text}") == f"it is {text}"

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from pydantic import ValidationError, model_validator
+from pydantic import model_validator
 
 from eval_client.plan.entries import Endpoint
 from proctor import registry
@@ -125,35 +125,6 @@ def test_texts_set_parameters() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "message"), [("books", "write it as field=value"), ("books=[", "parameter 'books=[':1: not YAML")]
-)
-def test_a_wrong_text_is_refused(text: str, message: str) -> None:
-    with pytest.raises(FileError) as refused:
-        task().with_parameters([text])
-    assert message in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"environment": "chess"}, "tasks.books.environment: unknown environment 'chess'; installed are: "),
-        ({"parameters": {"boks": 1}}, "tasks.books.parameters.boks: unknown field; did you mean books?"),
-        (
-            {"parameters": {"books": "many"}},
-            "parameters.books: must be a whole number (got the text 'many')",
-        ),
-        ({"parameters": {"books": 101}}, "tasks.books.parameters: a shelf holds 100 books"),
-        ({"parameters": {"volumes": 1}}, "fields here are books, data, keeper, lamps, overlay"),
-        ({"parameters": {"books": True}}, "parameters.books: must be a whole number (got true"),
-    ],
-)
-def test_what_cannot_be_built_names_task_field_and_fix(fields: dict[str, object], message: str) -> None:
-    with pytest.raises(FileError) as refused:
-        task(**fields).build()
-    assert message in str(refused.value)
-
-
 def test_broken_data_are_told_once_with_the_task(tmp_path: Path) -> None:
     (tmp_path / "d.jsonl").write_text("{}\n")
     with pytest.raises(FileError) as refused:
@@ -162,26 +133,6 @@ def test_broken_data_are_told_once_with_the_task(tmp_path: Path) -> None:
     with pytest.raises(FileError) as refused:
         task(parameters={"boks": 1}).opened()
     assert str(refused.value).count("tasks.books") == 1
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"data": "nowhere.jsonl"}, "tasks.books.data: there is no file nowhere.jsonl; correct the path"),
-        ({"parameters": {"overlay": "nowhere"}}, "tasks.books.parameters.overlay: there is no file nowhere"),
-        ({"parameters": {"books": 0}}, "tasks.books: shelf holds no samples"),
-    ],
-)
-def test_files_that_are_not_there_and_data_without_samples_are_refused(fields: dict[str, object], message: str) -> None:
-    with pytest.raises(FileError) as refused:
-        task(**fields).opened()
-    assert message in str(refused.value)
-
-
-@pytest.mark.parametrize("name", ["", "-x", "a/b", "a b", "x" * 65])
-def test_a_name_that_files_and_urls_could_not_hold_is_refused(name: str) -> None:
-    with pytest.raises(ValidationError, match="name"):
-        task(name=name)
 
 
 def test_a_task_file_that_hosts_and_servers_get_holds_every_character(tmp_path: Path) -> None:
@@ -203,13 +154,6 @@ def test_a_task_file_is_loaded_and_a_plan_is_one_too(tmp_path: Path) -> None:
     [
         ("tasks: []\n", ":1: tasks: must hold at least 1 item"),
         ("task: []\n", ":1: tasks: is missing; add this field"),
-        ("tasks:\n  - name: t\n", ":2: tasks.t.environment: is missing"),
-        ("tasks:\n  - name: t\n    environment: shelf\n    capacity: 0\n", ":4: tasks.t.capacity: must be at least 1"),
-        (
-            "tasks:\n- {name: t, environment: shelf}\n- {name: t, environment: os}\n",
-            ":3: tasks.t.name: the name 't' stands twice",
-        ),
-        ("tasks:\n- {name: t, environment: chess}\n", ":2: tasks.t.environment: unknown environment 'chess'"),
     ],
 )
 def test_a_wrong_task_file_names_file_line_and_field(tmp_path: Path, text: str, message: str) -> None:

@@ -6,8 +6,7 @@ import re
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.parser import text_string_to_metric_families
 
-from proctor.observability.metrics import counter, expose, gauge
-from proctor.observability.process import ProcessMetrics
+from proctor.observability.metrics import ProcessMetrics, counter, expose, gauge
 
 
 def test_counters_keep_all_digits_and_labels_and_have_no_series_of_their_creation() -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from environments.simulbench.tables.paper import verdicts_table
+from environments.simulbench.table import verdicts_table
+from eval_client.report.agentbench import agent_rows, scores_table, validity_table
 from eval_client.report.report import RunReport
-from eval_client.report.tables.agentbench import agent_rows, scores_table, validity_table
-from eval_client.report.tables.run_report import pairs_table, report_tables
+from eval_client.report.run_tables import pairs_table, report_tables
 from proctor.tables.command import rendered
 from proctor.tables.latex import ACCENTS, CHARACTERS
 from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow

@@ -18,7 +18,8 @@ from proctor.session.transcript import Transcript
 from proctor.tools import Protocol
 from proctor.tools.histories import normalised
 from proctor.types import Action, Message, Observation
-from tests.tool_environments import ENGINES, environment_in
+from tests.support import via
+from tests.tool_calls import ENGINES, environment_in
 from tests.unit.proctor.tools.provider_rules import refused
 
 Reply = Mapping[str, Any]
@@ -161,7 +162,7 @@ async def refusals(world: str, protocol: Protocol, mode: Mode, odd: Sequence[str
         for name in odd:
             endpoint, policy = StrictEndpoint(ODD[name], mode), policy_of(environment, "reference", sample, seed=1)
             async with httpx.AsyncClient(transport=httpx.MockTransport(endpoint)) as client:
-                agent = Asking(policy, endpoint, ChatModel(config, client))
+                agent = Asking(policy, endpoint, ChatModel(config, via(client)))
                 finish = await play_to_finish(environment, sample, agent, seed=1)
             if endpoint.why or finish.score is None:
                 found[name] = endpoint.why or str(finish.detail)

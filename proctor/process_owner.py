@@ -1,4 +1,4 @@
-"""Identifies the process that owns a sandbox, and tells whether it has ended."""
+"""Identifies the process that owns a sandbox or plays a run, and tells whether it has ended."""
 
 import os
 from pathlib import Path

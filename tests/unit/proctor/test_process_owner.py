@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from proctor.sandbox.owner import Owner
+from proctor.process_owner import Owner
 
 
 def test_this_process_is_its_own_owner_and_alive() -> None:
@@ -22,7 +22,7 @@ def test_other_labels_name_nobody() -> None:
 
 
 def test_an_ended_process_is_dead() -> None:
-    code = "from proctor.sandbox.owner import Owner; print(Owner.current().label())"
+    code = "from proctor.process_owner import Owner; print(Owner.current().label())"
     label = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     owner = Owner.from_label(label)
     assert owner is not None
