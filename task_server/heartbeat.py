@@ -5,11 +5,11 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from task_server.changes import Changes
+from task_server.change_counter import Changes
 from task_server.http.transport import Caller
-from task_server.wire.errors import TaskServerError, TurnConflict
+from task_server.wire.errors import ApiError, TaskServerError, TurnConflict
 from task_server.wire.messages import HEARTBEAT_S
-from task_server.wire.worker_messages import Heartbeat, HeartbeatAck
+from task_server.wire.worker_messages import TAKES_ALL, Heartbeat, HeartbeatAck
 
 log = logging.getLogger(__name__)
 
@@ -49,10 +49,13 @@ class Reporter:
         compose: Callable[[], Heartbeat],
         on_acknowledged: Callable[[HeartbeatAck], Awaitable[None]],
         on_replaced: Callable[[], Awaitable[None]],
+        relocate: Callable[[], Awaitable[None]],
         now: Callable[[], float],
     ) -> None:
         self.contact = Contact()
-        self._on_acknowledged, self._on_replaced = on_acknowledged, on_replaced
+        self.refused_since: float | None = None
+        """When the controller began to answer all heartbeats by a refusal; None if it does not answer, or accepts."""
+        self._on_acknowledged, self._on_replaced, self._relocate = on_acknowledged, on_replaced, relocate
         self._url = f"{controller.rstrip('/')}/workers"
         self._caller = caller
         self._compose = compose
@@ -62,22 +65,27 @@ class Reporter:
     async def run(self) -> None:
         """Send heartbeats until cancelled: on each change, batched, and every HEARTBEAT_S.
 
-        The pause after a heartbeat is at least 20 times as long as the heartbeat took, up to HEARTBEAT_S.
+        The pause after a heartbeat is at least 20 times as long as the heartbeat took, up to HEARTBEAT_S. Before the
+        try that follows a failed one, and so a new connection, this worker's address is found anew.
         """
-        silent = False
+        cause = ""
         while True:
             seen, sent_at = self._changes.count, self._now()
             try:
                 await self.report()
             except TaskServerError as error:
-                if not silent:
-                    log.warning("the controller did not accept a heartbeat: %s: %s", type(error).__name__, error)
-                silent = True
+                if cause != (cause := f"{type(error).__name__}: {error}"):
+                    log.warning("the controller did not accept a heartbeat: %s", cause)
+                refuses = isinstance(error, ApiError) and not error.retryable
+                self.refused_since = (self.refused_since or self._now()) if refuses else None
                 if isinstance(error, TurnConflict):
                     await self._on_replaced()
                 await asyncio.sleep(RETRY_S)
+                await self._relocate()
             else:
-                silent = False
+                if cause:
+                    log.warning("the controller accepts heartbeats again")
+                cause, self.refused_since = "", None
                 pause_s = min(max(BATCH_S, 20 * (self._now() - sent_at)), HEARTBEAT_S)
                 await asyncio.sleep(pause_s)
                 await self._changes.wait(seen, HEARTBEAT_S - pause_s)
@@ -85,6 +93,8 @@ class Reporter:
     async def report(self) -> None:
         """Send one heartbeat. Raises TaskServerError."""
         sent_at = self._now()
-        answer = await self._caller.call("POST", self._url, HeartbeatAck, self._compose(), deadline_s=HEARTBEAT_S)
+        answer = await self._caller.call(
+            "POST", self._url, HeartbeatAck, self._compose(), deadline_s=HEARTBEAT_S, headers=TAKES_ALL
+        )
         self.contact = self.contact.acknowledged(sent_at, answer.lease_s)
         await self._on_acknowledged(answer)

@@ -19,7 +19,8 @@ _WAITS = {
     "no live worker": "no_worker",
     "no worker": "no_worker",
     "its workers differ": "workers_differ",
-    "the task server can't be reached": "unreachable",
+    "the task server refuses the token": "refused",
+    "the task server": "unreachable",
 }
 
 
@@ -76,7 +77,7 @@ class PlacementMetrics(CollectorRegistry):
             "proctor_relayed_total", "Requests passed on to a worker for a client that can't reach it.", registry=self
         )
         self.lost = Counter(
-            "proctor_workers_lost_total", "Workers that fell silent or refused connections.", registry=self
+            "proctor_workers_lost_total", "Workers that died, hung or refused connections.", registry=self
         )
 
 

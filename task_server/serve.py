@@ -1,29 +1,28 @@
 """Runs a worker or a controller as a process: socket, signals, shutdown."""
 
-import re
 import socket
 from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field, SecretStr, model_validator
+from pydantic import BeforeValidator, Field, InstanceOf, model_validator
 from starlette.types import ASGIApp
 
 from proctor import event_loop
-from proctor.config.patterns import NAME
-from proctor.config.secrets import text_of
 from proctor.config.task import TaskDefinition
-from proctor.http.auth import Access
+from proctor.config.tokens import AccessTokens
+from proctor.config.wording import NAME
+from proctor.http.auth import NO_TOKENS, Access
 from proctor.http.client import http_client
 from proctor.http.server import ConfigError, is_loopback, listen, url_of, uvicorn_config
 from proctor.http.serving import serve_until_signal
 from proctor.http.tls import NO_TLS, ServerTls
 from proctor.types import Value
-from task_server.http.access import token_for
+from task_server.http.access import forms_at, worker_access
 from task_server.http.service import Service
 from task_server.http.transport import Caller
 from task_server.wire.messages import SETTLE_S, WORKER_LEASE_S
-from task_server.worker.advertise import reached_by
+from task_server.worker.advertise import ANYWHERE, address_towards, reached_by
 
 KEEP_ALIVE_S = 120
 """Longer than a model call, so that a session's turns share a connection."""
@@ -31,15 +30,7 @@ LAST_REPLIES_S = 5
 """On shutdown, requests under way get this long to be answered."""
 
 OnReady = Callable[[str], None]
-
-
-def _fits_a_header(token: SecretStr) -> SecretStr:
-    if not re.fullmatch(r"[!-~]+", token.get_secret_value()):
-        raise ValueError("must be printable ASCII without spaces, and not empty")
-    return token
-
-
-Token = Annotated[SecretStr, AfterValidator(_fits_a_header)]
+Given = Annotated[InstanceOf[AccessTokens], BeforeValidator(AccessTokens.given)]
 
 
 class ServeConfig(Value):
@@ -48,12 +39,12 @@ class ServeConfig(Value):
     host: str = "127.0.0.1"
     port: int = Field(default=0, ge=0, le=65535)
     """0 chooses a free port."""
-    token: Token | None = None
-    """The clients' token. A worker behind a controller is sent the token that `token_for` derives from it."""
-    worker_token: Token | None = None
-    """The token that workers send to the controller, for heartbeats only; the clients' token if absent."""
-    metrics_token: Token | None = None
-    """A token for GET /metrics only."""
+    token: Given = NO_TOKENS
+    """The clients' tokens. A worker behind a controller is sent what `token_for` derives from them."""
+    worker_token: Given = NO_TOKENS
+    """The tokens that workers send to the controller, for heartbeats only; the clients' tokens if there are none."""
+    metrics_token: Given = NO_TOKENS
+    """Tokens for GET /metrics only."""
     tls: ServerTls = NO_TLS
     advertise: str = ""
     """Base URL under which others reach this process. If empty, the address it listens at; if it listens at all
@@ -75,14 +66,14 @@ class WorkerConfig(ServeConfig):
 
     @model_validator(mode="after")
     def _can_be_told_its_token(self) -> Self:
-        if self.worker_token is not None and self.token is None and not self.controller:
+        if self.worker_token and not self.token and not self.controller:
             raise ValueError("worker_token: only a controller asks for it; give a lone worker `token`")
         return self
 
     def access(self, url: str) -> Access:
         """The tokens that this worker accepts. With a worker token alone, the controller sends the one for clients."""
-        access = worker_access(url, text_of(self.token), text_of(self.metrics_token))
-        access.pending = self.token is None and self.worker_token is not None
+        access = worker_access(url, self.token, self.metrics_token, lone=not self.controller)
+        access.pending = not self.token and bool(self.worker_token)
         return access
 
 
@@ -98,15 +89,14 @@ class ControllerConfig(ServeConfig):
 
     @model_validator(mode="after")
     def _clients_have_a_token(self) -> Self:
-        if self.token is None and (self.worker_token is not None or self.metrics_token is not None):
+        if not self.token and (self.worker_token or self.metrics_token):
             raise ValueError("token: clients need one too where workers or metrics have their own")
         return self
 
     def access(self) -> Access:
         """The tokens that this controller accepts."""
-        clients = [self.token.get_secret_value()] if self.token is not None else []
-        only = {("POST", "/workers"): text_of(self.worker_token)}
-        return Access(clients, metrics=text_of(self.metrics_token), only=only)
+        only = {("POST", "/workers"): self.worker_token}
+        return Access(self.token, metrics=self.metrics_token, only=only)
 
 
 def serve_worker(config: WorkerConfig, on_ready: OnReady = lambda url: None) -> None:
@@ -122,8 +112,16 @@ def serve_worker(config: WorkerConfig, on_ready: OnReady = lambda url: None) -> 
 
     async def run() -> None:
         async with http_client(tls=config.tls) as http:
-            caller = Caller(http, text_of(config.worker_token or config.token), home=config.controller)
+            caller = Caller(http, config.worker_token or config.token, home=config.controller)
             access = config.access(url)
+            first, found = url, config.controller and not config.advertise and config.host in ANYWHERE
+
+            def locate() -> str:
+                address = address_towards(config.controller, ANYWHERE[config.host])
+                url = url_of(address, listener, config.tls.scheme)
+                access.accept(forms_at(first, url, lone=not config.controller))
+                return url
+
             worker = Worker(
                 name,
                 url,
@@ -131,6 +129,7 @@ def serve_worker(config: WorkerConfig, on_ready: OnReady = lambda url: None) -> 
                 controller=config.controller,
                 caller=caller if config.controller else None,
                 access=access,
+                locate=locate if found else None,
             )
             app = worker.app()
             await run_service(
@@ -151,7 +150,6 @@ def serve_controller(config: ControllerConfig, on_ready: OnReady = lambda url: N
 
     listener = open_listener(config)
     url = base_url(config, listener)
-    token = text_of(config.token)
 
     async def run() -> None:
         addresses = WorkerAddresses(config.allow_workers)
@@ -159,9 +157,9 @@ def serve_controller(config: ControllerConfig, on_ready: OnReady = lambda url: N
             access = config.access()
             controller = Controller(
                 url,
-                Caller(http, token),
-                admit=addresses.admit if token is not None else loopback_only,
-                token=token,
+                Caller(http, config.token),
+                admit=addresses.admit if config.token else loopback_only,
+                tokens=config.token,
                 access=access,
                 lease_s=config.lease_s,
                 settle_s=config.settle_s,
@@ -207,7 +205,7 @@ async def run_service(
 
 def open_listener(config: ServeConfig) -> socket.socket:
     """The configured socket. Without a token it must be at a loopback address. Raises ConfigError."""
-    if config.token is None and config.worker_token is None and not is_loopback(config.host):
+    if not (config.token or config.worker_token or is_loopback(config.host)):
         raise ConfigError(f"host: {config.host} is open to other machines; set a token, or listen at 127.0.0.1")
     return listen(config.host, config.port)
 
@@ -218,8 +216,3 @@ def base_url(config: ServeConfig, listener: socket.socket) -> str:
         return config.advertise.rstrip("/")
     controller = config.controller if isinstance(config, WorkerConfig) else ""
     return url_of(reached_by(config.host, controller), listener, config.tls.scheme)
-
-
-def worker_access(url: str, token: str | None, metrics: str | None = None) -> Access:
-    """The tokens of the worker at a URL: the clients' own token, for a lone worker, and the one derived from it."""
-    return Access([token, token_for(token, url)] if token is not None else [], metrics=metrics)

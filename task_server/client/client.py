@@ -1,33 +1,50 @@
 """The client of workers and controllers. It repeats a call until it succeeds, is refused, or `patience_s` is over."""
 
 import asyncio
+import contextlib
 import logging
 import math
 import random
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 from urllib.parse import quote, urlencode
 
 from pydantic import BaseModel
 
-from proctor.http.client import AnyClient
+from proctor.config.tokens import AccessTokens
+from proctor.http.client import HttpClient
 from proctor.retry import RetryPolicy
 from proctor.session.kept_replies import KeptReply
 from proctor.types import Finish, Summary
-from task_server.client.reach import Reach
-from task_server.http.transport import Caller, Done
-from task_server.wire.errors import InWork, ServerUnreachable, TaskServerError, UnknownSession
+from task_server.client.reachability import Reach, ServerOutage
+from task_server.http.transport import NONE, Caller, Done
+from task_server.wire.clients import SILENT_S
+from task_server.wire.errors import (
+    InWork,
+    NoCapacity,
+    ServerAway,
+    ServerUnreachable,
+    SessionHeld,
+    TaskServerError,
+    Unauthorized,
+    UnknownSession,
+    WorkerLost,
+)
 from task_server.wire.messages import (
     HEARTBEAT_S,
+    LONGEST_BLOCK_S,
+    NOBODY,
     SESSION_LEASE_S,
+    SHORTEST_BLOCK_S,
     STEP_WAIT_S,
     Health,
     LeasesRenewed,
     RenewLeases,
     SampleList,
     SamplesQuery,
+    Sender,
     Started,
     StartSession,
     Step,
@@ -47,9 +64,11 @@ CALL_S = STEP_WAIT_S + 10.0
 DOUBTFUL_S = HEARTBEAT_S
 """A start sent longer ago than this may have reached an earlier controller than the one that answers now. A new
 controller places no session for twice as long (SETTLE_S)."""
+HELD_S = 1.5 * SILENT_S
+"""A call waits so long for a session that another client has: by then that one is silent, or plays on."""
 PROBE_S = 2.0
 SUMMARY_S = 300.0
-NEWS = "what can be started"
+NEWS, WORKERS, LEASES = "what can be started", "its workers", "leases at"
 
 Answer = TypeVar("Answer")
 Message = TypeVar("Message", bound=BaseModel)
@@ -81,32 +100,52 @@ class TaskClient:
     """Calls to one task server, a worker or a controller, and to the workers that its sessions are pinned to.
 
     All calls raise TaskServerError: at once if a retry can't help, otherwise after `patience_s` of retries. A step may
-    take up to `step_s` while its server answers `in_work`. With `relayed`, all requests go through the controller.
+    take up to `step_s` while its server answers `in_work`. With `relayed`, all requests go through the controller. No
+    session may block its worker's event loop for longer than `blocks_s`. With `outlasts`, calls wait while the server
+    answers nobody (`outage`), without using up their patience; starts that were not sent raise ServerAway at once. A
+    refused token is waited for, within that patience, once one was accepted: tokens change.
     """
 
     def __init__(
         self,
         url: str,
-        http: AnyClient,
-        token: str | None = None,
+        http: HttpClient,
+        token: AccessTokens | str | None = None,
         *,
         patience_s: float = 60.0,
         step_s: float = 1800.0,
         relayed: bool = False,
+        sender: Sender = NOBODY,
+        blocks_s: float | None = None,
+        outlasts: bool = False,
     ) -> None:
         self._url = url.rstrip("/")
         self._caller = Caller(http, token, home=self._url)
+        self._accepted = False
+        """Whether a token was."""
         self._prober = Caller(http, None)
         self._policy = RetryPolicy(max_retry_s=patience_s, base_s=0.1, cap_s=5.0)
         self._step_s = step_s
+        self.play_for(sender)
         self._relayed = relayed
+        self._blocks_s = blocks_s and min(max(blocks_s, SHORTEST_BLOCK_S), LONGEST_BLOCK_S)
         self._reach = Reach(self._probe)
+        self.outage = ServerOutage(self._url, self._answers, patience_s)
+        self._outlasts = outlasts
         self.calls: dict[int, Call] = {}
         """The calls under way, oldest first, to show what the run waits for."""
+        self.lost: dict[str, tuple[float, str]] = {}
+        """URL of a worker -> when it was found lost, on the monotonic clock, and how; until a session starts there"""
+        self._without_slot: dict[str, list[asyncio.Event]] = {}
+        """task -> the starts that found no slot of it and wait before their next try, oldest first"""
+
+    def play_for(self, sender: Sender) -> None:
+        """Say in every request from now on who sends it."""
+        self._caller.sender = sender.headers()
 
     def held_up(self) -> list[Call]:
-        """The calls under way that hold something up, oldest first: all but long polls of `tasks` that go well."""
-        return [call for call in self.calls.values() if call.trouble or call.what != NEWS]
+        """The calls under way that hold something up, oldest first: all but long polls and renewals that go well."""
+        return [call for call in self.calls.values() if call.trouble or not call.what.startswith((NEWS, LEASES))]
 
     async def tasks(
         self, after: str | None = None, wait_s: float = 0.0, *, client: str | None = None, wants: str = ""
@@ -118,7 +157,11 @@ class TaskClient:
         """
         given = TasksQuery(after=after, wait_s=wait_s, client=client, wants=wants)
         query = urlencode(given.model_dump(exclude_defaults=True))
-        return await self._ask(NEWS, "GET", f"tasks?{query}", TaskList, deadline_s=CALL_S + wait_s)
+        listed = await self._ask(NEWS, "GET", f"tasks?{query}", TaskList, deadline_s=CALL_S + wait_s)
+        for task in listed.tasks:
+            for waiting in self._without_slot.get(task.name, ())[: task.free]:
+                waiting.set()
+        return listed
 
     async def samples(self, task: str, digest: str | None = None) -> SampleList:
         """Samples, their clusters and categories, and digest of a task; from a worker with `digest` if there is one."""
@@ -147,7 +190,15 @@ class TaskClient:
         (`begun`) or because an answer was lost, may live at a worker that a new controller does not know yet. It is not
         started a second time: if no known worker holds it, this raises UnknownSession.
         """
-        asked = StartSession(session=session, task=task, sample=sample, seed=seed, lease_s=lease_s, digest=digest)
+        asked = StartSession(
+            session=session,
+            task=task,
+            sample=sample,
+            seed=seed,
+            lease_s=lease_s,
+            digest=digest,
+            blocks_s=self._blocks_s,
+        )
         doubtful_since = -math.inf if begun else math.inf
 
         async def ask(base: str) -> Started:
@@ -162,15 +213,25 @@ class TaskClient:
             except (InWork, ServerUnreachable) as error:
                 if not (isinstance(error, ServerUnreachable) and error.never_sent):
                     doubtful_since = min(doubtful_since, asked_at)
+                elif doubtful_since == math.inf and self._outlasts and await self.outage.found(str(error)):
+                    raise ServerAway(str(self.outage)) from error
                 raise
             if answer.replies and log is not None:
                 await log.add(answer.replies)
             return answer
 
-        started = await self._retry_until_available(f"a session of {task}", ask, patience_s=patience_s, log=log)
+        what = f"a session of {task}"
+        started = await self._retry_until_available(
+            what, ask, patience_s=patience_s, log=log, task=task, session=session
+        )
         if (url := started.url.rstrip("/")) != self._url:
+            self._note_return(started.worker, url)
             await self._reachable(url)  # the probe asks the controller, which has just answered
         return started
+
+    def _note_return(self, worker: str, url: str) -> None:
+        if self.lost.pop(url, None) is not None:
+            log.warning("worker %s is back at %s", worker, url)
 
     async def _check_known(self, session: str) -> None:
         """Raises UnknownSession if no worker that the server knows holds the session."""
@@ -192,16 +253,34 @@ class TaskClient:
                 await log.add(answer.replies)
             return answer.step
 
-        return self._retry_until_available(f"a turn at {url}", ask, url, log=log)
+        return self._retry_until_available(f"a turn at {url}", ask, url, log=log, session=session)
 
     async def end(self, session: str, url: str | None = None) -> None:
         """End a session: its resources and the record of its last step are freed. Repeatable."""
         await self._ask("a session's end", "DELETE", f"sessions/{session}", Done, worker=url)
 
-    async def renew(self, url: str, sessions: Sequence[str]) -> tuple[str, ...]:
-        """Renew the leases of sessions pinned to the worker at `url`; those that are lost."""
-        request = RenewLeases(sessions=tuple(sessions))
-        return (await self._ask(f"leases at {url}", "POST", "leases", LeasesRenewed, request, worker=url)).lost
+    async def renew(self, url: str | None, sessions: Sequence[str], *, yields: bool = False) -> tuple[str, ...]:
+        """Renew the leases of sessions pinned to the worker at `url`, if any; those that are lost.
+
+        With `yields` another client may take the sessions. Raises SessionTaken where one has.
+        """
+        return (await self._renewed(url, sessions, yields)).lost
+
+    async def give_way(self) -> bool:
+        """Let other clients of the run take this one's sessions; whether one was heard within SILENT_S."""
+        return (await self._renewed(None, (), yields=True)).others
+
+    async def _renewed(self, url: str | None, sessions: Sequence[str], yields: bool = False) -> LeasesRenewed:
+        request, headers = RenewLeases(sessions=tuple(sessions)), Sender(yields=yields).headers()
+        what = f"{LEASES} {url or self._url}"
+        return await self._ask(what, "POST", "leases", LeasesRenewed, request, worker=url, headers=headers)
+
+    async def blocked_s(self, url: str, session: str) -> float:
+        """How long the worker of a session answered nobody since the session started. Raises UnknownSession."""
+        answer = await self._renewed(url, (session,))
+        if answer.lost:
+            raise UnknownSession(f"session {session} has ended at {url}")
+        return answer.blocked_s
 
     async def summarize(
         self,
@@ -230,13 +309,16 @@ class TaskClient:
         *,
         worker: str | None = None,
         deadline_s: float = CALL_S,
+        headers: Mapping[str, str] = NONE,
     ) -> Message:
         """The answer to one request, which may be repeated, of the pinned `worker` or the controller."""
 
         def ask(base: str) -> Awaitable[Message]:
-            return self._caller.call(method, f"{base}/{path}", answer, request, deadline_s=deadline_s)
+            return self._caller.call(method, f"{base}/{path}", answer, request, deadline_s=deadline_s, headers=headers)
 
-        return await self._retry_until_available(what, ask, worker)
+        reply = await self._retry_until_available(what, ask, worker)
+        self.outage.worked = True
+        return reply
 
     async def _retry_until_available(
         self,
@@ -246,11 +328,13 @@ class TaskClient:
         *,
         patience_s: float | None = None,
         log: ReplyLog | None = None,
+        task: str = "",
+        session: str = "",
     ) -> Answer:
         """Run `attempt` in the one retry loop: every request may be repeated. `what` names what it asks for.
 
         `attempt` gets the URL to call: that of the pinned `worker` if this client reaches it, else the controller's.
-        Replies that come before the answer go to `log`.
+        Replies that come before the answer go to `log`. What finds no slot of `task` is tried again once one is free.
         """
         call = Call(what, time.monotonic())
         self.calls[id(call)] = call
@@ -259,13 +343,17 @@ class TaskClient:
         trusted, failures = call.since, 0
         try:
             while True:
+                asked_at = time.monotonic()
                 try:
                     if pinned != self._url and (pinned in self._reach.reached or await self._reachable(pinned)):
                         try:
                             return await attempt(pinned)
-                        except ServerUnreachable:
-                            pass
-                    return await attempt(self._url)
+                        except (ServerUnreachable, Unauthorized) as error:  # it may not know yet what is accepted
+                            if isinstance(error, ServerUnreachable) and error.never_sent:
+                                self._reach.missed(pinned)
+                    answer = await attempt(self._url)
+                    self._accepted = True
+                    return answer
                 except InWork as work:
                     if work.replies and log is not None:
                         await log.add(work.replies)
@@ -274,16 +362,40 @@ class TaskClient:
                         raise
                 except TaskServerError as error:
                     call.trouble = str(error)
+                    if isinstance(error, WorkerLost) and worker is not None:
+                        self.lost[pinned] = time.monotonic(), str(error)
+                    outlasts = self._outlasts and what != WORKERS and isinstance(error, ServerUnreachable)
+                    if outlasts and await self.outage.found(str(error)):
+                        await self.outage.over(session)
+                        trusted += time.monotonic() - asked_at
+                        continue
                     failures += 1
-                    silent_s = time.monotonic() - trusted
-                    wait_s = policy.wait_s(
-                        failures, random.random(), elapsed_s=silent_s, retry_after_s=error.retry_after_s
-                    )
-                    if not error.retryable or wait_s is None:
+                    wait_s = self._wait_s(error, policy, failures, time.monotonic() - trusted)
+                    if wait_s is None:
                         raise
-                    await asyncio.sleep(wait_s)
+                    await (self._slot(task, wait_s) if isinstance(error, NoCapacity) else asyncio.sleep(wait_s))
         finally:
             del self.calls[id(call)]
+
+    def _wait_s(self, error: TaskServerError, policy: RetryPolicy, failures: int, silent_s: float) -> float | None:
+        """How long to wait before the next try after so many failures in a row; None where none follows."""
+        if isinstance(error, SessionHeld):
+            return error.retry_after_s if silent_s < HELD_S else None
+        if not (error.retryable or (self._accepted and isinstance(error, Unauthorized))):
+            return None
+        return policy.wait_s(failures, random.random(), elapsed_s=silent_s, retry_after_s=error.retry_after_s)
+
+    async def _slot(self, task: str, wait_s: float) -> None:
+        """Wait until the server tells of a free slot of a task: it keeps one that it offers for a moment only."""
+        freed = asyncio.Event()
+        waiting = self._without_slot.setdefault(task, [])
+        waiting.append(freed)
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await freed.wait()
+        finally:
+            waiting.remove(freed)
 
     async def _reachable(self, url: str) -> bool:
         """Whether calls go to the pinned worker directly, and not through the controller.
@@ -293,10 +405,20 @@ class TaskClient:
         """
         return not self._relayed and await self._reach.reaches(url)
 
+    async def _answers(self) -> bool:
+        """Whether anything answers at this client's own URL."""
+        try:
+            await self._prober.call("GET", f"{self._url}/healthz", Health, deadline_s=PROBE_S)
+        except ServerUnreachable:
+            return False
+        except TaskServerError:
+            pass
+        return True
+
     async def _probe(self, url: str) -> bool:
         """Whether the controller lists a worker at this URL, and the worker answers this client."""
         try:
-            listed = await self._ask("its workers", "GET", "workers", WorkerList)
+            listed = await self._ask(WORKERS, "GET", "workers", WorkerList)
             if url not in {worker.url.rstrip("/") for worker in listed.workers}:
                 log.warning("%s lists no worker at %s: its sessions go through the controller", self._url, url)
                 return False

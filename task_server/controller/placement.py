@@ -5,12 +5,14 @@ heartbeat are kept beside it. `now` is in seconds on any monotonic clock.
 """
 
 import itertools
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from task_server.controller.task_pool import TaskPool, WorkerSlots
+from task_server.shares import Holder, Shares, holder_of
 from task_server.wire.errors import TurnConflict, UnknownSession, UnknownTask, WorkerLost
-from task_server.wire.messages import TaskCapacity
+from task_server.wire.messages import NOBODY, Sender, TaskCapacity
 from task_server.wire.worker_messages import Heartbeat
 
 REMEMBER_LOST_S = 600.0
@@ -25,13 +27,23 @@ class WorkerRef:
     url: str
 
 
+class _Placed(NamedTuple):
+    """A session that was placed: its task, when, and for whom."""
+
+    task: str
+    at: float
+    holder: Holder
+
+
 @dataclass(slots=True)
 class _Worker:
     heartbeat: Heartbeat
     received_at: float
+    since: float
+    """When its process reported first."""
     sessions: frozenset[str] = frozenset()
-    placed: dict[str, tuple[str, float]] = field(default_factory=dict)
-    """Sessions placed on this worker that no heartbeat has listed yet: (task, when it was placed)."""
+    placed: dict[str, "_Placed"] = field(default_factory=dict)
+    """Sessions placed on this worker that no heartbeat has listed yet."""
 
     @property
     def ref(self) -> WorkerRef:
@@ -49,6 +61,7 @@ class _Worker:
             and len(self.sessions) == len(before.sessions)
             and heartbeat.sessions == before.sessions
             and (heartbeat.url, heartbeat.draining, heartbeat.tasks) == (before.url, before.draining, before.tasks)
+            and heartbeat.holds == before.holds
         )
 
     def slots_of(self, capacity: TaskCapacity) -> WorkerSlots:
@@ -58,23 +71,34 @@ class _Worker:
 
     def _placed_since(self, task: str) -> int:
         """Placements of a task since the latest heartbeat; `placed` is in order of time, so they are its last ones."""
-        since = itertools.takewhile(lambda placed: placed[1] >= self.received_at, reversed(self.placed.values()))
-        return sum(name == task for name, _ in since)
+        return sum(placed.task == task for placed in self.placed_since())
+
+    def placed_since(self) -> Iterator[_Placed]:
+        """The placements since the latest heartbeat."""
+        return itertools.takewhile(lambda placed: placed.at >= self.received_at, reversed(self.placed.values()))
+
+    def holds(self) -> Iterator[tuple[str, Holder, int]]:
+        """(task, who plays, sessions), by the latest heartbeat and the placements since."""
+        yield from ((hold.task, Holder(hold.user, hold.run), hold.sessions) for hold in self.heartbeat.holds)
+        yield from ((placed.task, placed.holder, 1) for placed in self.placed_since())
 
 
 class Placement:
     """The controller's view of its workers."""
 
-    def __init__(self, lease_s: float) -> None:
+    def __init__(self, lease_s: float, shares: Shares | None = None) -> None:
         self._lease_s = lease_s
+        self.shares = shares or Shares()
         self._workers: dict[str, _Worker] = {}
         self._boots: dict[str, str] = {}
         """worker name -> its newest boot, kept after the worker is lost"""
         self._superseded: dict[str, set[str]] = {}
         """worker name -> earlier boots, refused while the worker that has the name now is live. Without this, a late
         heartbeat of a dead process would shut out its live successor."""
-        self._lost: dict[str, float] = {}
-        """lost session -> when it was lost"""
+        self._lost: dict[str, tuple[float, str]] = {}
+        """lost session -> when it was lost, and how"""
+        self._replaced: list[tuple[Heartbeat, str]] = []
+        """The last heartbeats of processes whose name or address another one took, since the last tick, with which."""
         self._by_url: dict[str, str] = {}
         """URL -> the name of the worker that announced it last"""
         self._holders: dict[str, str] = {}
@@ -100,7 +124,9 @@ class Placement:
         for name in (heartbeat.worker, self._by_url.get(heartbeat.url, "")):
             other = self._workers.get(name)
             if other is not None and other.heartbeat.boot != heartbeat.boot:  # a new process has its name or address
-                self.forget(other.ref, now)
+                cause = f"another process has taken its {'name' if name == heartbeat.worker else 'address'}"
+                self._replaced.append((other.heartbeat, cause))
+                self.forget(other.ref, now, cause)
         before = self._boots.get(heartbeat.worker, heartbeat.boot)
         if before != heartbeat.boot:
             self._superseded[heartbeat.worker] = superseded | {before}
@@ -115,22 +141,30 @@ class Placement:
         # A session is placed again only after its worker was lost, so the returning worker has the older copy.
         elsewhere = tuple(session for session in heartbeat.sessions if self._holders.get(session, name) != name)
         sessions = frozenset(heartbeat.sessions).difference(elsewhere)
-        placed: dict[str, tuple[str, float]] = {}
+        placed: dict[str, _Placed] = {}
         if known is not None:
             placed = {
-                session: (task, at)
-                for session, (task, at) in known.placed.items()
-                if session not in sessions and now - at < self._lease_s
+                session: each
+                for session, each in known.placed.items()
+                if session not in sessions and now - each.at < self._lease_s
             }
+            self._count(known, -1)
             self._release(name, (known.sessions | known.placed.keys()) - sessions - placed.keys())
             self._withdraw(known, but={capacity.name for capacity in heartbeat.tasks})
         self._holders.update(dict.fromkeys(sessions, name))
-        worker = self._workers[name] = _Worker(heartbeat, now, sessions, placed)
+        worker = self._workers[name] = _Worker(heartbeat, now, now if known is None else known.since, sessions, placed)
+        self._count(worker, 1)
+        if known is not None and self._by_url.get(known.heartbeat.url) == name:
+            del self._by_url[known.heartbeat.url]  # another worker may have that address now
         self._by_url[heartbeat.url] = name
         for session in self._lost.keys() & sessions:
             del self._lost[session]
         self._offer(worker)
         return elsewhere
+
+    def _count(self, worker: _Worker, sign: int) -> None:
+        for task, holder, sessions in worker.holds():
+            self.shares.hold(task, holder, sign * sessions)
 
     def _offer(self, worker: _Worker) -> None:
         """Record a worker's slots of each task."""
@@ -162,7 +196,14 @@ class Placement:
         return held
 
     def place(
-        self, session: str, task: str, now: float, avoiding: Collection[str] = (), digest: str | None = None
+        self,
+        session: str,
+        task: str,
+        now: float,
+        avoiding: Collection[str] = (),
+        digest: str | None = None,
+        *,
+        sender: Sender = NOBODY,
     ) -> WorkerRef:
         """Choose the worker to start a session on: the one that holds it, else the least loaded with a free slot.
 
@@ -174,12 +215,13 @@ class Placement:
         if holder is not None and holder.heartbeat.worker not in avoiding:
             return holder.ref
         if holder is None and session in self._lost:
-            raise WorkerLost(f"the worker of session {session} is gone")
+            raise WorkerLost(self._lost[session][1])
         pool = self._pool(task)
         chosen = self._workers[pool.least_loaded(digest, avoiding)]
+        self.shares.take(task, holder_of(sender), pool.capacities()[-1].free, now)
         if holder is not None:
             holder.sessions -= {session}  # its next heartbeat is told that the session is elsewhere
-        chosen.placed[session] = (task, now)
+        chosen.placed[session] = _Placed(task, now, holder_of(sender))
         self._holders[session] = chosen.heartbeat.worker
         slots = pool.slots(chosen.heartbeat.worker)
         assert slots is not None
@@ -190,6 +232,8 @@ class Placement:
         """Undo a placement that the worker refused."""
         refuser = self._workers.get(worker)
         if refuser is not None and session in refuser.placed:
+            if any(placed is refuser.placed[session] for placed in refuser.placed_since()):
+                self.shares.hold(refuser.placed[session].task, refuser.placed[session].holder, -1)
             del refuser.placed[session]
             self._release(worker, (session,))
             self._offer(refuser)
@@ -200,7 +244,7 @@ class Placement:
         if holder is not None:
             return holder.ref
         if session in self._lost:
-            raise WorkerLost(f"the worker of session {session} is gone")
+            raise WorkerLost(self._lost[session][1])
         raise UnknownSession(f"no worker holds session {session}")
 
     def any_holding(self, task: str, digest: str | None = None) -> WorkerRef:
@@ -210,7 +254,7 @@ class Placement:
         """
         return self._workers[self._pool(task).any_holding(digest)].ref
 
-    def forget(self, ref: WorkerRef, now: float) -> None:
+    def forget(self, ref: WorkerRef, now: float, cause: str) -> None:
         """Drop a worker; its sessions are lost. If the worker is in fact live, its next heartbeat restores both."""
         gone = self._workers.get(ref.worker)
         if gone is not None and gone.ref == ref:
@@ -219,20 +263,29 @@ class Placement:
             if self._by_url.get(ref.url) == ref.worker:
                 del self._by_url[ref.url]
             self._withdraw(gone)
+            self._count(gone, -1)
             lost = self._release(ref.worker, gone.sessions | gone.placed.keys())
-            self._lost.update(dict.fromkeys(lost, now))
+            self._lost.update(dict.fromkeys(lost, (now, f"worker {ref.worker} is lost: {cause}")))
 
-    def tick(self, now: float) -> tuple[Heartbeat, ...]:
-        """Drop the workers whose lease has expired; the last heartbeat of each."""
+    def tick(self, now: float) -> tuple[tuple[Heartbeat, str], ...]:
+        """Drop the workers whose lease has expired; the last heartbeat of each, and of each replaced one, and why."""
         silent = [worker for worker in self._workers.values() if now - worker.received_at >= self._lease_s]
+        cause = f"no heartbeat for {self._lease_s:g} s"
         for worker in silent:
-            self.forget(worker.ref, now)
-        self._lost = {session: at for session, at in self._lost.items() if now - at < REMEMBER_LOST_S}
-        return tuple(worker.heartbeat for worker in silent)
+            self.forget(worker.ref, now, cause)
+        self._lost = {session: lost for session, lost in self._lost.items() if now - lost[0] < REMEMBER_LOST_S}
+        replaced, self._replaced = self._replaced, []
+        return (*replaced, *((worker.heartbeat, cause) for worker in silent))
 
     def workers(self) -> tuple[Heartbeat, ...]:
         """The latest heartbeat of every live worker."""
         return tuple(worker.heartbeat for worker in self._workers.values())
+
+    def heard(self, now: float) -> dict[str, tuple[Heartbeat, float, float]]:
+        """worker -> its latest heartbeat, how long its process has reported, and how long ago it did last"""
+        return {
+            name: (each.heartbeat, now - each.since, now - each.received_at) for name, each in self._workers.items()
+        }
 
     @property
     def changed(self) -> bool:

@@ -5,11 +5,13 @@ import math
 import secrets
 from collections.abc import Callable
 
-from task_server.changes import Changes
+from task_server.change_counter import Changes
 from task_server.controller.placement import Placement
 from task_server.heartbeat import BATCH_S
-from task_server.wire.messages import TaskList, TasksQuery
+from task_server.shares import Holder, holder_of
+from task_server.wire.messages import NOBODY, Sender, TaskList, TasksQuery
 
+MAX_VERSION = 200
 MAX_ANSWERS_PER_S = 100
 """To more clients, the next answer to all comes later; to up to 10 it comes after BATCH_S."""
 
@@ -27,25 +29,44 @@ class Publication:
         self._published_at = -math.inf
         self._waiting = self._answered = 0
         """Requests that wait for the next publication, and those that waited for the last one."""
+        self._offers_changed = False
 
-    async def answer(self, query: TasksQuery) -> TaskList:
-        """The list as it is now without `after`; else the published one, once it is not what the client has."""
+    async def answer(self, query: TasksQuery, sender: Sender = NOBODY) -> TaskList:
+        """The list as it is now without `after`; else the published one, once it is not what the client has.
+
+        Its free slots are those that the sender may take.
+        """
+        shares, holder = self._placement.shares, holder_of(sender)
         if query.after is None:
             self.changed()
-            return TaskList(version=self._listed.version, tasks=self._placement.capacities())
-        if query.after == self._listed.version:
+            capacities = self._placement.capacities()
+            shares.offer(capacities, self._now())
+            return TaskList(version=self._listed.version, tasks=shares.seen_by(holder, capacities))
+        until = self._now() + query.wait_s
+        while self._for(holder).version == query.after and (left_s := until - self._now()) > 0:
             self._waiting += 1
             try:
-                await self._changes.wait(self._changes.count, query.wait_s)
+                await self._changes.wait(self._changes.count, left_s)
             finally:
                 self._waiting -= 1
             if self._changes.closed:
                 await asyncio.sleep(min(BATCH_S, query.wait_s))
-        return self._listed
+                break
+        return self._for(holder)
+
+    def _for(self, holder: Holder) -> TaskList:
+        """The published list as a run sees it; the same object for all that may take every free slot."""
+        seen = self._placement.shares.seen_by(holder, self._capacities)
+        if seen is self._capacities:
+            return self._listed
+        free = ".".join(str(each.free) for each in seen)
+        return TaskList(version=f"{self._listed.version}-{free}"[:MAX_VERSION], tasks=seen)
 
     def changed(self) -> None:
         """Publish what has changed in the placement, if anything has, together with what changes until then."""
         unpublished = self._placement.changed or self._placement.capacities() is not self._capacities
+        if self._placement.shares.offer(self._placement.capacities(), self._now()):
+            self._offers_changed = unpublished = True
         if unpublished and self._next is None:
             pause_s = pause_before(self._answered, self._now() - self._published_at)
             self._next = asyncio.get_running_loop().call_later(pause_s, self._publish)
@@ -57,7 +78,8 @@ class Publication:
     def _publish(self) -> None:
         self._next = None
         capacities = self._placement.capacities()
-        if capacities is not self._capacities:
+        if capacities is not self._capacities or self._offers_changed:
+            self._offers_changed = False
             self._capacities, self._published_at, self._answered = capacities, self._now(), self._waiting
             self._changes.notify()
             self._listed = self._list()

@@ -1,28 +1,27 @@
-"""The HTTP app of a task service: routes, tokens, size limits, and a problem document for every error."""
+"""The HTTP app of a task service: tokens, size limits, strict bodies, and a problem document for every error."""
 
 import asyncio
 import functools
+import itertools
 import logging
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
-from urllib.parse import parse_qsl, urlsplit
+import warnings
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
-from starlette.applications import Starlette
+from fastapi import Depends, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPBearer
+from pydantic import BaseModel, ValidationError
+from pydantic.warnings import UnsupportedFieldAttributeWarning
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope
 
 from proctor.http.auth import Access, AccessGuard
-from proctor.http.body import BodyError, read_body
+from proctor.http.body import BodyError, authorization, read_body
+from proctor.http.server import http_app
 from proctor.observability import tracing
-from proctor.observability.metrics import EXPOSITION
-from proctor.types import Value
-from task_server.http.service import TaskService
 from task_server.wire.errors import (
     ApiError,
     BadRequest,
@@ -33,131 +32,148 @@ from task_server.wire.errors import (
     TooLarge,
     Unauthorized,
 )
-from task_server.wire.messages import MAX_REQUEST_BYTES, TaskList
+from task_server.wire.messages import (
+    MAX_LARGE_BYTES,
+    MAX_REQUEST_BYTES,
+    Problem,
+    Sender,
+    StartSession,
+    SummarizeRequest,
+)
 
 log = logging.getLogger(__name__)
 
 LARGE_BODY_BYTES = 1 << 20
 """Larger bodies are parsed in a thread, so that they don't block the event loop."""
+LARGE: tuple[type[BaseModel], ...] = (StartSession, SummarizeRequest)
+"""Bodies that may have MAX_LARGE_BYTES."""
+PROBLEM = "application/problem+json"
+TOKEN = HTTPBearer(scheme_name="token", auto_error=False)
+"""Only described: a request without a token never gets to a route."""
 
-Request_ = TypeVar("Request_", bound=Value)
-Service_contra = TypeVar("Service_contra", bound=TaskService, contravariant=True)
-
-
-class RequestContext(NamedTuple):
-    """The parts of a request besides its body or query."""
-
-    path: Mapping[str, str]
-    """The parameters in its path."""
-    peer: str | None
-    """The address that the connection comes from."""
+Body = TypeVar("Body", bound=BaseModel)
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 
-class EmptyRequest(Value):
-    """A request without fields."""
+class TaskApp(FastAPI):
+    """An app without routes; `access` says whose requests are answered, which `guarded` sees to."""
+
+    def __init__(self, title: str, access: Access) -> None:
+        super().__init__(**http_app(title), version="1", separate_input_output_schemas=False)
+        self.access = access
+        self.router.route_class = ProblemRoute
+        self.router.redirect_slashes = False
+        self.add_exception_handler(HTTPException, _no_route)
+
+    def operation(
+        self, method: str, path: str, summary: str, *kinds: type[ApiError], **more: Any
+    ) -> Callable[[Endpoint], Endpoint]:
+        """Adds the decorated endpoint; `kinds` are its errors besides those that all routes have."""
+        is_open = path in Access.open_paths
+        known: list[type[ApiError]] = [BadRequest, Internal, *kinds, *([TooLarge] if method == "POST" else [])]
+        known += ([] if is_open else [Unauthorized]) if self.access.closed else [Forbidden]
+        responses: dict[int | str, dict[str, Any]] = {
+            status: {"model": Problem, "description": "; or: ".join(_titles(known, status))}
+            for status in sorted({kind.status for kind in known})
+        }
+        token = [Depends(TOKEN)] if self.access.closed and not is_open else []
+        return self.api_route(path, methods=[method], summary=summary, responses=responses, dependencies=token, **more)
+
+    def openapi(self) -> dict[str, Any]:
+        """FastAPI's document, with the errors as they are sent, and what must be there though it has a default."""
+        document = super().openapi()
+        for operation in (each for path in document["paths"].values() for each in path.values()):
+            operation["responses"].pop("422", None)
+            for status, reply in operation["responses"].items():
+                if status >= "400":
+                    reply["content"] = {PROBLEM: next(iter(reply["content"].values()))}
+        schemas = document["components"]["schemas"]
+        for name in ("HTTPValidationError", "ValidationError"):
+            schemas.pop(name, None)
+        for schema in schemas.values():
+            tags = [name for name, field in schema.get("properties", {}).items() if "const" in field]
+            schema["required"] = list(dict.fromkeys([*tags, *schema.get("required", [])]))
+        return document
+
+    def guarded(self, host: str | None) -> ASGIApp:
+        """This app, whole, behind its tokens; `host` is the name that clients use."""
+        with warnings.catch_warnings():  # FastAPI does so where pydantic builds at once, which our values don't ask for
+            warnings.simplefilter("ignore", UnsupportedFieldAttributeWarning)
+            for route in (each for each in self.routes if isinstance(each, APIRoute)):
+                for field in filter(None, (*route.dependant.query_params, route.body_field, route.response_field)):
+                    field.validate({})
+        return AccessGuard(self, self.access, functools.partial(_without_access, self.access), host)
 
 
-@dataclass(frozen=True)
-class Operation(Generic[Service_contra, Request_]):
-    """One route: its request, its answer, its handler, and its errors besides those that all routes have."""
+class ParsedRequest(Request):
+    """A request whose body was read and parsed, whatever its content type."""
 
-    method: str
-    path: str
-    meaning: str
-    request: type[Request_]
-    """The type of the JSON body for a POST, else of the query."""
-    reply: type[Value] | type[str] | None
-    handle: Callable[[Service_contra, RequestContext, Request_], Awaitable[Value | str | None]]
-    refusals: tuple[type[ApiError], ...] = ()
-    max_bytes: int = MAX_REQUEST_BYTES
+    def __init__(self, scope: Scope, parsed: BaseModel) -> None:
+        super().__init__(scope)
+        self._parsed = parsed
 
-    @property
-    def open(self) -> bool:
-        """True if no token is needed."""
-        return self.path in Access.open_paths
+    async def body(self) -> Any:
+        return self._parsed
+
+    async def json(self) -> Any:
+        return self._parsed
 
 
-def build_app(
-    service: Service_contra,
-    operations: Sequence[Operation[Service_contra, Any]],
-    access: Access,
-    document: Callable[[], Mapping[str, object]],
-) -> ASGIApp:
-    """The app that serves the operations, and their OpenAPI document at /openapi.json, built at its first request."""
+class ProblemRoute(APIRoute):
+    """Parses the body before FastAPI would; what the endpoint raises is answered with a problem document."""
 
-    @functools.cache
-    def described() -> Response:
-        return JSONResponse(document())
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        kind: Any = self.body_field.field_info.annotation if self.body_field is not None else None
+        span = f"{', '.join(self.methods or ())} {self.path}"
 
-    async def openapi(_: Request) -> Response:
-        return described()
+        async def answer(request: Request) -> Response:
+            with tracing.received(span, request.scope["headers"]):
+                try:
+                    if kind is not None:
+                        request = ParsedRequest(request.scope, await parsed(kind, request.receive))
+                    return await handle(request)
+                except Exception as error:
+                    return answer_to(error, request.scope)
 
-    routes = [
-        Route(operation.path, _Endpoint(operation, service), methods=[operation.method]) for operation in operations
-    ]
-    routes.append(Route("/openapi.json", openapi, methods=["GET"]))
-    app = Starlette(routes=routes, exception_handlers={HTTPException: _no_route})
-    app.router.redirect_slashes = False
-    return AccessGuard(app, access, functools.partial(_without_access, access), urlsplit(service.alive().url).hostname)
+        return answer
 
 
-class _Endpoint(Generic[Service_contra, Request_]):
-    """Wraps a handler: reads and validates the request, sends the answer. Only here do exceptions become problems."""
-
-    def __init__(self, operation: Operation[Service_contra, Request_], service: Service_contra) -> None:
-        self._operation = operation
-        self._service = service
-        self._span = f"{operation.method} {operation.path}"
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with tracing.received(self._span, scope["headers"]):
-            await self._respond(scope, receive, send)
-
-    async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            request = await self._request(scope, receive)
-            context = RequestContext(scope["path_params"], scope["client"][0] if scope["client"] else None)
-            reply = await self._operation.handle(self._service, context, request)
-        except ApiError as refusal:
-            await _problem(refusal)(scope, receive, send)
-        except ServerUnreachable as error:
-            await _problem(NotReady(str(error), retry_after_s=0.5))(scope, receive, send)
-        except Exception:
-            log.exception("%s %s failed", scope["method"], scope["path"])
-            await _problem(Internal("see the server's log"))(scope, receive, send)
-        else:
-            await _answer(send, reply)
-
-    async def _request(self, scope: Scope, receive: Receive) -> Request_:
-        kind = self._operation.request
-        try:
-            if self._operation.method == "POST":
-                body = await read_body(receive, self._operation.max_bytes)
-                if len(body) > LARGE_BODY_BYTES:
-                    return await asyncio.to_thread(kind.model_validate_json, body, strict=True)
-                return kind.model_validate_json(body, strict=True)
-            return kind.model_validate(dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)))
-        except ValidationError as error:
-            raise BadRequest(_explain(error)) from error
-        except BodyError as error:
-            raise (TooLarge if error.status == TooLarge.status else BadRequest)(str(error)) from error
+async def parsed(kind: type[Body], receive: Receive) -> Body:
+    """The body of a request, which is JSON of this kind to the letter. Raises TooLarge, BadRequest."""
+    try:
+        body = await read_body(receive, MAX_LARGE_BYTES if kind in LARGE else MAX_REQUEST_BYTES)
+        if len(body) > LARGE_BODY_BYTES:
+            return await asyncio.to_thread(kind.model_validate_json, body, strict=True)
+        return kind.model_validate_json(body, strict=True)
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_input=False, include_context=False)
+        raise BadRequest(_explain((each["loc"], each["msg"]) for each in problems)) from error
+    except BodyError as error:
+        raise (TooLarge if error.status == TooLarge.status else BadRequest)(str(error)) from error
 
 
-async def _answer(send: Send, reply: Value | str | None) -> None:
-    if reply is None:
-        await _send(send, 204, b"", [])
-    elif isinstance(reply, str):
-        await _send(send, 200, reply.encode(), [(b"content-type", EXPOSITION.encode())])
-    else:
-        body = reply.body if isinstance(reply, TaskList) else reply.model_dump_json().encode()
-        await _send(send, 200, body, [(b"content-type", b"application/json")])
+def sender_of(scope: Scope, access: Access) -> Sender:
+    """Who sent the request: the user by the token's name, the rest as far as it says."""
+    said = Sender.of(scope["headers"])
+    user = access.user(authorization(scope["headers"]))
+    return said._replace(user=user) if user else said
 
 
-async def _send(send: Send, status: int, body: bytes, headers: list[tuple[bytes, bytes]]) -> None:
-    if status != 204:
-        headers = [*headers, (b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+def answer_to(error: Exception, scope: Scope) -> Response:
+    """The problem document for what handling a request raised; what was not foreseen is logged."""
+    if isinstance(error, ApiError):
+        return _problem(error)
+    if isinstance(error, ServerUnreachable):
+        return _problem(NotReady(str(error), retry_after_s=0.5))
+    if isinstance(error, RequestValidationError):
+        return _problem(BadRequest(_explain((each["loc"][1:], each["msg"]) for each in error.errors())))
+    log.error("%s %s failed", scope["method"], scope["path"], exc_info=error)
+    return _problem(Internal("see the server's log"))
+
+
+def _titles(kinds: Iterable[type[ApiError]], status: int) -> list[str]:
+    return [kind.title for kind in dict.fromkeys(kinds) if kind.status == status]
 
 
 def _without_access(access: Access, _scope: Scope, status: int, cause: str) -> Response:
@@ -181,10 +197,8 @@ def _problem(refusal: ApiError) -> Response:
     headers = {"connection": "close"} if isinstance(refusal, TooLarge) else {}  # the rest of the body is not read
     if refusal.retry_after_s is not None:
         headers["retry-after"] = str(math.ceil(refusal.retry_after_s))
-    problem = refusal.problem().model_dump_json()
-    return Response(problem, refusal.status, headers, media_type="application/problem+json")
+    return Response(refusal.problem().model_dump_json(), refusal.status, headers, media_type=PROBLEM)
 
 
-def _explain(error: ValidationError) -> str:
-    problems = error.errors(include_url=False, include_input=False, include_context=False)[:3]
-    return "; ".join(f"{'.'.join(map(str, problem['loc'])) or 'the body'}: {problem['msg']}" for problem in problems)
+def _explain(problems: Iterable[tuple[tuple[int | str, ...], str]]) -> str:
+    return "; ".join(f"{'.'.join(map(str, at)) or 'the body'}: {what}" for at, what in itertools.islice(problems, 3))

@@ -30,6 +30,10 @@ class ServerUnreachable(TaskServerError):
         """True if the server certainly never received the request."""
 
 
+class ServerAway(TaskServerError):
+    """The server answers nobody: a start was not sent to it, or it was waited for long enough."""
+
+
 class BadReply(TaskServerError):
     """The answer does not follow this protocol, or its server is not trusted."""
 
@@ -110,6 +114,22 @@ class TurnConflict(ApiError):
     type, status, title = "turn_conflict", 409, "The turn can't be applied"
 
 
+class OtherClient(ApiError):
+    """Another client of the run has the session."""
+
+
+class SessionHeld(OtherClient):
+    """Another client has the session, and was heard within 10 s. Once it is silent for so long, a retry gets it."""
+
+    type, status, title, retryable = "session_held", 409, "Another client has the session", True
+
+
+class SessionTaken(OtherClient):
+    """Another client has got the session, as this one had been silent for 10 s: this client must stop."""
+
+    type, status, title = "session_taken", 409, "Another client has taken the session"
+
+
 class DigestDiffers(ApiError):
     """The task's data, prompts or settings are not those that the run began with."""
 
@@ -159,6 +179,8 @@ _REFUSALS: tuple[type[ApiError], ...] = (
     UnknownSession,
     WorkerLost,
     TurnConflict,
+    SessionHeld,
+    SessionTaken,
     DigestDiffers,
     InWork,
     NoCapacity,

@@ -1,14 +1,16 @@
 """The messages between client, controller and workers: requests, replies, problems."""
 
+import re
 from collections.abc import Iterable
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from importlib.metadata import version
 from operator import is_
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
+from urllib.parse import quote, unquote
 
 from pydantic import Field, JsonValue, model_validator
 
-from proctor.config.patterns import NAME
+from proctor.config.wording import NAME
 from proctor.session.kept_replies import KeptReply
 from proctor.types import Action, Finish, FinishReason, Observation, TaskProtocol, Value
 
@@ -24,6 +26,7 @@ MAX_LARGE_BYTES = 64 << 20
 """For a summary request, with the finishes of a whole run, and for a start, with the trial's `KeptReply`s."""
 STARTING = "starting"
 """Why no session of a task can start that has neither started nor failed to yet."""
+SHORTEST_BLOCK_S, LONGEST_BLOCK_S = 1.0, 86_400.0
 SESSION_LEASE_S = 60.0
 """A session is ended after this long without a client's request for it."""
 STEP_WAIT_S = 20.0
@@ -42,6 +45,53 @@ Sent only if the request has the number of replies that the client has. Omitted 
 """
 
 
+class Sender(NamedTuple):
+    """Who sends a request, by its headers; empty where it does not say."""
+
+    run: str = ""
+    """The run's random id, 32 hex digits."""
+    name: str = ""
+    """The run's name, for people."""
+    user: str = ""
+    client: str = ""
+    """The client's process, 32 hex digits that it drew at random."""
+    yields: bool = False
+    """Whether another client may take its sessions at once: it ends, has not begun, or can't reach its store."""
+    succeeds: str = ""
+    """The client whose place it takes, a process that has certainly ended."""
+
+    @classmethod
+    def of(cls, headers: Iterable[tuple[bytes, bytes]]) -> "Sender":
+        """The sender by the headers of a request; what is no valid value counts as not said."""
+        return _sender(tuple([header for header in headers if header[0][:8] == b"proctor-"]))
+
+    def headers(self) -> dict[str, str]:
+        """The headers that say it."""
+        said = {"proctor-run": self.run, "proctor-run-name": self.name, "proctor-user": quote(self.user)}
+        said |= {"proctor-client": self.client, "proctor-yields": "true" if self.yields else ""}
+        said |= {"proctor-succeeds": self.succeeds}
+        return {name: value for name, value in said.items() if value}
+
+
+@lru_cache(maxsize=256)
+def _sender(headers: tuple[tuple[bytes, bytes], ...]) -> Sender:
+    given = {name: value.decode("latin-1") for name, value in headers}
+    ids = (given.get(name, "") for name in (b"proctor-run", b"proctor-client", b"proctor-succeeds"))
+    run, client, succeeds = (text if re.fullmatch("[0-9a-f]{32}", text) else "" for text in ids)
+    name, user = given.get(b"proctor-run-name", ""), unquote(given.get(b"proctor-user", ""))[:64]
+    return Sender(
+        run,
+        name if re.fullmatch(NAME, name) else "",
+        user if user.isprintable() else "",
+        client,
+        given.get(b"proctor-yields") == "true",
+        succeeds,
+    )
+
+
+NOBODY = Sender()
+
+
 class StartSession(Value):
     """`POST /sessions`: place and start a session. Repeatable: the same id gives the session's current step."""
 
@@ -56,6 +106,10 @@ class StartSession(Value):
     """With it, only a worker whose task has this digest takes the session."""
     replies: Annotated[tuple[KeptReply, ...] | None, Field(exclude_if=lambda replies: replies is None)] = None
     """The replies of environment models in the trial's earlier sessions; None from a client that keeps none."""
+    blocks_s: Annotated[
+        float | None, Field(ge=SHORTEST_BLOCK_S, le=LONGEST_BLOCK_S, exclude_if=lambda seconds: seconds is None)
+    ] = None
+    """The environment is interrupted where it blocks its worker's event loop for longer: a fault of this session."""
 
 
 class Act(Value):
@@ -133,6 +187,11 @@ class LeasesRenewed(Value):
     """Answer to `POST /leases`: the sessions that no longer exist."""
 
     lost: tuple[SessionId, ...]
+    blocked_s: Annotated[float, Field(exclude_if=lambda seconds: not seconds)] = 0.0
+    """How long the worker's event loop was blocked since the first of the other sessions started. Omitted if 0, and for
+    a sender that names no client: 0.2.0 knows neither."""
+    others: Annotated[bool, Field(exclude_if=lambda others: not others)] = False
+    """Whether another client of the sender's run was heard within 10 s. Omitted if not, and likewise."""
 
 
 class TaskCapacity(Value):
@@ -285,6 +344,8 @@ ProblemType = Literal[
     "unknown_sample",
     "unknown_session",
     "turn_conflict",
+    "session_held",
+    "session_taken",
     "digest_differs",
     "in_work",
     "no_capacity",

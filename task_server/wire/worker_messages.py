@@ -1,12 +1,22 @@
 """The messages between workers and their controller."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Annotated
 
 from pydantic import Field
 
-from proctor.config.patterns import NAME
+from proctor.config.wording import NAME
 from proctor.types import Value
 from task_server.wire.messages import BASE_URL, UNKNOWN_VERSION, SessionId, TaskCapacity
+
+
+class Hold(Value):
+    """The sessions of a task that play for one run."""
+
+    task: str = Field(pattern=NAME)
+    run: str = Field(max_length=32)
+    user: str = Field(max_length=64)
+    sessions: int = Field(ge=1)
 
 
 class Heartbeat(Value):
@@ -21,6 +31,27 @@ class Heartbeat(Value):
     sessions: tuple[SessionId, ...] = Field(max_length=100_000)
     """The sessions that the worker can still answer for: live ones, and finished ones that were not deleted."""
     version: str = Field(default=UNKNOWN_VERSION, max_length=64)
+    holds: Annotated[tuple[Hold, ...], Field(max_length=10_000, exclude_if=lambda holds: not holds)] = ()
+    """For whom its sessions play. Omitted if empty: older controllers don't know it."""
+
+
+class WorkersQuery(Value):
+    """Query of `GET /workers`."""
+
+    details: bool = False
+    """Whether the answer has `WorkerDetails`: older clients don't know them."""
+
+
+class WorkerDetails(Value):
+    """What a worker does."""
+
+    tasks: tuple[TaskCapacity, ...]
+    sessions: int
+    """Those that it can still answer for."""
+    since_s: float
+    """How long its process has reported."""
+    heard_s: float
+    """How long ago it reported last."""
 
 
 class WorkerStatus(Value):
@@ -30,6 +61,7 @@ class WorkerStatus(Value):
     url: str
     version: str
     draining: bool
+    details: Annotated[WorkerDetails | None, Field(exclude_if=lambda details: details is None)] = None
 
 
 class WorkerList(Value):
@@ -38,15 +70,46 @@ class WorkerList(Value):
     workers: tuple[WorkerStatus, ...]
 
     @classmethod
-    def of(cls, heartbeats: Iterable[Heartbeat]) -> "WorkerList":
-        """The workers of these heartbeats, the latest of each."""
+    def of(cls, heartbeats: Mapping[str, tuple[Heartbeat, float, float]], *, details: bool) -> "WorkerList":
+        """The workers of these heartbeats, the latest of each, with since when it reports, and when it did last."""
         statuses = (
             WorkerStatus(
-                worker=heartbeat.worker, url=heartbeat.url, version=heartbeat.version, draining=heartbeat.draining
+                worker=name,
+                url=heartbeat.url,
+                version=heartbeat.version,
+                draining=heartbeat.draining,
+                details=WorkerDetails(
+                    tasks=heartbeat.tasks, sessions=len(heartbeat.sessions), since_s=since_s, heard_s=heard_s
+                )
+                if details
+                else None,
             )
-            for heartbeat in sorted(heartbeats, key=lambda heartbeat: heartbeat.worker)
+            for name, (heartbeat, since_s, heard_s) in sorted(heartbeats.items())
         )
         return cls(workers=tuple(statuses))
+
+
+class RunHold(Value):
+    """What a run has of a task."""
+
+    run: str
+    """Its random id; empty for clients that name none, which count as one run."""
+    name: str
+    user: str
+    """Whose it is; the run's id where it has no user."""
+    task: str
+    held: int
+    """Sessions that play for it."""
+    wants: int
+    """Sessions that it could hold, those that it holds among them."""
+    waits_s: float
+    """How long it has wanted more than it holds; 0 if it does not."""
+
+
+class RunList(Value):
+    """Answer to `GET /runs`: the largest holders first."""
+
+    runs: tuple[RunHold, ...]
 
 
 class HeartbeatAck(Value):
@@ -59,3 +122,9 @@ class HeartbeatAck(Value):
     Omitted if empty: older workers don't know it."""
     access: str | None = None
     """The token that clients will send to the worker's URL; only if the worker is verified to be at that URL."""
+    accepted: tuple[str, ...] = Field(default=(), exclude_if=lambda tokens: not tokens)
+    """Every token that clients may send there, `access` the first; for a worker that sends TAKES_ALL."""
+
+
+TAKES_ALL = {"proctor-takes-all": "1"}
+"""The header of a heartbeat whose worker knows `HeartbeatAck.accepted`: older ones refuse an unknown field."""

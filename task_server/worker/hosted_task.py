@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from proctor.config.task import TaskDefinition
 from proctor.environment import Environment, protocol_of
+from proctor.observability.descriptors import allow_descriptors, trials_for
 from proctor.observability.redaction import redacted
 from proctor.retry import RetryPolicy
 from task_server.wire.errors import DigestDiffers, NotReady, UnknownSample
@@ -29,7 +30,9 @@ class HostedTask:
         self.name = definition.name
         self.environment_name = definition.environment
         self.environment = definition.build()
-        self.capacity = definition.sessions()
+        self.capacity = min(definition.sessions(), trials_for(allowed := allow_descriptors()))
+        if self.capacity < definition.sessions():
+            log.warning("task %s: %d sessions at once: %d files may be open here", self.name, self.capacity, allowed)
         self.waiting: str | None = STARTING
         self.catalogue: SampleList | None = None
         self._samples: frozenset[str] = frozenset()

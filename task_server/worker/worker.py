@@ -1,38 +1,38 @@
 """A worker: holds tasks, runs their sessions, and reports to its controller if it has one."""
 
 import asyncio
+import contextlib
 import logging
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 
 from starlette.types import ASGIApp
 
 from proctor.config.task import TaskDefinition
 from proctor.http.auth import Access
-from proctor.observability.metrics import expose, gauge
-from proctor.observability.process import ProcessMetrics
+from proctor.observability.metrics import ProcessMetrics, expose, gauge
+from proctor.observability.redaction import redacted
 from proctor.summary import summarize
 from proctor.types import Summary
-from task_server.changes import Changes
-from task_server.demand_tracker import DemandTracker
+from task_server.change_counter import Changes
 from task_server.heartbeat import BATCH_S, Reporter
-from task_server.http.app import build_app
-from task_server.http.openapi import document
-from task_server.http.operations import OPERATIONS
+from task_server.http.routes import build_app
 from task_server.http.service import TaskService
 from task_server.http.transport import Caller
 from task_server.metrics import task_gauges
+from task_server.shares import Holder, Shares, holder_of
 from task_server.wire.errors import BadRequest, NotReady, UnknownTask
 from task_server.wire.messages import (
+    NOBODY,
     VERSION,
     Health,
     LeasesRenewed,
     RenewLeases,
     SampleList,
     SamplesQuery,
+    Sender,
     Started,
     StartSession,
     SummarizeRequest,
@@ -42,17 +42,18 @@ from task_server.wire.messages import (
     TurnRequest,
     TurnResponse,
 )
-from task_server.wire.worker_messages import Heartbeat, HeartbeatAck
+from task_server.wire.worker_messages import Heartbeat, HeartbeatAck, RunList
 from task_server.worker.hosted_task import HostedTask
-from task_server.worker.sessions import Sessions
+from task_server.worker.sessions import TICK_S, Sessions
 
 log = logging.getLogger(__name__)
 
-TICK_S = 0.5
+REFUSED_S = 60.0
+"""A worker that plays nothing, and that its controller refuses for so long, is not alive: a restart may help."""
 
 
 class Worker(TaskService):
-    """The service of a worker."""
+    """The service of a worker. `locate` finds its URL, which may change; None if that is given. It raises OSError."""
 
     def __init__(
         self,
@@ -63,15 +64,17 @@ class Worker(TaskService):
         controller: str = "",
         caller: Caller | None = None,
         access: Access | None = None,
+        locate: Callable[[], str] | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
         self.url = url
+        self._locate = locate
         self._access = access or Access()
         self._now = now
         self._changes = Changes()
         self._tasks = {task.name: HostedTask(task, self._changes.notify) for task in tasks}
-        self._sessions = Sessions(now, self._changes.notify)
+        self._sessions = Sessions(now, self._changes.notify, self._freed)
         self._reporter = (
             Reporter(
                 controller,
@@ -80,6 +83,7 @@ class Worker(TaskService):
                 compose=self._heartbeat,
                 on_acknowledged=self._acknowledged,
                 on_replaced=self._replaced,
+                relocate=self._relocate,
                 now=now,
             )
             if caller
@@ -89,46 +93,52 @@ class Worker(TaskService):
         self._warned = False
         self._boot = secrets.token_hex(8)
         self._sequence = 0
-        self._demand = DemandTracker()
+        self._shares = Shares()
         self._process = ProcessMetrics("worker", now)
 
     def app(self) -> ASGIApp:
         """The HTTP app of this worker."""
-        described = partial(document, "Proctor worker", OPERATIONS, self._access.closed)
-        return build_app(self, OPERATIONS, self._access, described)
+        return build_app(self, "Proctor worker", self._access)
 
-    async def tasks(self, query: TasksQuery) -> TaskList:
-        self._demand.record(query, self._now())
+    async def tasks(self, query: TasksQuery, sender: Sender = NOBODY) -> TaskList:
+        self._shares.record(query, sender, self._now())
+        if self._shares.offer(self._capacities(), self._now()):
+            self._changes.notify()
         if query.after == self._version():
             await self._changes.wait(self._changes.count, query.wait_s)
             await asyncio.sleep(min(BATCH_S, query.wait_s))
-        return TaskList(version=self._version(), tasks=self._capacities())
+            self._shares.offer(self._capacities(), self._now())
+        seen = self._shares.seen_by(holder_of(sender), self._capacities())
+        return TaskList(version=self._version(), tasks=seen)
 
     async def samples(self, task: str, query: SamplesQuery) -> SampleList:
         listed = self._task(task).samples()
         unasked = [name for name in ("clusters", "categories") if not getattr(query, name)]
         return listed.model_copy(update=dict.fromkeys(unasked, ()))
 
-    async def start(self, request: StartSession) -> Started:
+    async def start(self, request: StartSession, sender: Sender = NOBODY) -> Started:
         task = self._task(request.task)
         task.check_digest(request.digest)
-        session = self._sessions.find_started(request)
+        session = self._sessions.find_started(request, sender)
         if session is None:
             self._check_open()
             task.admit(request.sample)
-            session = self._sessions.start(request, task.environment, task.capacity)
+            free = self._capacity(task).free
+            if self._reporter is None and free:  # else the controller has chosen whose turn it is, or it is nobody's
+                self._shares.take(task.name, holder_of(sender), free, self._now())
+            session = self._sessions.start(request, task.environment, task.capacity, sender)
         replies = len(request.replies) if request.replies is not None else None
         current = await session.current_step(replies)
         return Started(worker=self.name, url=self.url, step=current.step, replies=current.replies)
 
-    async def turn(self, session: str, request: TurnRequest) -> TurnResponse:
-        return await self._sessions.find(session).turn(request)
+    async def turn(self, session: str, request: TurnRequest, sender: Sender = NOBODY) -> TurnResponse:
+        return await self._sessions.find(session, sender).turn(request)
 
-    async def end(self, session: str) -> None:
-        await self._sessions.end(session)
+    async def end(self, session: str, sender: Sender = NOBODY) -> None:
+        await self._sessions.end(session, sender)
 
-    async def renew(self, request: RenewLeases) -> LeasesRenewed:
-        return LeasesRenewed(lost=self._sessions.renew(request.sessions))
+    async def renew(self, request: RenewLeases, sender: Sender = NOBODY) -> LeasesRenewed:
+        return self._sessions.renew(request.sessions, sender)
 
     async def summarize(self, task: str, request: SummarizeRequest) -> Summary:
         hosted = self._task(task)
@@ -138,14 +148,24 @@ class Worker(TaskService):
                 summarize, hosted.environment, request.finishes, request.clusters, request.samples
             )
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-            what = f"{type(error).__name__}: {str(error)[:200]}"
+            what = f"{type(error).__name__}: {redacted(str(error))[:200]}"
             raise BadRequest(f"finishes: task {task!r} can't have given these ({what})") from error
+
+    async def runs(self) -> RunList:
+        return self._shares.listed(self._now())
 
     def alive(self) -> Health:
         return Health(role="worker", url=self.url, version=VERSION, time=time.time())
 
+    def check_alive(self) -> None:
+        since = self._reporter.refused_since if self._reporter else None
+        if since is not None and self._now() - since >= REFUSED_S and self._sessions.idle():
+            raise NotReady("the controller refuses this worker; its log has the cause")
+
     def check_ready(self) -> None:
         self._check_open()
+        if self._reporter is not None and self._reporter.refused_since is not None:
+            raise NotReady("the controller refuses this worker; its log has the cause", retry_after_s=1.0)
         if any(task.waiting is not None for task in self._tasks.values()):
             # /readyz needs no token, so the reason is not in its answer
             raise NotReady("a task can't start sessions yet; see GET /tasks", retry_after_s=1.0)
@@ -161,7 +181,7 @@ class Worker(TaskService):
                 gauge("proctor_slots_free", "Sessions that a task can start now.", ("task",), free),
                 gauge("proctor_sessions_live", "Sessions under way.", ("task",), live),
                 *task_gauges(capacities),
-                self._demand.metric(self._now()),
+                *self._shares.metrics(self._now()),
                 *self._sessions.metrics.collect(),
                 *self._process.collect(),
             ]
@@ -192,9 +212,16 @@ class Worker(TaskService):
         self._changes.close()
 
     async def _watch(self) -> None:
-        """End the sessions whose client is gone. A controller that does not answer is no reason to end any."""
+        """End the sessions whose client is gone. While the controller does not answer, no lease runs."""
         while True:
+            self._shares.weigh(self._access.users())
+            self._sessions.tick()
             await self._process.sleep(TICK_S)
+            self._shares.forget_silent(self._now())
+            if self._shares.offer(self._capacities(), self._now()):
+                self._changes.notify()
+            if self._is_cut_off():
+                self._sessions.renew(self._sessions.held())
             expired = self._sessions.expire()
             if expired:
                 log.warning("%d sessions ended: no client request within their lease", expired)
@@ -211,7 +238,13 @@ class Worker(TaskService):
             tasks=self._capacities(),
             sessions=self._sessions.held(),
             version=VERSION,
+            holds=self._sessions.holds(),
         )
+
+    def _freed(self, task: str, holder: Holder) -> None:
+        if self._reporter is None:
+            self._shares.hold(task, holder, -1)
+            self._shares.offer(self._capacities(), self._now())
 
     def _capacities(self) -> tuple[TaskCapacity, ...]:
         return tuple(self._capacity(task) for task in self._tasks.values())
@@ -239,6 +272,15 @@ class Worker(TaskService):
         if self._is_cut_off():
             raise NotReady("this worker has lost its controller", retry_after_s=1.0)
 
+    async def _relocate(self) -> None:
+        """Announce this worker's address as it is now, if it is not a given one."""
+        if self._locate is None:
+            return
+        with contextlib.suppress(OSError):  # there is no route now
+            if (url := await asyncio.to_thread(self._locate)) != self.url:
+                log.warning("this worker's address is now %s; it was %s", url, self.url)
+                self.url = url
+
     async def _replaced(self) -> None:
         """End all sessions: the controller lists another worker of our name, so no client reaches ours through it."""
         if self._sessions.held():
@@ -246,15 +288,15 @@ class Worker(TaskService):
             await self._sessions.end_all()
 
     async def _acknowledged(self, answer: HeartbeatAck) -> None:
-        """Apply the answer to a heartbeat: end the sessions that live elsewhere, and accept the clients' token for us.
+        """Apply the answer to a heartbeat: end the sessions that live elsewhere, and accept the clients' tokens for us.
 
-        If the answer has no token, the controller has none or could not verify that this worker is at its address.
+        If the answer has none, the controller has none or could not verify that this worker is at its address.
         """
         if answer.elsewhere:
             log.warning("%d sessions end: they live at another worker since this one was lost", len(answer.elsewhere))
             await asyncio.gather(*map(self._sessions.end, answer.elsewhere))
         if answer.access is not None:
-            self._access.grant(answer.access)
+            self._access.grant(answer.accepted or (answer.access,))
         elif self._access.pending and not self._warned:
             log.warning(
                 "the controller sent no token, so no session can start here: it has none, or admits this worker by "

@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from task_server.client.reach import PROBES
+from task_server.client.reachability import PROBES
 from task_server.heartbeat import Contact
 from task_server.wire.errors import (
     ApiError,
@@ -35,7 +35,7 @@ def test_every_problem_type_maps_to_one_exception_and_back(kind: ProblemType) ->
 
 def test_only_what_passes_is_retryable_and_a_lost_session_is_one_thing() -> None:
     retryable = {kind for kind in TYPES if refusal_of(Problem(type=kind, title="t")).retryable}
-    assert retryable == {"in_work", "no_capacity", "not_ready"}
+    assert retryable == {"in_work", "no_capacity", "not_ready", "session_held"}
     assert InWork.retryable
     assert NoCapacity.status == 429
     assert NotReady.status == 503

@@ -102,11 +102,17 @@ def test_a_refused_session_goes_elsewhere_and_takes_no_room() -> None:
         view.place(B, "os", now=1.0, avoiding={"w1", "w2"})
 
 
+def test_a_worker_that_is_started_again_is_lost_once_though_it_was_never_silent() -> None:
+    view = placement(beat(boot="one"), beat(boot="two"), beat("w2", url="http://w1"))
+    assert [(last.worker, last.boot) for last, _ in view.tick(now=1.0)] == [("w1", "one"), ("w1", "two")]
+    assert view.tick(now=1.0) == ()
+
+
 def test_a_silent_worker_is_lost_after_its_lease_with_its_sessions() -> None:
     view = placement(beat("w1", sessions=(A,)))
     view.place(B, "os", now=1.0)
     assert view.tick(now=9.9) == ()
-    assert [last.worker for last in view.tick(now=10.0)] == ["w1"]
+    assert [(last.worker, cause) for last, cause in view.tick(now=10.0)] == [("w1", "no heartbeat for 10 s")]
     for session in (A, B):
         with pytest.raises(WorkerLost):
             view.holder(session)
@@ -195,11 +201,19 @@ def test_a_new_worker_at_an_old_address_replaces_the_old_one_at_once() -> None:
         view.holder(A)
 
 
+def test_a_worker_that_has_moved_is_not_replaced_by_the_next_one_at_its_old_address() -> None:
+    view = placement(beat("w1", url="http://h:1", sessions=(A,)))
+    view.heartbeat(beat("w1", url="http://h:2", sessions=(A,), sequence=2), now=1.0)
+    view.heartbeat(beat("w2", url="http://h:1", boot="other"), now=1.0)
+    assert [worker.worker for worker in view.workers()] == ["w1", "w2"]
+    assert view.holder(A).url == "http://h:2"
+
+
 def test_forgetting_spares_a_worker_that_came_back_meanwhile() -> None:
     view = placement(beat("w1"))
     ref = view.place(A, "os", now=0.0)
     view.heartbeat(beat("w1", boot="boot2"), now=1.0)
-    view.forget(ref, now=2.0)
+    view.forget(ref, now=2.0, cause="gone")
     assert len(view.workers()) == 1
 
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from proctor.config.tokens import AccessTokens
 from proctor.http.auth import Access
 from task_server.controller.admission import WorkerAddresses, loopback_only
-from task_server.http.access import token_for
-from task_server.serve import worker_access
+from task_server.http.access import token_for, worker_access
 from task_server.wire.errors import BadRequest, Forbidden
 
 CLIENT, WORKER, METRICS = "of-clients", "of-workers", "of-prometheus"
@@ -35,19 +35,21 @@ def opened(access: Access, token: str) -> set[tuple[str, str]]:
 
 
 def test_each_role_opens_its_own_routes() -> None:
-    access = Access([CLIENT], metrics=METRICS, only={("POST", "/workers"): WORKER})
+    access = Access(
+        AccessTokens(CLIENT), metrics=AccessTokens(METRICS), only={("POST", "/workers"): AccessTokens(WORKER)}
+    )
     assert opened(access, CLIENT) == {*ROUTES} - {("POST", "/workers")}
     assert opened(access, WORKER) == {("POST", "/workers")}
     assert opened(access, METRICS) == {("GET", "/metrics")}
 
 
 def test_without_tokens_of_their_own_workers_show_the_clients() -> None:
-    assert opened(Access([CLIENT]), CLIENT) == {*ROUTES}
+    assert opened(Access(AccessTokens(CLIENT)), CLIENT) == {*ROUTES}
 
 
 @pytest.mark.parametrize("shown", [b"", b"Bearer ", b"Bearer of-client", b"bearer of-clients", b"Bearer of-clients "])
 def test_nearly_the_token_is_not_the_token(shown: bytes) -> None:
-    access = Access([CLIENT])
+    access = Access(AccessTokens(CLIENT))
     scope = {"method": "GET", "headers": [(b"authorization", shown)]}
     assert [path for path in ("/tasks", "/healthz", "/readyz") if access.admits({**scope, "path": path})] == [
         "/healthz",
@@ -56,7 +58,7 @@ def test_nearly_the_token_is_not_the_token(shown: bytes) -> None:
 
 
 def test_a_worker_is_opened_by_its_own_token_and_by_no_other_workers() -> None:
-    access = worker_access("https://w1:8001/base", CLIENT)
+    access = worker_access("https://w1:8001/base", AccessTokens(CLIENT))
     assert opened(access, token_for(CLIENT, "https://W1:8001")) == {*ROUTES}
     for other in ("https://w2:8001", "http://w1:8001", "https://w1:8002", "https://w1"):
         assert opened(access, token_for(CLIENT, other)) == set()
@@ -66,8 +68,7 @@ def test_a_worker_that_waits_to_be_told_its_token_is_closed_until_then() -> None
     access = Access()
     access.pending = True
     assert opened(access, "") == set()
-    access.grant(token_for(CLIENT, "http://w1"))
-    access.grant(token_for(CLIENT, "http://w1"))
+    access.grant([token_for(CLIENT, "http://w1")])
     assert not access.pending
     assert opened(access, token_for(CLIENT, "http://w1")) == {*ROUTES}
     assert opened(access, CLIENT) == set()

@@ -10,11 +10,20 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from proctor.environment import Agent
 from proctor.session.kept_replies import ModelReply, session_replies
 from proctor.types import Action, Finish, FinishReason, Message, Observation
-from task_server.wire.errors import BadRequest, InWork, NoCapacity, TurnConflict, UnknownSession
-from task_server.wire.messages import Act, Finished, Observed, StartSession, Stop, TurnRequest
+from task_server.wire.clients import SILENT_S
+from task_server.wire.errors import (
+    BadRequest,
+    InWork,
+    NoCapacity,
+    SessionHeld,
+    SessionTaken,
+    TurnConflict,
+    UnknownSession,
+)
+from task_server.wire.messages import Act, Finished, Observed, Sender, StartSession, Stop, TurnRequest
 from task_server.wire.turns import Lease, Turns
 from task_server.worker import sessions as sessions_module
-from task_server.worker.sessions import Sessions
+from task_server.worker.sessions import TICK_S, Sessions
 from tests.pace import slowly
 from tests.task_server_world import Counting
 
@@ -167,7 +176,7 @@ async def test_a_finish_frees_the_slot_and_keeps_the_record_until_its_lease_ends
     await hall.begin(TWO, capacity=1)
     assert set(hall.sessions.held()) == {ONE, TWO}
     hall.clock.time = 59.9
-    assert hall.sessions.renew([ONE, TWO, "3" * 32]) == ("3" * 32,)
+    assert hall.sessions.renew([ONE, TWO, "3" * 32]).lost == ("3" * 32,)
     hall.clock.time = 119.9
     assert hall.sessions.expire() == 1
     assert hall.sessions.held() == ()
@@ -205,7 +214,7 @@ async def test_an_ended_session_frees_what_it_held_and_its_id_is_spent(hall: Hal
         hall.sessions.find(ONE)
     with pytest.raises(UnknownSession):
         hall.sessions.find_started(StartSession(session=ONE, task="count", sample="plain"))
-    assert hall.sessions.renew([ONE]) == (ONE,)
+    assert hall.sessions.renew([ONE]).lost == (ONE,)
 
 
 async def test_whoever_waits_for_a_step_learns_that_the_session_ended(hall: Hall) -> None:
@@ -274,3 +283,56 @@ async def test_every_start_and_every_freed_slot_is_a_change(hall: Hall) -> None:
     assert hall.changes == 1
     await hall.sessions.end(ONE)
     assert hall.changes == 2
+
+
+ORIGINAL, COPY = (Sender("f" * 32, client=client * 32) for client in "ab")
+
+
+async def pass_time(hall: Hall, seconds: float) -> None:
+    """While the worker listens."""
+    for _ in range(round(seconds / TICK_S)):
+        hall.clock.time += TICK_S
+        hall.sessions.tick()
+
+
+async def test_another_client_gets_a_session_only_of_a_silent_one_and_the_earlier_one_never_again(hall: Hall) -> None:
+    request = StartSession(session=ONE, task="count", sample="plain")
+    session = hall.sessions.start(request, Counting(), 2, ORIGINAL)
+    await session.current_step()
+    await pass_time(hall, SILENT_S - TICK_S)
+    before = session.lease
+    for refused in (
+        lambda: hall.sessions.find_started(request, COPY),
+        lambda: hall.sessions.find(ONE, COPY),
+        lambda: hall.sessions.renew([TWO, ONE], COPY),
+    ):
+        with pytest.raises(SessionHeld) as refusal:
+            refused()
+        assert refusal.value.retry_after_s == TICK_S
+    with pytest.raises(SessionHeld):
+        await hall.sessions.end(ONE, COPY)
+    assert (session.lease, hall.sessions.held()) == (before, (ONE,))
+    hall.clock.time += 3 * SILENT_S  # its event loop was blocked: nobody could be heard
+    assert hall.sessions.renew([ONE], ORIGINAL).lost == ()
+    await pass_time(hall, SILENT_S + TICK_S)
+    assert hall.sessions.find_started(request, COPY) is session
+    with pytest.raises(SessionTaken):
+        hall.sessions.find(ONE, ORIGINAL)
+    with pytest.raises(SessionTaken):
+        await hall.sessions.end(ONE, ORIGINAL)
+    assert hall.sessions.held() == (ONE,)
+    await hall.sessions.end(ONE, COPY)
+    with pytest.raises(SessionTaken):
+        hall.sessions.renew([ONE], ORIGINAL)
+    with pytest.raises(UnknownSession):
+        hall.sessions.find(ONE, COPY)
+
+
+async def test_a_client_that_plays_is_told_of_others_of_its_run_until_they_are_silent(hall: Hall) -> None:
+    assert not hall.sessions.renew([], ORIGINAL).others
+    assert hall.sessions.renew([], COPY._replace(yields=True)).others
+    assert not hall.sessions.renew([], ORIGINAL).others
+    assert not hall.sessions.renew([], Sender("e" * 32, client="c" * 32)).others
+    assert not hall.sessions.renew([], Sender("f" * 32)).others
+    await pass_time(hall, SILENT_S)
+    assert not hall.sessions.renew([], COPY).others
