@@ -1,9 +1,10 @@
 """The HTTP application: agents as an OpenAI-compatible endpoint."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse
@@ -14,24 +15,17 @@ from agent_server.agents.base import ServedAgent
 from agent_server.chat_completions import ChatRequest, chunks, completion, parse_request
 from agent_server.errors import RequestRefused
 from agent_server.metrics import UNKNOWN_AGENT, AgentMetrics
-from proctor.environment import (
-    AgentRefused,
-    AgentUnavailable,
-    ContextLimitExceeded,
-    InputRefused,
-    RequestRejected,
-    ToolsRefused,
-)
+from proctor.environment import ContextLimitExceeded, InputRefused
 from proctor.http.auth import Access, AccessGuard
 from proctor.http.body import BodyError, read_body
+from proctor.http.server import http_app
 from proctor.observability import tracing
-from proctor.observability.metrics import EXPOSITION, expose
-from proctor.observability.process import ProcessMetrics
+from proctor.observability.metrics import EXPOSITION, ProcessMetrics, expose
 
 log = logging.getLogger(__name__)
-CHAT = "/v1/chat/completions"
+Agents: TypeAlias = Mapping[str, ServedAgent]
+CHAT, MODEL = "/v1/chat/completions", "/v1/models/{name}"
 BODY_DEADLINE_S = 60.0
-_SCHEMA_AT = "#/paths/~1v1~1chat~1completions/post/requestBody/content/application~1json/schema"
 _REFUSALS: dict[int | str, dict[str, object]] = {
     400: {"description": "The request is invalid for this agent, or exceeds its context"},
     401: {"description": "The bearer token is missing or wrong"},
@@ -41,7 +35,9 @@ _REFUSALS: dict[int | str, dict[str, object]] = {
     413: {"description": "The body is too large"},
     429: {"description": "The agent's limit of concurrent or queued requests is reached"},
     500: {"description": "The agent failed; the server's log says why"},
-    502: {"description": "The endpoint or terminal behind the agent is not available"},
+    502: {"description": "The endpoint behind the agent broke off, or its terminal was closed"},
+    503: {"description": "The endpoint behind the agent can't be reached"},
+    504: {"description": "The endpoint behind the agent did not answer before its deadline"},
 }
 
 
@@ -49,41 +45,32 @@ class _App(FastAPI):
     """Adds the schema of the chat request's body, which we parse without FastAPI: that saves a third of the CPU."""
 
     def openapi(self) -> dict[str, Any]:
-        schema = ChatRequest.model_json_schema(ref_template=_SCHEMA_AT + "/$defs/{model}")
         document = super().openapi()
-        body = {"required": True, "content": {"application/json": {"schema": schema}}}
-        document["paths"][CHAT]["post"]["requestBody"] = body
+        schema = ChatRequest.model_json_schema(ref_template="#/components/schemas/{model}")
+        document["components"]["schemas"] = {**schema.pop("$defs"), "ChatRequest": schema}
+        document["paths"][MODEL]["get"]["responses"].pop("422", None)  # any text is a name
+        reference = {"schema": {"$ref": "#/components/schemas/ChatRequest"}}
+        document["paths"][CHAT]["post"]["requestBody"] = {"required": True, "content": {"application/json": reference}}
         return document
 
 
-def build_app(
-    agents: Mapping[str, ServedAgent], access: Access, max_request_bytes: int, process: ProcessMetrics
-) -> ASGIApp:
+def build_app(agents: Agents, access: Access, max_request_bytes: int, process: ProcessMetrics) -> ASGIApp:
     """The app that serves these agents to those that `access` admits."""
-    app = _App(
-        title="Proctor agent server",
-        description="Agents as an OpenAI-compatible endpoint; the model of a request is the agent's name.",
-        docs_url=None,
-        redoc_url=None,
-    )
+    meaning = "Agents as an OpenAI-compatible endpoint; the model of a request is the agent's name."
+    app = _App(**http_app("Proctor agent server", meaning))
     counters = AgentMetrics()
     _add_chat(app, agents, max_request_bytes, counters)
     _add_models(app, agents)
-    _add_state(app, counters, process)
+    _add_state(app, agents, counters, process)
     app.add_exception_handler(HTTPException, _no_such_route)
     app.add_exception_handler(RequestRefused, _refused)
     return AccessGuard(app, access, _without_access)
 
 
-def _add_chat(app: FastAPI, agents: Mapping[str, ServedAgent], max_request_bytes: int, counters: AgentMetrics) -> None:
+def _add_chat(app: FastAPI, agents: Agents, max_request_bytes: int, counters: AgentMetrics) -> None:
     """Add the route that answers transcripts."""
 
-    @app.post(
-        CHAT,
-        summary="The agent's answer to a transcript",
-        responses=_REFUSALS,
-        response_class=Response,
-    )
+    @app.post(CHAT, summary="The agent's answer to a transcript", responses=_REFUSALS, response_class=Response)
     async def chat(request: Request) -> Response:
         with tracing.received(f"POST {CHAT}", request.scope["headers"]) as span:
             with counters.request() as counted:
@@ -93,7 +80,7 @@ def _add_chat(app: FastAPI, agents: Mapping[str, ServedAgent], max_request_bytes
         return response
 
 
-def _add_models(app: FastAPI, agents: Mapping[str, ServedAgent]) -> None:
+def _add_models(app: FastAPI, agents: Agents) -> None:
     """Add the routes that name the agents."""
     started = int(time.time())
 
@@ -102,13 +89,14 @@ def _add_models(app: FastAPI, agents: Mapping[str, ServedAgent]) -> None:
         listed = [{"id": name, "object": "model", "created": started, "owned_by": "proctor"} for name in agents]
         return {"object": "list", "data": listed}
 
-    @app.get("/v1/models/{name}", summary="One agent")
+    @app.get(MODEL, summary="One agent; an error where the endpoint behind it fails")
     async def model(name: str) -> dict[str, object]:
-        _find(agents, name)
+        if (refused := await _find(agents, name).failing()) is not None:
+            raise refused
         return {"id": name, "object": "model", "created": started, "owned_by": "proctor"}
 
 
-def _add_state(app: FastAPI, counters: AgentMetrics, process: ProcessMetrics) -> None:
+def _add_state(app: FastAPI, agents: Agents, counters: AgentMetrics, process: ProcessMetrics) -> None:
     """Add the routes for health and metrics."""
 
     @app.get("/healthz", summary="The process runs")
@@ -118,10 +106,13 @@ def _add_state(app: FastAPI, counters: AgentMetrics, process: ProcessMetrics) ->
 
     @app.get("/metrics", summary="Metrics in the Prometheus text format", response_class=PlainTextResponse)
     async def metrics() -> PlainTextResponse:
+        failing = await asyncio.gather(*(agent.failing() for agent in agents.values()))
+        for name, refused in zip(agents, failing, strict=True):
+            counters.up.labels(name).set(refused is None)
         return PlainTextResponse(expose([*counters.collect(), *process.collect()]), media_type=EXPOSITION)
 
 
-async def _answer(agents: Mapping[str, ServedAgent], request: Request, max_bytes: int) -> tuple[str, Response]:
+async def _answer(agents: Agents, request: Request, max_bytes: int) -> tuple[str, Response]:
     """The requested agent's name, and the response. Failures of agents are classified here alone."""
     name = UNKNOWN_AGENT
     try:
@@ -140,14 +131,6 @@ async def _answer(agents: Mapping[str, ServedAgent], request: Request, max_bytes
         return name, _error(RequestRefused(400, message, code="context_length_exceeded", param="messages"))
     except InputRefused as declined:
         return name, _error(RequestRefused(400, declined.why, code="content_filter", param="messages"))
-    except ToolsRefused as refused:
-        return name, _error(RequestRefused(400, str(refused), code="tools_not_supported", param="tools"))
-    except AgentRefused as refused:
-        return name, _error(RequestRefused(403, str(refused), code="agent_refused"))
-    except RequestRejected as rejected:
-        return name, _error(RequestRefused(422, str(rejected), code="request_rejected"))
-    except AgentUnavailable as unavailable:
-        return name, _error(RequestRefused(502, str(unavailable), code="agent_unavailable", type="server_error"))
     except Exception:
         log.exception("agent %s failed", name)
         message = "the agent failed; the server's log says why"
@@ -164,7 +147,7 @@ async def _body(request: Request, max_bytes: int) -> bytes:
         raise RequestRefused(error.status, f"the request was not complete within {BODY_DEADLINE_S:g} s") from None
 
 
-def _find(agents: Mapping[str, ServedAgent], name: str) -> ServedAgent:
+def _find(agents: Agents, name: str) -> ServedAgent:
     if name not in agents:
         message = f"The model {name!r} does not exist; agents here are: {', '.join(agents)}"
         raise RequestRefused(404, message, code="model_not_found", param="model")
@@ -172,8 +155,7 @@ def _find(agents: Mapping[str, ServedAgent], name: str) -> ServedAgent:
 
 
 def _error(refused: RequestRefused) -> Response:
-    headers = {} if refused.retry_after_s is None else {"Retry-After": f"{refused.retry_after_s:.3g}"}
-    return Response(refused.body(), refused.status, headers, media_type="application/json")
+    return Response(refused.body(), refused.status, dict(refused.headers), media_type="application/json")
 
 
 def _without_access(_scope: Scope, status: int, cause: str) -> Response:

@@ -30,7 +30,7 @@ def _system(role: object) -> object:
     return "system" if role == "developer" else role
 
 
-class _Message(WireToolCalls):
+class ChatMessage(WireToolCalls):
     role: Annotated[Literal["system", "user", "assistant", "tool"], BeforeValidator(_system)]
     content: Annotated[str, BeforeValidator(_text)] = ""
     tool_call_id: str | None = None
@@ -42,22 +42,22 @@ class _Message(WireToolCalls):
         )
 
 
-class _Function(Wire):
+class ChatFunction(Wire):
     name: str
     description: str | None = None
     parameters: dict[str, JsonValue] | None = None
 
 
-class _Tool(Wire):
+class ChatTool(Wire):
     type: Literal["function"] = "function"
-    function: _Function
+    function: ChatFunction
 
     def value(self) -> Tool:
         function = self.function
         return Tool(name=function.name, description=function.description or "", parameters=function.parameters or {})
 
 
-class _StreamOptions(Wire):
+class ChatStreamOptions(Wire):
     include_usage: bool = False
 
 
@@ -68,13 +68,13 @@ class ChatRequest(Wire):
 
     model: str
     """Name of the agent."""
-    messages: list[_Message] = Field(min_length=1)
-    tools: list[_Tool] | None = None
+    messages: list[ChatMessage] = Field(min_length=1)
+    tools: list[ChatTool] | None = None
     metadata: dict[str, str] | None = None
     """task, sample, conversation, seed, epoch, turn; the built-in agents need some of them."""
     n: Literal[1] | None = None
     stream: bool | None = None
-    stream_options: _StreamOptions | None = None
+    stream_options: ChatStreamOptions | None = None
 
     def agent_request(self) -> AgentRequest:
         """The request as agents get it."""

@@ -5,9 +5,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from proctor.config.patterns import NAME, VARIABLE
-from proctor.config.secrets import secret, text_of
+from proctor.config.problems import FieldError
 from proctor.config.task import TaskDefinition
+from proctor.config.tokens import AccessTokens
+from proctor.config.wording import NAME, VARIABLE
 from proctor.config.yaml import FileError
 from proctor.environment import PolicyKind
 from proctor.http.auth import Access
@@ -51,7 +52,7 @@ class HumanConfig(_Agent):
 
 
 class ProxiedConfig(_Agent):
-    """A model at another endpoint, with limits on the requests to it."""
+    """A model at another endpoint, with limits on the requests to it, each of which is sent once."""
 
     kind: Literal["proxied"]
     chat: ChatConfig
@@ -59,6 +60,13 @@ class ProxiedConfig(_Agent):
     """Concurrent requests to the endpoint; further ones wait."""
     requests_per_minute: float | None = Field(default=None, gt=0)
     """Requests to the endpoint per minute; further ones wait, or get 429 where they would wait over 30 s."""
+
+    @model_validator(mode="after")
+    def _tries_once(self) -> "ProxiedConfig":
+        for name in ("max_retry_s", "max_tries", "patience_s"):
+            if name in self.chat.model_fields_set:
+                raise FieldError(("chat", name), "an agent server asks once; set it at the endpoint in the plan")
+        return self
 
 
 AgentConfig = Annotated[PolicyConfig | RecordedConfig | HumanConfig | ProxiedConfig, Field(discriminator="kind")]
@@ -108,10 +116,10 @@ class AgentServerConfig(Value):
 
     def access(self) -> Access:
         """The tokens of requests. Raises FileError where a needed one is missing, ValueError where one is invalid."""
-        token, metrics = secret(self.token_env), secret("PROCTOR_METRICS_TOKEN")
-        if token is None and not is_loopback(self.host):
+        tokens, metrics = AccessTokens.of(self.token_env), AccessTokens.of("PROCTOR_METRICS_TOKEN")
+        if not (tokens or is_loopback(self.host)):
             raise FileError(
                 f"host: {self.host} can be reached by others, so a token is needed; "
                 f"set the variable {self.token_env} to a long random text, or bind 127.0.0.1"
             )
-        return Access([token.get_secret_value()] if token is not None else [], metrics=text_of(metrics))
+        return Access(tokens, metrics=metrics)

@@ -10,11 +10,12 @@ from agent_server.app import build_app
 from agent_server.errors import RequestRefused
 from proctor.agent_function import AgentFunction, FunctionCaller, FunctionRaised
 from proctor.config.task import TaskDefinition
+from proctor.config.tokens import AccessTokens
 from proctor.http.auth import Access
 from proctor.http.server import listen, url_of, uvicorn_config
 from proctor.http.serving import embedded
 from proctor.llm.outcome import FUNCTION_RAISED
-from proctor.observability.process import ProcessMetrics
+from proctor.observability.metrics import ProcessMetrics
 
 HOST = "127.0.0.1"
 KEEP_ALIVE_S = 65
@@ -49,7 +50,7 @@ async def serving(
     callers = {name: FunctionCaller(function) for name, function in functions.items()}
     agents: dict[str, ServedAgent] = {name: ServedFunction(caller) for name, caller in callers.items()}
     agents |= {name: ServedPolicy(kind, known) for name, kind in policies.items()}
-    access = Access([token])
+    access = Access(AccessTokens(token))
     app = build_app(agents, access, MAX_REQUEST_BYTES, ProcessMetrics("agent-server"))
     listener = listen(HOST, 0)
     config = uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=1, knows=access.knows)

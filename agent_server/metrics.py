@@ -23,12 +23,13 @@ class Counted:
 
 
 class AgentMetrics(CollectorRegistry):
-    """Requests by agent and status, requests in progress, and the time they take."""
+    """Requests by agent and status, requests in progress, the time they take, and which agents can answer."""
 
     def __init__(self) -> None:
         super().__init__()
         requests = Counter("proctor_agent_requests_total", "Requests answered.", ["agent", "status"], registry=self)
         self._in_flight = Gauge("proctor_agent_requests_in_flight", "Requests under way.", registry=self)
+        self.up = Gauge("proctor_agent_up", "0: the endpoint behind fails.", ["agent"], registry=self)
         seconds = Histogram(
             "proctor_agent_request_seconds",
             "From a request to its answer.",

@@ -1,21 +1,36 @@
-"""Runs an agent server until a signal stops it."""
+"""Builds agents from their configuration, and serves them until a signal stops the server."""
 
+import asyncio
+import os
 import socket
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
+from typing import TextIO
 
+from agent_server.agents.base import ServedAgent
+from agent_server.agents.limits import Concurrent, ContextLimited, Delayed
+from agent_server.agents.policies import ServedPolicy, TaskPolicies
 from agent_server.app import build_app
-from agent_server.build import build_agents
-from agent_server.config import AgentServerConfig
+from agent_server.config import AgentConfig, AgentServerConfig, HumanConfig, PolicyConfig, RecordedConfig
 from proctor import event_loop
-from proctor.http.client import AnyClient, http_client
+from proctor.http.client import HttpClient, http_client
 from proctor.http.server import listen, url_of, uvicorn_config
 from proctor.http.serving import HttpServer
+from proctor.llm.model import ChatModel
 from proctor.observability import tracing
-from proctor.observability.process import ProcessMetrics
+from proctor.observability.metrics import ProcessMetrics
 
 GRACE_S = 30
 KEEP_ALIVE_S = 65
 """Longer than our clients keep an idle connection, so that the client closes it first."""
+
+
+class AgentServer(HttpServer):
+    """Sends the spans that are left after the last reply: a signal ends the process right after."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        await asyncio.to_thread(tracing.close)
 
 
 def serve(config: AgentServerConfig, on_ready: Callable[[str], None] = lambda base_url: None) -> None:
@@ -27,15 +42,57 @@ def serve(config: AgentServerConfig, on_ready: Callable[[str], None] = lambda ba
     access, client, metrics = config.access(), http_client(tls=config.tls), ProcessMetrics("agent-server")
     app = build_app(build_agents(config, client), access, config.max_request_bytes, metrics)
     listener = listen(config.host, config.port)
-    server = HttpServer(
+    server = AgentServer(
         uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=GRACE_S, tls=config.tls, knows=access.knows),
         lambda: on_ready(url_of(config.host, listener, config.tls.scheme) + "/v1"),
-        at_end=tracing.close,
     )
     event_loop.run(_run(server, client, listener, metrics))
 
 
-async def _run(server: HttpServer, client: AnyClient, listener: socket.socket, metrics: ProcessMetrics) -> None:
+async def _run(server: HttpServer, client: HttpClient, listener: socket.socket, metrics: ProcessMetrics) -> None:
     with event_loop.beside(metrics.watch()):
         async with client:
             await server.serve(sockets=[listener])
+
+
+def build_agents(config: AgentServerConfig, client: HttpClient) -> Mapping[str, ServedAgent]:
+    """The agents by name; `client` is for the proxied ones.
+
+    Raises FileError or ValueError where a task, a recording or a key can't be used.
+    """
+    needed = any(isinstance(agent, PolicyConfig) for agent in config.agents)
+    tasks = TaskPolicies(config.tasks if needed else ())
+    return {agent.name: _limited(agent, _bare(agent, tasks, client)) for agent in config.agents}
+
+
+def _bare(config: AgentConfig, tasks: TaskPolicies, client: HttpClient) -> ServedAgent:
+    if isinstance(config, PolicyConfig):
+        return ServedPolicy(config.kind, tasks)
+    if isinstance(config, RecordedConfig):
+        from agent_server.agents.recorded import RecordedAgent
+
+        return RecordedAgent(config.path, config.agent)
+    if isinstance(config, HumanConfig):
+        from agent_server.agents.human import HumanAgent
+
+        return HumanAgent(_terminal_input(), sys.stdout)
+    from agent_server.agents.proxied import ProxiedAgent
+
+    return ProxiedAgent(
+        ChatModel(config.chat, client),
+        max_in_flight=config.max_in_flight,
+        requests_per_minute=config.requests_per_minute,
+    )
+
+
+def _terminal_input() -> TextIO:
+    """A separate reader of standard input: Python can't exit while a thread waits in `sys.stdin`."""
+    return open(os.dup(sys.stdin.fileno()), encoding=sys.stdin.encoding, errors="replace")
+
+
+def _limited(config: AgentConfig, agent: ServedAgent) -> ServedAgent:
+    if config.latency_s:
+        agent = Delayed(agent, config.latency_s)
+    if config.concurrency is not None:
+        agent = Concurrent(agent, config.concurrency)
+    return ContextLimited(agent, config.context_chars) if config.context_chars is not None else agent

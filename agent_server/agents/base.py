@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
+from agent_server.errors import RequestRefused
 from proctor.llm.wire import Usage
 from proctor.types import Action, Message, Tool
 
@@ -22,32 +23,44 @@ class AgentRequest:
 
 @dataclass(frozen=True, slots=True)
 class AgentReply:
-    """An action and its usage, which is 0 unless a model was called."""
+    """An action and its usage, which is 0 unless a model was called, and None where that told none."""
 
     action: Action
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage | None = field(default_factory=Usage)
     stop: str | None = None
 
     def finish_reason(self) -> str:
         """Why the answer ends, in OpenAI's terms."""
         return self.stop or ("tool_calls" if self.action.tool_calls else "stop")
 
-    def usage_json(self) -> dict[str, JsonValue]:
+    def usage_json(self) -> dict[str, JsonValue] | None:
         """The usage in OpenAI's terms; a reply without a model's tokens costs nothing, and says so."""
-        prompt, completion = self.usage.prompt_tokens, self.usage.completion_tokens
-        free: dict[str, JsonValue] = {} if prompt + completion else {"cost": 0}
-        return free | {
+        used = self.usage
+        if used is None:
+            return None
+        prompt, completion = used.prompt_tokens, used.completion_tokens
+        is_billed = used.billed_tokens or used.billed_money or not prompt + completion
+        cache: JsonValue = {"cached_tokens": used.cached_tokens, "cache_write_tokens": used.cache_write_tokens}
+        priced: dict[str, JsonValue] = {"cost": used.billed_money} if is_billed else {}
+        return priced | {
             "prompt_tokens": prompt,
             "completion_tokens": completion,
             "total_tokens": prompt + completion,
-            "prompt_tokens_details": {"cached_tokens": self.usage.cached_tokens},
-            "completion_tokens_details": {"reasoning_tokens": self.usage.reasoning_tokens},
+            "prompt_tokens_details": cache,
+            "completion_tokens_details": {"reasoning_tokens": used.reasoning_tokens},
         }
 
 
 class ServedAgent(ABC):
     """A stateless agent: everything it needs is in the request."""
 
+    wrapped: "ServedAgent | None" = None
+    """The one that this one wraps."""
+
     @abstractmethod
     async def answer(self, request: AgentRequest) -> AgentReply:
-        """The answer. Raises RequestRefused, ContextLimitExceeded or AgentUnavailable."""
+        """The answer. Raises RequestRefused, ContextLimitExceeded or InputRefused."""
+
+    async def failing(self) -> RequestRefused | None:
+        """How the endpoint behind the agent fails at the moment, if there is one."""
+        return None if self.wrapped is None else await self.wrapped.failing()

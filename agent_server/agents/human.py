@@ -6,7 +6,7 @@ import threading
 from typing import TextIO
 
 from agent_server.agents.base import AgentReply, AgentRequest, ServedAgent
-from proctor.environment import AgentUnavailable
+from agent_server.errors import RequestRefused
 from proctor.types import Action, Message
 
 END = "."
@@ -41,7 +41,7 @@ class HumanAgent(ServedAgent):
         threading.Thread(target=lambda: loop.call_soon_threadsafe(deliver, self._read()), daemon=True).start()
         text = await typed
         if text is None:
-            raise AgentUnavailable("the terminal of the human agent was closed")
+            raise RequestRefused(502, "the human's terminal was closed", code="agent_unavailable", type="server_error")
         return text
 
     def _read(self) -> str | None:

@@ -7,14 +7,15 @@ from agent_server.agents.base import AgentReply, AgentRequest, ServedAgent
 from agent_server.errors import RequestRefused
 from proctor.environment import ContextLimitExceeded
 
-RETRY_AFTER_S = 1.0
+RETRY_AFTER_S = "1"
 
 
 class Concurrent(ServedAgent):
     """Limits concurrent requests; one more is rejected with 429."""
 
     def __init__(self, agent: ServedAgent, limit: int) -> None:
-        self._agent, self._limit, self._in_flight = agent, limit, 0
+        self._agent = self.wrapped = agent
+        self._limit, self._in_flight = limit, 0
 
     async def answer(self, request: AgentRequest) -> AgentReply:
         if self._in_flight >= self._limit:
@@ -23,7 +24,7 @@ class Concurrent(ServedAgent):
                 f"this agent answers {self._limit} requests at once",
                 type="requests",
                 code="rate_limit_exceeded",
-                retry_after_s=RETRY_AFTER_S,
+                headers={"Retry-After": RETRY_AFTER_S},
             )
         self._in_flight += 1
         try:
@@ -36,7 +37,8 @@ class ContextLimited(ServedAgent):
     """Limits the characters of a transcript; raises ContextLimitExceeded beyond."""
 
     def __init__(self, agent: ServedAgent, chars: int) -> None:
-        self._agent, self._chars = agent, chars
+        self._agent = self.wrapped = agent
+        self._chars = chars
 
     async def answer(self, request: AgentRequest) -> AgentReply:
         if sum(len(message.content) for message in request.messages) > self._chars:
@@ -53,7 +55,8 @@ class Delayed(ServedAgent):
         latency_s: float,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._agent, self._latency_s, self._sleep = agent, latency_s, sleep
+        self._agent = self.wrapped = agent
+        self._latency_s, self._sleep = latency_s, sleep
 
     async def answer(self, request: AgentRequest) -> AgentReply:
         await self._sleep(self._latency_s)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from agent_server.errors import RequestRefused
+from proctor.llm.passed_on import NEEDS_METADATA
 
 
 def required(metadata: Mapping[str, str], *names: str) -> tuple[str, ...]:
@@ -13,6 +14,7 @@ def required(metadata: Mapping[str, str], *names: str) -> tuple[str, ...]:
             400,
             f"metadata: this agent needs {', '.join(names)}, and {', '.join(missing)} is missing; "
             "set `metadata: true` at the agent in the plan, or send `metadata` with the request",
+            code=NEEDS_METADATA,
             param="metadata",
         )
     return tuple(metadata[name] for name in names)

@@ -8,6 +8,7 @@ from proctor.config.yaml import FileError
 from proctor.http.server import is_loopback
 
 HUMAN = {"kind": "human", "name": "me"}
+PROXIED = {"kind": "proxied", "name": "a"}
 
 
 def config(**fields: object) -> AgentServerConfig:
@@ -27,6 +28,11 @@ def config(**fields: object) -> AgentServerConfig:
         ({"agents": [HUMAN, {"kind": "human", "name": "you"}]}, "there is one terminal"),
         ({"agents": [{"kind": "human", "name": "../x"}]}, "should match pattern"),
         ({"port": 70000}, "less than or equal to 65535"),
+        ({"agents": [{**PROXIED, "chat": {"model": "m", "max_tries": 6}}]}, "asks once; set it at the endpoint in the"),
+        (
+            {"agents": [{**PROXIED, "chat": {"model": "m", "patience_s": 9}}]},
+            "asks once; set it at the endpoint in the",
+        ),
     ],
 )
 def test_what_cannot_be_served_is_refused(fields: dict[str, object], says: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from agent_server.agents.base import AgentRequest
 from agent_server.agents.human import HumanAgent, prompt
-from proctor.environment import AgentUnavailable
+from agent_server.errors import RequestRefused
 from proctor.types import Message, Tool
 
 
@@ -35,7 +35,7 @@ async def test_lines_up_to_a_lone_dot_are_the_answer() -> None:
 
 
 async def test_a_closed_terminal_is_unavailable() -> None:
-    with pytest.raises(AgentUnavailable, match="terminal"):
+    with pytest.raises(RequestRefused, match="terminal"):
         await HumanAgent(io.StringIO("half an answer\n"), io.StringIO()).answer(ask("?"))
 
 

@@ -35,7 +35,11 @@ async def test_one_request_too_many_is_told_to_come_back() -> None:
     await asyncio.sleep(0)
     with pytest.raises(RequestRefused) as caught:
         await agent.answer(ask("?"))
-    assert (caught.value.status, caught.value.code, caught.value.retry_after_s) == (429, "rate_limit_exceeded", 1)
+    assert (caught.value.status, caught.value.code, caught.value.headers["Retry-After"]) == (
+        429,
+        "rate_limit_exceeded",
+        "1",
+    )
     gated.gate.set()
     assert (await first).action.content == "done"
 

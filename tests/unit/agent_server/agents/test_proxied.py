@@ -15,6 +15,7 @@ from proctor.llm.config import ChatConfig
 from proctor.llm.model import ChatModel
 from proctor.llm.wire import Usage
 from proctor.types import Message
+from tests.support import via
 
 
 def test_a_slow_rate_lets_one_through_and_spaces_the_rest() -> None:
@@ -60,7 +61,7 @@ class Endpoint:
 
     def model(self) -> ChatModel:
         client = httpx.AsyncClient(transport=httpx.MockTransport(self))
-        return ChatModel(ChatConfig(model="m", base_url="http://host/v1", sampling={"top_p": 1}), client)
+        return ChatModel(ChatConfig(model="m", base_url="http://host/v1", sampling={"top_p": 1}), via(client))
 
 
 ASK = AgentRequest((Message(role="user", content="?"),), sampling={"temperature": 0})
@@ -100,5 +101,38 @@ async def test_requests_wait_for_the_rate_and_are_refused_where_the_wait_is_long
     assert slept == [15, 30]
     with pytest.raises(RequestRefused) as caught:
         await agent.answer(ASK)
-    assert (caught.value.status, caught.value.retry_after_s) == (429, 15)
+    assert (caught.value.status, caught.value.headers) == (429, {"Retry-After": "15"})
     assert len(endpoint.bodies) == 3
+
+
+async def test_a_seed_of_a_request_is_sent_as_it_is_and_one_of_the_server_grows_with_the_epoch() -> None:
+    endpoint = Endpoint()
+    endpoint.go.set()
+    config = ChatConfig(model="m", base_url="http://host/v1", sampling={"seed": 10})
+    agent = ProxiedAgent(ChatModel(config, via(httpx.AsyncClient(transport=httpx.MockTransport(endpoint)))))
+    for sampling in ({}, {"seed": 7}):
+        await agent.answer(AgentRequest(ASK.messages, metadata={"epoch": "2"}, sampling=sampling))
+    assert [body["seed"] for body in endpoint.bodies] == [12, 7]
+    assert all("metadata" not in body for body in endpoint.bodies)
+
+
+async def test_a_cause_is_logged_once_and_again_when_it_comes_back_after_minutes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    now, counted = [0.0], iter(range(100, 999))
+
+    def fails(_request: httpx.Request) -> httpx.Response:
+        return httpx.Response(500, text=f"oops (request req_{next(counted)})")
+
+    model = ChatModel(
+        ChatConfig(model="m", base_url="http://host/v1"),
+        via(httpx.AsyncClient(transport=httpx.MockTransport(fails))),
+    )
+    agent = ProxiedAgent(model, clock=lambda: now[0])
+    for wait_s, lines in [(0, 1), (200, 1), (200, 1), (200, 1), (301, 2)]:
+        now[0] += wait_s
+        with pytest.raises(RequestRefused):
+            await agent.answer(ASK)
+        assert caplog.text.count("oops") == lines
+    assert await agent.failing() is not None
+    assert "status 500 for its list of models" in caplog.text
