@@ -47,7 +47,7 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TrialsTaken:
-    """This client holds these trials from now on, and plays them."""
+    """These trials were read from the store, to be played."""
 
     jobs: tuple[Job, ...]
 
@@ -72,6 +72,8 @@ class AttemptEnded:
     """Turns in the trial's journal; a trial whose journal grew has all its attempts again."""
     recalled: bool = False
     """Whether the attempt tried to go on with an earlier client's session."""
+    started: bool = True
+    """Whether its session gave an answer."""
     chance: float = 0.0
     """Uniform in [0, 1), for the wait before another attempt."""
     spend_limit: SpendLimit | None = None
@@ -133,7 +135,7 @@ class EndpointsChanged:
 
 @dataclass(frozen=True, slots=True)
 class QuotasGranted:
-    """This client's parts of limits that it shares with other clients: limit -> trials at once."""
+    """This client's parts of limits that it shares with other runs: endpoint -> trials at once."""
 
     grants: Mapping[str, int]
 
@@ -144,18 +146,13 @@ class TaskLost:
 
     task: str
     cause: str
-
-
-@dataclass(frozen=True, slots=True)
-class TasksGivenUp:
-    """The lost tasks that no other client of the run can reach either."""
-
-    tasks: frozenset[str]
+    refused: bool = False
+    """Whether its server refused this client's token: then its trials stay pending."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialsFree:
-    """How many trials of each pair no client holds, of those that this client would play."""
+    """How many trials of each pair are in the store, to be played and not taken yet."""
 
     counts: Mapping[Pair, int]
 
@@ -193,7 +190,6 @@ Event = (
     | EndpointsChanged
     | QuotasGranted
     | TaskLost
-    | TasksGivenUp
     | TrialsFree
     | LowMarks
     | Drain
@@ -243,7 +239,7 @@ class GiveUp:
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """These trials are not played by this client any more; other clients may take them."""
+    """These trials are not played any more before the next resume."""
 
     jobs: tuple[Job, ...]
 

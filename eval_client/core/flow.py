@@ -89,6 +89,9 @@ class Flow:
 
     endpoint_of: dict[str, str]
     """agent -> its endpoint"""
+    most: int | None = None
+    """How many trials may be under way in all; None: as many as the others take."""
+    _under_way: int = 0
     _endpoints: dict[str, _Endpoint] = field(default_factory=dict)
     _agents: dict[str, _Agent] = field(default_factory=dict)
     _tasks: dict[str, _Node] = field(default_factory=dict)
@@ -142,6 +145,7 @@ class Flow:
         agent, task = pair
         self._endpoints[self.endpoint_of[agent]].used -= 1
         self._agents[agent].used -= 1
+        self._under_way -= 1
         self._use_task(task, -1)
         self._queue(agent)
 
@@ -152,7 +156,7 @@ class Flow:
         """
         planned: dict[Pair, int] = {}
         self._fill_directly(planned)
-        while planned and self._open_tasks and (path := self._augmenting_path(planned)):
+        while planned and self._open_tasks and self._has_room and (path := self._augmenting_path(planned)):
             self._augment(path, planned)
         return [pair for pair, count in planned.items() for _ in range(count)]
 
@@ -174,13 +178,17 @@ class Flow:
         }
         return {kind: {name: (n.used, n.capacity) for name, n in nodes.items()} for kind, nodes in kinds.items()}
 
+    @property
+    def _has_room(self) -> bool:
+        return self.most is None or self._under_way < self.most
+
     def _fill_directly(self, planned: dict[Pair, int]) -> None:
         """Augment along direct paths, the shortest ones, always for the agent furthest behind.
 
         No capacity becomes free in here, so an agent without an open task is set aside until the next start.
         """
         aside = []
-        while self._open_tasks and (first := self._first_agent()):
+        while self._open_tasks and self._has_room and (first := self._first_agent()):
             endpoint, agent = first
             if (task := self._first_task(agent)) is None:
                 aside.append(agent)
@@ -255,6 +263,7 @@ class Flow:
     def _augment(self, path: list[Vertex], planned: dict[Pair, int]) -> None:
         """Plan one more trial along a path from an endpoint to a task."""
         self._endpoints[path[0][1]].used += 1
+        self._under_way += 1
         self._use_task(path[-1][1], 1)
         for (kind, name), (next_kind, next_name) in pairwise(path):
             match kind, next_kind:

@@ -41,8 +41,6 @@ class Progress:
     """(agent, task, kind of fault) -> attempts that ended with it."""
     trouble: str | None = None
     draining: bool = False
-    others: int = 0
-    """Other live clients of the run."""
     task_waits: dict[str, str] = field(default_factory=dict)
 
     def settled(self, pair: Pair, finish: Finish) -> None:
@@ -67,8 +65,6 @@ class RunResult:
     """Whether trials under way were cut off."""
     limit: SpendLimit | None = None
     """The limit of the run that stopped it, if one did."""
-    losses: tuple[str, ...] = ()
-    """A message for each client of `--shards` that did not reach the end of the run."""
 
     def refusals(self) -> list[str]:
         """A line for each agent and cause of refusal, with the tasks that it concerns."""

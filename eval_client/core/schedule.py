@@ -1,4 +1,4 @@
-"""Pure: the state machine of a run on one client, events in, instructions out.
+"""Pure: the state machine of a run, events in, instructions out.
 
 The maximum flow decides which trials start; every event that frees capacity asks it again.
 """
@@ -35,7 +35,6 @@ from eval_client.core.events import (
     SlotFreed,
     Start,
     TaskLost,
-    TasksGivenUp,
     TaskSlots,
     TrialsFree,
     TrialsTaken,
@@ -65,12 +64,14 @@ class _Attempts:
     """Whether the last attempt lost its worker."""
     away: int = 0
     """How many attempts in a row found a service away."""
+    unstarted: bool = False
+    """Whether an attempt lost a session that never answered, since the journal last grew."""
 
 
 class Schedule:
-    """Decides what becomes of the trials that one client holds. Whoever uses it carries its instructions out in order.
+    """Decides what becomes of a run's trials. Whoever uses it carries its instructions out in order.
 
-    What is public is for reading only. `alone` says that no other client may play the run.
+    What is public is for reading only.
     """
 
     def __init__(
@@ -79,11 +80,10 @@ class Schedule:
         progress: Progress,
         *,
         attempts: int,
-        alone: bool,
         error_limit: ErrorLimit | None = None,
     ) -> None:
         self.limits, self.progress = limits, progress
-        self.alone, self._error_limit = alone, error_limit
+        self._error_limit = error_limit
         self.flow = limits.flow
         self.backlog = Backlog(self.flow)
         self.abandoned = False
@@ -92,9 +92,7 @@ class Schedule:
         self.refused: dict[Pair, str] = {}
         """pair -> why the agent's endpoint refuses it"""
         self.lost: set[str] = set()
-        """Tasks that were unavailable to this client for too long, until they are available again."""
-        self.given_up: frozenset[str] = frozenset()
-        """Lost tasks that no other client of the run can reach either."""
+        """Tasks that were unavailable for too long, until they are available again: their trials are given up."""
         self._task_slots: dict[str, TaskSlots] = {}
         self._service_slots: dict[str, ServiceSlots] = {}
         self._policy = RetryPolicy(max_tries=attempts, base_s=1.0)
@@ -116,7 +114,7 @@ class Schedule:
             case AttemptEnded():
                 self._attempt_ended(event)
                 return self._out  # its slots are not free yet
-            case TrialsFree() | LowMarks() | TasksGivenUp():
+            case TrialsFree() | LowMarks():
                 self._note(event)
                 return self._out
             case SlotFreed() | RetryDue() | GaveUp():
@@ -128,7 +126,10 @@ class Schedule:
                 self.backlog.add([job for job in jobs if job.pair not in self.refused])
             case NoMoreTrials():
                 self._more_to_come = False
+            case TaskLost(task, cause, refused=True):
+                self._refuse([pair for pair in self.limits.pairs if pair[1] == task], cause)
             case TaskLost(task, cause):
+                self.lost.add(task)
                 self._lose_task(task, cause)
             case Abandon(why):
                 self.abandoned = True
@@ -139,12 +140,12 @@ class Schedule:
         return self._out
 
     def unstarted(self) -> dict[Pair, int]:
-        """pair -> trials that wait for this client alone: those taken and, if it is the only one, those of the store"""
-        return self.backlog.startable() if self.alone else self.backlog.waiting()
+        """pair -> trials that wait: those taken, and those in the store"""
+        return self.backlog.startable()
 
-    def quotas(self) -> dict[str, Quota]:
-        """limit -> what this client holds and wants of it"""
-        return self.limits.quotas(self.backlog.startable())
+    def quota(self, endpoint: str) -> Quota:
+        """What the run holds and wants of an endpoint."""
+        return self.limits.quota(endpoint, self.backlog.startable())
 
     def under_way(self, task: str) -> int:
         """How many trials of a task are being played."""
@@ -164,7 +165,7 @@ class Schedule:
         return not (self._busy or self._pausing) and self.backlog.empty
 
     def result(self) -> RunResult:
-        """How the run ended for this client."""
+        """How the run ended."""
         return RunResult(self.stopped, self.refused, self.abandoned, self._spend_limit)
 
     def _pump(self) -> None:
@@ -189,15 +190,13 @@ class Schedule:
             if self.backlog.low(pair):
                 self._out.append(NeedMore())
 
-    def _note(self, event: TrialsFree | LowMarks | TasksGivenUp) -> None:
-        """Know what other clients do; nothing follows from it at once."""
+    def _note(self, event: TrialsFree | LowMarks) -> None:
+        """Know what is in the store; nothing follows from it at once."""
         match event:
             case TrialsFree(counts):
                 self.backlog.set_free({pair: count for pair, count in counts.items() if pair not in self.refused})
             case LowMarks(marks):
                 self.backlog.set_low_marks(marks)
-            case TasksGivenUp(tasks):
-                self.given_up = tasks & self.lost
 
     def _play_ended(self, event: SlotFreed | RetryDue | GaveUp) -> None:
         match event:
@@ -234,22 +233,15 @@ class Schedule:
         waits_for = slots.waits_for or service.waits_for
         if waits_for is None:
             self.lost.discard(task)
-            self.given_up -= {task}
             self.progress.task_waits.pop(task, None)
         else:
             self.progress.task_waits[task] = waits_for
 
     def _lose_task(self, task: str, cause: str) -> None:
-        """Give a task's waiting trials up; return them instead if another client may reach the task."""
-        self.lost.add(task)
-        if self.alone:
-            self.given_up |= {task}
+        """Give a task's waiting trials up."""
         for jobs in self.backlog.drop_task(task):
-            if task in self.given_up:
-                self._busy += len(jobs)
-                self._out += [GiveUp(job, cause) for job in jobs]
-            else:
-                self._return(jobs)
+            self._busy += len(jobs)
+            self._out += [GiveUp(job, cause) for job in jobs]
         if self.backlog.has_free(task):
             self._out.append(NeedMore())
 
@@ -293,8 +285,14 @@ class Schedule:
                 self._pause(job, PUT_BACK_S)
             case AttemptOutcome.LOST if end.recalled:
                 self._go_on(job, 0.0)
+            case AttemptOutcome.LOST if not end.started and not self._of(job).unstarted:
+                self._of(job).unstarted = self._of(job).lost_worker = True
+                self._go_on(job, 0.0)
             case _:
                 self._conclude(end)
+
+    def _of(self, job: Job) -> _Attempts:
+        return self._attempts.setdefault(job.trial, _Attempts())
 
     def _refuse(self, pairs: Iterable[Pair], why: str) -> None:
         """Start no more trials of pairs that the agent's endpoint refuses; they stay without a final row."""
@@ -305,12 +303,13 @@ class Schedule:
 
     def _conclude(self, end: AttemptEnded) -> None:
         """Settle a trial after an attempt with a finish, or plan another attempt."""
-        attempts = self._attempts.setdefault(end.job.trial, _Attempts())
+        attempts = self._of(end.job)
+        attempts.unstarted &= end.turns <= attempts.turns
         attempts.made = 1 if end.turns > attempts.turns > 0 else attempts.made + 1
         attempts.turns, attempts.lost_worker, attempts.away = end.turns, end.outcome is AttemptOutcome.LOST, 0
-        goes_on = end.reason is FinishReason.TASK_ERROR and (self.stopped is None or not self.alone)
-        wait_s = self._policy.wait_s(attempts.made, end.chance) if self.stopped is None else None
-        if not goes_on or (self.stopped is None and wait_s is None):
+        goes_on = end.reason is FinishReason.TASK_ERROR and self.stopped is None
+        wait_s = self._policy.wait_s(attempts.made, end.chance)
+        if not goes_on or wait_s is None:
             del self._attempts[end.job.trial]
             self._out.append(Settle(end.job))
             return
@@ -319,12 +318,12 @@ class Schedule:
 
     def _await_service(self, end: AttemptEnded) -> None:
         """Play the trial again once the service may be back; a run that has stopped does not wait for it."""
-        attempts = self._attempts.setdefault(end.job.trial, _Attempts())
+        attempts = self._of(end.job)
         attempts.away += 1
         self._go_on(end.job, _SERVICE.wait_s(attempts.away, end.chance) if self.stopped is None else None)
 
     def _go_on(self, job: Job, wait_s: float | None) -> None:
-        """Write the end of an attempt, and enqueue its trial again after a wait; None leaves it to other clients."""
+        """Write the end of an attempt, and enqueue its trial again after a wait; None leaves it to the next resume."""
         self._out.append(EndAttempt(job))
         if wait_s is None:
             self._return([job])

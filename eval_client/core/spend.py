@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from proctor.tables.money import money_text
+from proctor.tables.table import money_text
 from proctor.types import Value
 
 SpendLimit = Literal["tokens", "money"]
@@ -113,6 +113,11 @@ class RunLimits(Value):
     money: float | None = Field(default=None, gt=0)
     """In the currency of the prices; needs a price for every model."""
 
+    def divided(self, of: int) -> "RunLimits":
+        """What a part of a plan in `of` parts may spend."""
+        tokens = self.tokens and max(1, self.tokens // of)
+        return RunLimits(tokens=tokens, money=self.money and self.money / of)
+
 
 def helper(model: str) -> str:
     """The name of an environment model beside those of agents, which have no colon."""
@@ -146,7 +151,7 @@ class Spend:
     tokens: Tokens = NO_TOKENS
     money: float = 0.0
     elsewhere: Mapping[str, Tokens] = field(default_factory=dict)
-    """agent -> tokens paid by the run's other clients."""
+    """agent -> tokens paid by the other parts of the plan."""
     by_agent: dict[str, Tokens] = field(default_factory=dict)
     unmetered: set[str] = field(default_factory=set)
     """Agents and environment models with an answer whose tokens are unknown; run limits can't count those."""

@@ -64,9 +64,7 @@ class StallReasons:
     slots: Mapping[str, int] = field(default_factory=dict)
     """`endpoint`, `agent` or `task` -> how many trials wait for a slot of theirs"""
     quiet: bool = False
-    """Whether this client plays no trial, and none waits."""
-    others: int = 0
-    """Other live clients of the run."""
+    """Whether no trial is played, and none waits."""
     down: bool = False
     """Whether an endpoint does not answer, which is told apart from this."""
 
@@ -92,8 +90,6 @@ class StallReasons:
         return (*found[:MAX_REASONS], f"and {more} more") if more > 0 else tuple(found)
 
     def _otherwise(self) -> tuple[str, ...]:
-        if self.quiet and self.others:
-            return ("all that is left is played by other clients",)
         if self.quiet:
             return ("all trials are over; the last results are being stored",)
         slots = (f"{trials} trials wait for a slot of their {kind}" for kind, trials in sorted(self.slots.items()))

@@ -1,20 +1,19 @@
 """The entries of a plan: its endpoints, agents, tasks and limits."""
 
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Discriminator, Field, JsonValue, Tag, model_validator
 
 from eval_client.core.limits.rates import RequestsAMinute, TokensAMinute
 from eval_client.core.spend import Price, RunLimits
-from eval_client.mcp.command import CommandWords, check_command
-from proctor.config.patterns import NAME
 from proctor.config.problems import FieldError
 from proctor.config.task import TaskDefinition
-from proctor.environment import PolicyKind
-from proctor.http.connection import ConnectionFields
-from proctor.llm.config import EndpointForm, ModelName, RequestForm, RequestLimits, VariableName, plain_url
-from proctor.samples import SampleSelection
+from proctor.config.wording import NAME
+from proctor.connection.connection import ConnectionFields
+from proctor.entry_points import AGENT_KINDS, entry_points
+from proctor.environment import PolicyKind, SampleSelection
+from proctor.llm.config import EndpointForm, ModelName, RequestForm, RequestLimits, VariableName, no_key, plain_url
 from proctor.types import Value
 
 Name = Annotated[str, Field(pattern=NAME)]
@@ -105,9 +104,8 @@ class Endpoint(RequestLimits, EndpointForm, ConnectionFields):
 
     def urls(self) -> list[str | None]:
         """The base URLs that the plan names; None where a variable or a file has it."""
-        if isinstance(self.base_url, tuple):
-            return [replica.base_url for replica in self.replicas()]
-        return [self.base_url]
+        urls = self.base_url if isinstance(self.base_url, tuple) else (self.base_url,)
+        return [each.base_url if isinstance(each, ReplicaEntry) else each for each in urls]
 
     def relative_to(self, folder: Path) -> Self:
         """The same endpoint, its files' paths resolved against a folder."""
@@ -116,10 +114,28 @@ class Endpoint(RequestLimits, EndpointForm, ConnectionFields):
             return placed
         return placed.model_copy(update={"replicas_file": str(folder / Path(self.replicas_file).expanduser())})
 
+    def divided(self, of: int) -> "Endpoint":
+        """What a part of a plan in `of` parts may use of it: at least one trial, request and token."""
+        limits = {name: getattr(self, name) for name in ("concurrency", "rpm", "tpm")}
+        return self.model_copy(update={name: limit and max(1, limit // of) for name, limit in limits.items()})
+
     def at(self, replica: ReplicaEntry) -> "Endpoint":
         """What holds for one of the replicas alone."""
         concurrency = replica.concurrency or self.concurrency
         return self.model_copy(update={"base_url": replica.base_url, "concurrency": concurrency, "replicas_file": None})
+
+
+CommandWords = Annotated[
+    tuple[Annotated[str, Field(min_length=1), AfterValidator(no_key)], ...],
+    Field(exclude_if=lambda words: not words),
+]
+"""A program and its arguments; no shell reads them."""
+COMMAND_EXAMPLE = '[claude, -p, "{prompt}", --mcp-config, "{mcp_config}"]'
+
+
+def agent_kind(name: str) -> Any:
+    """What plays agents of a kind, an `AgentKind`; None where its package is not installed."""
+    return next((entry.load() for entry in entry_points(AGENT_KINDS, name)), None)
 
 
 class AgentEntry(RequestForm):
@@ -128,7 +144,7 @@ class AgentEntry(RequestForm):
     name: Name
     """Its name in reports; the model's name where `model` is absent."""
     kind: Annotated[Literal["command"] | None, Field(exclude_if=lambda kind: kind is None)] = None
-    """`command`: a program that owns its loop, such as a coding agent; it plays by an MCP server."""
+    """`command`: a program that owns its loop, such as a coding agent; it plays by an MCP server (extra `bridges`)."""
     command: CommandWords = ()
     """The program and its arguments; `{prompt}`, `{mcp_config}` (a file) and `{url}` are filled in for each trial."""
     builtin: PolicyKind | Literal["function"] | None = None
@@ -152,7 +168,11 @@ class AgentEntry(RequestForm):
             if self.command:
                 raise FieldError(("command",), "is for `kind: command`; add that, or leave it out")
             return self
-        check_command(self.command)
+        if not self.command:
+            text = f"missing; list the program and its arguments, such as {COMMAND_EXAMPLE}"
+            raise FieldError(("command",), text)
+        if (kind := agent_kind(self.kind)) is not None:
+            kind.check(self.command)
         for field in ("builtin", "endpoint", "sampling", "metadata", "price"):
             if getattr(self, field):
                 raise FieldError((field,), "an agent of `kind: command` has none; leave it out")
@@ -240,8 +260,9 @@ class Limits(Value):
     """A trial is left unscored after this many attempts that got no further than the one before, per run or resume."""
     patience_s: float = Field(default=60, gt=0)
     """How long a call to a part that is gone is repeated, then how long a task may be without a worker, or without a
-    service of its environment, before its trials are left unscored; also how long an endpoint that never answered is
-    silent until its trials wait for it."""
+    service of its environment, before its trials are left unscored; also how long a task server is waited for before
+    its first answer (after it an hour, if that is more), and how long an endpoint that never answered is silent until
+    its trials wait for it."""
 
 
 class Local(Value):

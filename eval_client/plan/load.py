@@ -2,23 +2,18 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
-
-from pydantic import JsonValue
 
 from eval_client.core.selection import SelectionError, catalogue_of, choose
 from eval_client.plan.plan import Plan
-from proctor.config.patterns import NAME
 from proctor.config.problems import FieldProblem
 from proctor.config.task import TaskDefinition
+from proctor.config.wording import NAME
 from proctor.config.yaml import Document, FieldErrors, FileError, parse, read_text
+from proctor.connection.connection import UNVERIFIED, unverified
 from proctor.environment import missing_policies
-from proctor.http.connection import UNVERIFIED, unverified
 from proctor.http.tls import Tls
-
-KEY_COMMAND = "api_key_command"
 
 
 def load_plan(path: Path, overrides: Sequence[str] = (), narrow: Callable[[Plan], Plan] = lambda plan: plan) -> Plan:
@@ -82,31 +77,6 @@ def placed(plan: Plan, folder: Path) -> Plan:
     tasks = tuple(task.relative_to(folder) if isinstance(task, TaskDefinition) else task for task in plan.tasks)
     endpoints = tuple(endpoint.relative_to(folder) for endpoint in plan.endpoints)
     return plan.model_copy(update={"tasks": tasks, "endpoints": endpoints, "tls": plan.tls.relative_to(folder)})
-
-
-def recorded_plan(stored: Mapping[str, JsonValue], *, asks_models: bool = True) -> Plan:
-    """The plan in a store, without the commands in it: others may write there.
-
-    Raises FileError where one of them prints the key of a model that is to be asked.
-    """
-    plain = _without_commands(dict(stored))
-    if asks_models and plain != dict(stored):
-        raise FileError(f"{KEY_COMMAND}: commands of a stored plan are not run; give the plan's file: --plan FILE")
-    return Plan.model_validate({**plain, "on_end": ()})
-
-
-def kept_overrides(stored: Sequence[str]) -> list[str]:
-    """The overrides in a store that a resume takes up: those of commands are not among them."""
-    return [each for each in stored if not each.startswith("on_end") and KEY_COMMAND not in each]
-
-
-def _without_commands(value: Any) -> Any:
-    """Plain data without commands that print keys."""
-    if isinstance(value, list):
-        return [_without_commands(each) for each in value]
-    if isinstance(value, dict):
-        return {key: _without_commands(each) for key, each in value.items() if key != KEY_COMMAND}
-    return value
 
 
 def with_overrides(plan: Plan, overrides: Sequence[str]) -> Plan:

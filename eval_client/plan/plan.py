@@ -21,13 +21,12 @@ from eval_client.plan.entries import (
     TraceSettings,
     TrialLimits,
 )
-from eval_client.price_list import shipped_prices
-from proctor.config.patterns import CONTROLLER, VARIABLE
+from eval_client.plan.price_list import shipped_prices
 from proctor.config.problems import FieldError, refuse_duplicates
 from proctor.config.task import TaskDefinition
-from proctor.config.wording import nearest
+from proctor.config.wording import CONTROLLER, VARIABLE, nearest
+from proctor.connection.connection import OPERATIONAL
 from proctor.environment import PolicyKind
-from proctor.http.connection import OPERATIONAL
 from proctor.http.tls import Tls
 from proctor.llm.config import ModelName, RequestLimits, check_dialect
 from proctor.types import Value

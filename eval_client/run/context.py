@@ -14,15 +14,14 @@ from eval_client.core.spend import Spend
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan.plan import Plan
 from eval_client.run.runner import Runner
-from eval_client.store.connection import Fenced
 from eval_client.store.journal import Journal
-from eval_client.store.member import Member
-from eval_client.store.records import PairTotals
+from eval_client.store.records import Manifest, PairTotals, PlanPart
 from eval_client.store.store import Store
-from eval_client.trial.command import CommandAgents
+from eval_client.trial.agent_kind import LoopAgents
 from eval_client.trial.player import TrialPlayer
 from eval_client.trial.services import Services
-from proctor.http.client import AnyClient
+from proctor.http.client import HttpClient
+from proctor.observability.descriptors import OutOfDescriptors
 from task_server.client.client import TaskClient
 from task_server.wire.errors import TaskServerError
 
@@ -44,7 +43,10 @@ class RunContext:
     player: TrialPlayer
     endpoints: Endpoints
     services: Services
-    member: Member
+    manifest: Manifest
+    store: Store
+    fence: int
+    """The number by which the store accepts this client's writes."""
     client: TaskClient
     journal: Journal
 
@@ -58,28 +60,35 @@ class RunContext:
         """The progress of the whole run."""
         return self.runner.schedule.progress
 
+    @property
+    def divided_by(self) -> int:
+        """By what the plan's limits are divided."""
+        return divided_by(self.manifest.part, self.store)
+
 
 @contextlib.asynccontextmanager
 async def run_context(
     plan: Plan,
-    member: Member,
-    http: AnyClient,
-    client: TaskClient,
+    manifest: Manifest,
+    store: Store,
+    fence: int,
     *,
+    http: HttpClient,
+    client: TaskClient,
     builtin: str | None,
-    digests: Mapping[str, str],
-    on_stop: Callable[[bool], None],
-    commands: CommandAgents | None = None,
+    commands: LoopAgents | None = None,
     error_limit: ErrorLimit | None = None,
+    most: int | None = None,
 ) -> AsyncIterator[RunContext]:
-    """Build the parts of a run; afterwards, end its sessions and close the journal.
+    """Build the parts of a run; afterwards, end its sessions, say that it plays no more, and close the journal.
 
-    `on_stop` is called with False when the run drains, and with True when it is abandoned. At `error_limit` it drains.
+    At `error_limit` it drains. At most `most` trials are played at once.
     """
-    store = member.store
+    part, digests = manifest.part, manifest.digests()
+    of = divided_by(part, store)
     totals = store.pair_totals()
     progress = _progress(totals)
-    spend = Spend(plan.limits.run, plan.all_prices()) if member.joined else spent_so_far(plan, store, totals)
+    spend = spent_so_far(plan, store, totals, of)
 
     def trouble(what: str | None) -> None:
         progress.trouble = what
@@ -87,11 +96,11 @@ async def run_context(
     endings: set[asyncio.Task[None]] = set()
 
     def end_session(url: str, session: str) -> None:
-        ending = asyncio.create_task(_end(member, client, url, session))
+        ending = asyncio.create_task(_end(client, url, session))
         endings.add(ending)
         ending.add_done_callback(endings.discard)
 
-    journal = Journal(store, member.shard, trouble)
+    journal = Journal(store, fence, trouble)
     runner: Runner | None = None
 
     def tell(event: Event) -> None:
@@ -102,11 +111,13 @@ async def run_context(
         tell(_capacities(endpoints))
 
     services = Services(tell, plan.limits.patience_s)
-    endpoints = Endpoints(plan, http, spend, builtin, endpoints_changed, ensure_lease=member.ensure_lease)
+    pools_all = part is not None and of == 1
+    endpoints = Endpoints(plan, http, spend, builtin, endpoints_changed, of=of, pools_all=pools_all)
+    endpoints.began_with = manifest.models
     player = TrialPlayer(
         plan=plan,
         digests=digests,
-        member=member,
+        store=store,
         journal=journal,
         server=client,
         endpoints=endpoints,
@@ -115,29 +126,46 @@ async def run_context(
         services=services,
         commands=commands,
     )
-    schedule = _schedule(plan, endpoints, progress, alone=member.alone, error_limit=error_limit)
-    runner = Runner(schedule, player, spend, _releasing(endpoints, on_stop))
+    schedule = _schedule(plan, endpoints, progress, part=part, error_limit=error_limit)
+    schedule.flow.most = most
+    runner = Runner(schedule, player, spend, _releasing(endpoints, client))
     try:
-        yield RunContext(store.run, plan, digests, runner, player, endpoints, services, member, client, journal)
+        yield RunContext(
+            run=store.run,
+            plan=plan,
+            digests=digests,
+            runner=runner,
+            player=player,
+            endpoints=endpoints,
+            services=services,
+            manifest=manifest,
+            store=store,
+            fence=fence,
+            client=client,
+            journal=journal,
+        )
     finally:
         if endings:
             await asyncio.wait(endings, timeout=ABANDONED_END_S if schedule.abandoned else END_S)
         for ending in list(endings):
             ending.cancel()
+        with contextlib.suppress(TaskServerError, OutOfDescriptors, TimeoutError):
+            async with asyncio.timeout(ABANDONED_END_S):
+                await client.give_way()
         await journal.close()
 
 
 def _schedule(
-    plan: Plan, endpoints: Endpoints, progress: Progress, *, alone: bool, error_limit: ErrorLimit | None
+    plan: Plan, endpoints: Endpoints, progress: Progress, *, part: PlanPart | None, error_limit: ErrorLimit | None
 ) -> Schedule:
+    of = 1 if part is None else part.of
     limits = CapacityLimits(
         endpoint_of={agent.name: plan.endpoint_of(agent).name for agent in plan.agents},
-        concurrency={agent.name: plan.concurrency_of(agent) for agent in plan.agents},
+        concurrency={agent.name: max(1, plan.concurrency_of(agent) // of) for agent in plan.agents},
         pairs=plan.pairs(),
         pooled={endpoint.name for endpoint in endpoints.pooled.values()},
-        alone=alone,
     )
-    schedule = Schedule(limits, progress, attempts=plan.limits.attempts, alone=alone, error_limit=error_limit)
+    schedule = Schedule(limits, progress, attempts=plan.limits.attempts, error_limit=error_limit)
     schedule.handle(_capacities(endpoints))
     return schedule
 
@@ -149,29 +177,33 @@ def _capacities(endpoints: Endpoints) -> EndpointsChanged:
     return EndpointsChanged({name: 1 if name in down else room for name, room in capacities.items()}, down)
 
 
-def _releasing(endpoints: Endpoints, on_stop: Callable[[bool], None]) -> Callable[[bool], None]:
-    """`on_stop`, after the trials that wait for an endpoint that is down were told to wait no more."""
+def _releasing(endpoints: Endpoints, client: TaskClient) -> Callable[[], None]:
+    """Tells the trials that wait for an endpoint or task server to wait no more, or shorter."""
 
-    def stop(at_once: bool) -> None:
+    def stop() -> None:
+        client.outage.hurried = True
         for outage in endpoints.outages.values():
             outage.release()
         for replicas in endpoints.replicas.values():
             replicas.release()
-        on_stop(at_once)
 
     return stop
 
 
-async def _end(member: Member, client: TaskClient, url: str, session: str) -> None:
+async def _end(client: TaskClient, url: str, session: str) -> None:
     """End a session that is not needed any more; if that fails, its lease ends it."""
-    with contextlib.suppress(TaskServerError, Fenced):
-        await member.ensure_lease()
+    with contextlib.suppress(TaskServerError, OutOfDescriptors):
         await client.end(session, url or None)
 
 
-def spent_so_far(plan: Plan, store: Store, totals: Sequence[PairTotals]) -> Spend:
-    """What a run has spent by its rows, against the plan's limits; `totals` are those of all its pairs."""
-    spend = Spend(plan.limits.run, plan.all_prices())
+def divided_by(part: PlanPart | None, store: Store) -> int:
+    """By what a run divides its plan's limits: a part by the number of parts, unless one server has all stores."""
+    return 1 if part is None or store.engine.dialect.name != "sqlite" else part.of
+
+
+def spent_so_far(plan: Plan, store: Store, totals: Sequence[PairTotals], of: int = 1) -> Spend:
+    """What a run has spent by its rows, against its part of the plan's limits; `totals` are those of all its pairs."""
+    spend = Spend(plan.limits.run.divided(of), plan.all_prices())
     for agent, tokens in store.spent(totals).items():
         spend.add(agent, tokens)
     for cost in store.helper_costs():

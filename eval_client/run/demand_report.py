@@ -39,7 +39,11 @@ class DemandReport:
         }
         if progress.draining:
             left = dict(progress.running)
-        return wanted(self._plan, self._endpoints.capacities(), left)
+        rooms = {
+            name: 0 if self._endpoints.is_down(name) else at_once
+            for name, at_once in self._endpoints.capacities().items()
+        }
+        return wanted(self._plan, rooms, left)
 
 
 def wanted(plan: Plan, endpoints: Mapping[str, int], left: Mapping[Pair, int]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Plays a run's trials on this client: tells the schedule of events, and carries its instructions out."""
+"""Plays a run's trials: tells the schedule of events, and carries its instructions out."""
 
 import asyncio
 import dataclasses
@@ -41,16 +41,14 @@ Work: TypeAlias = Coroutine[None, None, T]
 class Runner:
     """Plays one run, from pending trials to final rows. Use it once.
 
-    `on_stop` is called with False when the run drains, and with True when it is abandoned.
+    `on_stop` is called when the run drains or is abandoned, whatever it did before.
     """
 
-    def __init__(self, schedule: Schedule, player: TrialPlayer, spend: Spend, on_stop: Callable[[bool], None]) -> None:
+    def __init__(self, schedule: Schedule, player: TrialPlayer, spend: Spend, on_stop: Callable[[], None]) -> None:
         self.schedule = schedule
         """For reading; what happens is told to `handle`."""
         self.need_more = asyncio.Event()
         """Set when the schedule needs more trials."""
-        self.returned: list[Trial] = []
-        """Trials that this client has taken and does not play, for other clients; for reading."""
         self._player, self._spend, self._on_stop = player, spend, on_stop
         self._trials: dict[int, PendingTrial] = {}
         self._under_way = set[asyncio.Task[Any]]()
@@ -76,10 +74,6 @@ class Runner:
         self._trials |= pending
         self.handle(TrialsTaken(tuple(one.job for one in pending.values())))
 
-    def given_back(self, count: int) -> None:
-        """Forget the first `count` of `returned`: other clients can claim them now."""
-        del self.returned[:count]
-
     def handle(self, event: Event) -> None:
         """Tell the schedule of an event, and carry out what it instructs."""
         for instruction in self.schedule.handle(event):
@@ -102,11 +96,12 @@ class Runner:
             case Retry(job, wait_s):
                 asyncio.get_running_loop().call_later(wait_s, self.handle, RetryDue(job))
             case Return(jobs):
-                self.returned += [self._trials.pop(job.trial).trial for job in jobs]
+                for job in jobs:
+                    del self._trials[job.trial]
             case NeedMore():
                 self.need_more.set()
-            case RunStopped(at_once):
-                self._on_stop(at_once)
+            case RunStopped():
+                self._on_stop()
             case RunFinished():
                 self._over.set()
 

@@ -1,4 +1,4 @@
-"""Keeps a client's share of its pooled endpoints: pooled with other runs, and with the other clients of its own run."""
+"""Keeps a run's share of its pooled endpoints: pooled with other runs, and with the other parts of its plan."""
 
 import asyncio
 import contextlib
@@ -7,14 +7,12 @@ import logging
 import time
 from functools import partial
 
-import sqlalchemy as sa
-
 from eval_client.core.events import QuotasGranted
 from eval_client.core.limits.pool import ClientReport, Pool, PoolClient, Share, exchange
 from eval_client.core.limits.shares import EndpointFeedback, Quota
 from eval_client.plan.entries import Endpoint
 from eval_client.run.context import RunContext
-from eval_client.store.connection import is_transient
+from eval_client.store.connection import DatabaseError, is_transient, retry_until_available
 from eval_client.store.pools.base import PoolError, Pools, Settle
 from eval_client.store.pools.files import FilePools, state_folder
 from eval_client.store.pools.rows import RowPools
@@ -38,12 +36,14 @@ class Sharing:
 
     def __init__(self, context: RunContext) -> None:
         self._runner, self._schedule = context.runner, context.schedule
-        self._member, self._endpoints = member, endpoints = context.member, context.endpoints
-        self._server = member.store.engine.dialect.name != "sqlite"
+        self._store, self._endpoints = store, endpoints = context.store, context.endpoints
+        self._fence, self._part, self._of = context.fence, context.manifest.part, context.divided_by
+        self._server = store.engine.dialect.name != "sqlite"
         self._places: dict[str, Pools | None] = {}
-        where = "" if self._server else str(member.store.engine.url)
-        self._run = hashlib.blake2b(f"{where}\0{member.store.run}".encode(), digest_size=16).hexdigest()
-        """Identifies the run among all that keep their pools in the same place."""
+        where = "" if self._server else str(store.engine.url)
+        own = hashlib.blake2b(f"{where}\0{store.run}".encode(), digest_size=16).hexdigest()
+        self._run = own if self._part is None else context.manifest.id
+        """Identifies the run, or all parts of its plan, among all that keep their pools in the same place."""
         self._own: dict[str, Pool] = {}
         """endpoint -> the pool of this client alone, used without a place"""
         self._known: set[str] = set()
@@ -87,8 +87,8 @@ class Sharing:
     def _place(self, endpoint: Endpoint) -> Pools | None:
         """Where the endpoint's pool is stored; None if only this client uses it."""
         if self._server:
-            return RowPools(self._member.store.engine)
-        return FilePools(state_folder()) if endpoint.shared else None
+            return RowPools(self._store.engine)
+        return FilePools(state_folder() / "endpoints") if endpoint.shared else None
 
     def _hurry(self, name: str) -> None:
         self._due_at[name] = float("-inf")
@@ -115,15 +115,16 @@ class Sharing:
             self._apply(name, report, share)
 
     def _report(self, name: str, feedback: EndpointFeedback) -> ClientReport:
-        endpoint, member = self._endpoints.pooled[name], self._member
-        quota = self._schedule.quotas()[f"endpoint {endpoint.name}"]
+        endpoint, part = self._endpoints.pooled[name], self._part
+        quota = self._schedule.quota(endpoint.name)
         if endpoint.name in self._endpoints.replicas:
             quota = self._endpoints.replicas[endpoint.name].quota(name, quota)
         client = PoolClient(
             run=self._run,
             endpoint=endpoint.name,
-            name=member.store.run[:128],
-            number=member.shard,
+            name=self._store.run[:128],
+            number=1 if part is None else part.number,
+            of=self._of,
             ceiling=endpoint.concurrency,
             rpm=endpoint.rpm,
             tpm=endpoint.tpm,
@@ -134,7 +135,7 @@ class Sharing:
             client=client,
             feedback=feedback,
             rate_request=self._endpoints.gates[name].ask(time.monotonic()),
-            takes_over=name not in self._known and not member.joined,
+            takes_over=name not in self._known,
         )
 
     async def _share(self, name: str, report: ClientReport) -> Share | None:
@@ -155,7 +156,7 @@ class Sharing:
             else:
                 await asyncio.to_thread(self._change, place, name, settle)
                 self._endpoints.unshared.pop(name, None)
-        except sa.exc.SQLAlchemyError as error:
+        except DatabaseError as error:
             if not is_transient(error):
                 raise
         except PoolError as error:
@@ -179,7 +180,7 @@ class Sharing:
         self._endpoints.shares[name] = share
         endpoint = self._endpoints.endpoint(name)
         had_none = not self._schedule.flow.use()["endpoint"][endpoint][1]
-        self._runner.handle(QuotasGranted({f"endpoint {endpoint}": self._endpoints.granted(name, share.grant)}))
+        self._runner.handle(QuotasGranted({endpoint: self._endpoints.granted(name, share.grant)}))
         if had_none and share.grant:
             self._runner.need_more.set()
         again_s = gate.asks_again_in_s(now)
@@ -198,15 +199,38 @@ class Sharing:
         self._left = True
         if self._server and self._schedule.abandoned:
             return  # the database may be the reason; this client's share is freed when its lease is over
-        with contextlib.suppress(PoolError, sa.exc.SQLAlchemyError, TimeoutError):
+        with contextlib.suppress(PoolError, DatabaseError, TimeoutError):
             async with asyncio.timeout(LEAVE_S):
                 for name, place in self._places.items():
                     if place is not None and name not in self._endpoints.unshared:
                         await asyncio.to_thread(self._change, place, name, partial(_without, self._key(name)))
 
     def _key(self, name: str) -> str:
-        return f"{self._run}/{self._member.shard}/{name}"
+        return f"{self._run}/{1 if self._part is None else self._part.number}/{self._fence}/{name}"
 
 
 def _without(key: str, pool: Pool, now: float) -> Pool:
     return pool.without(key)
+
+
+class SharedSpending:
+    """A loop beside a runner: counts what the other parts of a plan spend, where one server has the stores of all."""
+
+    def __init__(self, context: RunContext) -> None:
+        self._store, self._fence, self._spend = context.store, context.fence, context.endpoints.spend
+        part = context.manifest.part
+        self._others = part.siblings if part is not None and context.divided_by == 1 else ()
+
+    async def run(self) -> None:
+        """Run until cancelled. Raises Fenced."""
+        while self._others:
+            await asyncio.sleep(EXCHANGE_S)
+            await self.exchange()
+
+    async def exchange(self) -> None:
+        """Tell what this part has spent, and learn what the others have."""
+        if self._others:
+            spent = dict(self._spend.by_agent)
+            self._spend.elsewhere = await retry_until_available(
+                self._store.exchange_spent, self._fence, spent, self._others
+            )

@@ -1,16 +1,18 @@
 """Watches a run's task server: follows its capacities, renews session leases, gives up tasks that stay away."""
 
 import asyncio
-import contextlib
 import time
 
 from eval_client.core.events import TaskLost, TaskSlots
 from eval_client.run.context import RunContext
 from eval_client.run.demand_report import DemandReport
-from task_server.wire.errors import TaskServerError
+from task_server.wire.errors import SessionTaken, TaskServerError, Unauthorized
 from task_server.wire.messages import LONG_POLL_S, SESSION_LEASE_S, TaskCapacity, TaskList
 
 CHECK_S = 0.5
+REFUSES = "the task server refuses the token"
+RENEW_S = 4.0
+"""Two renewals may fail before this client counts as silent, and another one may take its sessions."""
 
 
 class TaskWatcher:
@@ -36,7 +38,9 @@ class TaskWatcher:
                 )
             except TaskServerError as error:
                 version = None
-                self._all_wait(f"the task server can't be reached: {error}")
+                what = REFUSES if isinstance(error, Unauthorized) else "the task server does not answer"
+                for name in self._context.digests:
+                    self._limit(name, 0, f"{what}: {error}", 0)
                 await asyncio.sleep(CHECK_S)
             else:
                 version = listed.version
@@ -55,7 +59,7 @@ class TaskWatcher:
                 self._limit(name, 0, task.waiting, 0)
 
     def _ours(self, task: TaskCapacity) -> int:
-        """How many slots of a task this client may use: those it uses and those that are free.
+        """How many slots of a task this run may use: those it uses and those that are free.
 
         At first all slots count. Those in use may belong to sessions of this run's previous client, until this client
         takes the sessions over or their leases expire.
@@ -64,9 +68,16 @@ class TaskWatcher:
             return task.total
         return min(task.total, self._context.schedule.under_way(task.name) + task.free)
 
-    def _all_wait(self, reason: str) -> None:
+    def _wait_for_server(self) -> None:
+        """Start nothing while the task server answers nobody. Raises ServerAway."""
+        outage, runner = self._client.outage, self._context.runner
+        if outage.since is None:
+            return
+        if runner.schedule.stopped is None:  # else the trials under way end first, by the same patience
+            outage.check()
+        self._nothing_since.clear()
         for name in self._context.digests:
-            self._limit(name, 0, reason, 0)
+            runner.handle(TaskSlots(name, 0, 0, str(outage)))
 
     def _limit(self, task: str, capacity: int, waiting: str | None, total: int) -> None:
         if capacity > 0 or waiting is None:
@@ -77,24 +88,32 @@ class TaskWatcher:
         self._context.runner.handle(TaskSlots(task, capacity, total, waiting))
 
     async def _renew_leases(self) -> None:
+        """Renew all leases, and tell the task server that this client plays. Raises SessionTaken."""
         while True:
-            await asyncio.sleep(SESSION_LEASE_S / 4)
-            sessions = self._context.player.sessions()
-            await asyncio.gather(*(self._renew(url, held) for url, held in sessions.items()))
+            sessions: dict[str, list[str]] = {"": [], **self._context.player.sessions()}
+            yields = self._context.progress.trouble is not None
+            renewals = (self._renew(url, held, yields) for url, held in sessions.items())
+            await asyncio.gather(asyncio.sleep(RENEW_S), *renewals)
 
-    async def _renew(self, url: str, sessions: list[str]) -> None:
-        with contextlib.suppress(TaskServerError):  # the next turn of each session fails, and is classified there
-            await self._client.renew(url, sessions)
+    async def _renew(self, url: str, sessions: list[str], yields: bool) -> None:
+        try:
+            async with asyncio.timeout(RENEW_S):
+                await self._client.renew(url or None, sessions, yields=yields)
+        except SessionTaken:
+            raise
+        except (TaskServerError, TimeoutError):
+            pass  # the next turn of each session fails, and is classified there
 
     async def _give_up_tasks(self) -> None:
         while True:
             await asyncio.sleep(CHECK_S)
             now = time.monotonic()
+            self._wait_for_server()
             nothing = {task: (since, self._reasons[task]) for task, since in self._nothing_since.items()}
             for task, (since, reason) in (self._context.services.waiting() | nothing).items():
                 if now - since > self._patience_s and not self._context.schedule.under_way(task):
                     cause = f"waited {self._patience_s:g} s for task {task}: {reason}"
-                    self._context.runner.handle(TaskLost(task, cause))
+                    self._context.runner.handle(TaskLost(task, cause, refused=reason.startswith(REFUSES)))
             self._context.services.probe(now)
 
 

@@ -4,7 +4,9 @@ import asyncio
 import atexit
 import logging
 import os
+import re
 import sqlite3
+import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -13,18 +15,24 @@ from urllib.parse import quote
 
 import sqlalchemy as sa
 
-from eval_client.store import wal
+from eval_client.store import damage, values
 from eval_client.store.tables import LIVE, exact_order, is_mysql, run_table, shard_table
 from proctor.observability.redaction import remember
 
 Answer = TypeVar("Answer")
 
 log = logging.getLogger(__name__)
+logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)  # it logs tracebacks of what whoever asked is told
 
 AGAIN_S = 1.0
 SAY_AFTER = 5
 """Failed tries after which `retry_until_available` logs a warning."""
-RESTORE = "restore it from a copy, or start a new run"
+START_S = 20.0
+"""How long after an engine was made its connections wait where the server takes no more."""
+CROWDED = (1040, 1203, 1226)
+"""MariaDB's and MySQL's error codes for too many connections, in all, of an account, and by its own limit."""
+_CROWDED = re.compile(r"too many (clients|connections)|connection slots are reserved")
+"""PostgreSQL's words for it: where a connection fails, its driver has no code (53300)."""
 FORBIDDEN = (1044, 1142, 1143)
 """MariaDB's and MySQL's error codes for access denied to a database, a table or a column."""
 IDLE_IN_TRANSACTION = "25P03"
@@ -35,12 +43,13 @@ _engines = weakref.WeakSet[sa.Engine]()
 """Those of this process that are still in use."""
 
 
-class StoreError(ValueError):
-    """The store can't be used as asked; the message names the fix."""
+StoreError = values.StoreError
+DatabaseError = sa.exc.SQLAlchemyError
+"""What an operation raises whose database is away, is damaged, or refuses it."""
 
 
 class RunOver(StoreError):
-    """The run is over, so it can't be joined."""
+    """The run ended while this client waited for its turn."""
 
 
 class RunExists(StoreError):
@@ -48,10 +57,10 @@ class RunExists(StoreError):
 
 
 class Fenced(Exception):
-    """Another client has taken over this client's trials; this client's writes are rejected."""
+    """Another client has taken the run over; this client's writes are rejected."""
 
 
-def connect(url: str) -> sa.Engine:
+def connect(url: str | sa.URL) -> sa.Engine:
     """An engine for a store's URL. SQLite is set to WAL with full durability. Raises StoreError for an invalid URL."""
     parsed = parsed_url(url)
     try:
@@ -61,20 +70,62 @@ def connect(url: str) -> sa.Engine:
     _engines.add(engine)
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "connect", _set_up_sqlite)
+        sa.event.listen(engine, "handle_error", values.explained)
         if engine.url.database not in (None, "", ":memory:"):
             _watch_file(engine, str(engine.url.database))
+    else:
+        _wait_at_start(engine)
     return engine
+
+
+def connect_with_room(url: str) -> sa.Engine:
+    """`connect` to a server that has a connection left for this client, however long that takes."""
+    engine = connect(url)
+    while engine.dialect.name != "sqlite":
+        try:
+            engine.connect().close()
+            break
+        except sa.exc.SQLAlchemyError as error:
+            if not _is_crowded(getattr(error, "orig", None)):
+                break  # whoever uses it meets the same
+            time.sleep(AGAIN_S)
+    return engine
+
+
+def _wait_at_start(engine: sa.Engine) -> None:
+    """Let the first connections wait while the server takes no more; later ones fail, and their users try again."""
+    give_up, said = time.monotonic() + START_S, False
+
+    def open_connection(dialect: sa.Dialect, _record: object, arguments: list[Any], options: dict[str, Any]) -> Any:
+        nonlocal said
+        while True:
+            try:
+                return dialect.connect(*arguments, **options)
+            except dialect.loaded_dbapi.Error as error:
+                if not _is_crowded(error):
+                    raise
+                if not said:
+                    log.warning("the store takes no more connections, waiting: %s", str(error).partition("\n")[0])
+                said = True
+                if time.monotonic() > give_up:
+                    raise
+            time.sleep(AGAIN_S)
+
+    sa.event.listen(engine, "do_connect", open_connection)
+
+
+def _is_crowded(error: BaseException | None) -> bool:
+    """Whether a server refuses a connection because it has too many, in all or of this account."""
+    return error is not None and (error.args[:1] in [(code,) for code in CROWDED] or bool(_CROWDED.search(str(error))))
 
 
 ROW_BYTES = 4096
 """Of a statement with one row, beside the values."""
-WISHED_ROW_BYTES = 16 << 20
-"""What a server should take: turns hold whole replies of models."""
 _KINDS = "use sqlite, postgresql+psycopg or mysql+pymysql"
 _ENCODE = "write %40 for @, %3A for :, %2F for / and %23 for # in its user and password"
 
 
-def parsed_url(url: str) -> sa.URL:
+def parsed_url(url: str | sa.URL) -> sa.URL:
     """A store's URL. Raises StoreError, which holds no part of a URL that can't be told from its password."""
     try:
         parsed = sa.make_url(url)
@@ -102,18 +153,23 @@ def _close_engines() -> None:
     """Close all connections, so that SQLite moves its log into the file."""
     for engine in tuple(_engines):
         engine.dispose()
+    damage.take_marks_away()
 
 
 def _watch_file(engine: sa.Engine, path: str) -> None:
-    """Record what a kill lost from a store's file, and refuse connections once the file was removed or replaced."""
+    """Open a store's file as its folder allows, and refuse connections once it was removed or replaced."""
     first: list[tuple[int, int]] = []
 
     def open_file(_dialect: object, _record: object, arguments: list[str], options: dict[str, Any]) -> object:
-        acknowledged = wal.acknowledged_frames(path)
         _adapt_to_read_only(path, arguments, options)
         connection: sqlite3.Connection = sqlite3.connect(arguments[0], **options)
-        if acknowledged:
-            wal.note_losses(connection, path, acknowledged)
+        try:
+            connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL):
+                raise
+            connection.close()
+            return damage.read_into_memory(path, options)
         return connection
 
     def check_identity(_connection: object, _record: object, _proxy: object) -> None:
@@ -138,8 +194,8 @@ def _adapt_to_read_only(path: str, arguments: list[str], options: dict[str, Any]
     """Open a store in a read-only folder as immutable, since SQLite can't create its log there. Raises StoreError."""
     if not os.path.exists(path) or is_writable(path):
         return
-    if not wal.has_log(path):
-        arguments[0], options["uri"] = f"file:{quote(path)}?immutable=1", True
+    if not damage.has_log(path):
+        arguments[0], options["uri"] = f"file:{quote(os.fsencode(path))}?immutable=1", True
     elif not os.path.exists(f"{path}-shm"):
         raise StoreError(
             f"{path}: its newest commits are in {path}-wal, which SQLite can't read in a read-only folder; "
@@ -147,12 +203,12 @@ def _adapt_to_read_only(path: str, arguments: list[str], options: dict[str, Any]
         )
 
 
-def hold_live(connection: sa.Connection, run: str, shard: int) -> None:
-    """Keep the shard live until this transaction ends. Raises Fenced where it has been ended."""
-    if connection.execute(_HOLD, {"b_run": run, "b_shard": shard}).rowcount != 1:
+def hold_live(connection: sa.Connection, run: str, fence: int) -> None:
+    """Let no other client take the run over before this transaction ends. Raises Fenced where one has."""
+    if connection.execute(_HOLD, {"b_run": run, "b_shard": fence}).rowcount != 1:
         if connection.execute(sa.select(run_table.c.id).where(run_table.c.id == run)).first() is None:
             raise StoreError(f"run {run!r} is no longer in its store, which was replaced; restore it, then resume")
-        raise Fenced("another client has taken this run over, or has declared this one lost after missing heartbeats")
+        raise Fenced("another client has taken this run over")
 
 
 def is_writable(path: str) -> bool:
@@ -163,7 +219,7 @@ def is_writable(path: str) -> bool:
 def is_transient(error: sa.exc.SQLAlchemyError) -> bool:
     """Whether an error is transient: the database is unavailable, full or locked, or has dropped the connection."""
     if isinstance(error, sa.exc.OperationalError):
-        return not is_damage(error) and not _is_forbidden(error)
+        return not values.is_damage(error) and not _is_forbidden(error)
     return isinstance(error, sa.exc.DBAPIError) and (
         error.connection_invalidated or getattr(error.orig, "sqlstate", None) == IDLE_IN_TRANSACTION
     )
@@ -202,16 +258,11 @@ def _is_forbidden(error: sa.exc.OperationalError) -> bool:
     return error.orig is not None and error.orig.args[:1] in [(code,) for code in FORBIDDEN]
 
 
-def is_damage(error: sa.exc.SQLAlchemyError) -> bool:
-    """Whether a SQLite file is damaged: tables are missing, pages are corrupt, or it is not a database."""
-    code = getattr(getattr(error, "orig", None), "sqlite_errorcode", None)
-    return code is not None and code & 0xFF in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-
-
 def damaged(engine: sa.Engine, what: str) -> str:
     """The message for a damaged store, with its fix."""
     where = engine.url.render_as_string(hide_password=True)
-    return f"store {engine.url.database if engine.dialect.name == 'sqlite' else where} is damaged: {what}; {RESTORE}"
+    named = engine.url.database if engine.dialect.name == "sqlite" else where
+    return f"store {named} is damaged: {what}; {values.RESTORE}"
 
 
 async def retry_until_available(ask: Callable[..., Answer], *arguments: object, aside: bool = True) -> Answer:
@@ -233,28 +284,44 @@ async def retry_until_available(ask: Callable[..., Answer], *arguments: object, 
 
 
 def reason(error: sa.exc.SQLAlchemyError) -> str:
-    """The database driver's own message."""
-    return str(getattr(error, "orig", None) or type(error).__name__)
+    """The first line of the database driver's own message: PostgreSQL's goes on with the statement."""
+    own = getattr(error, "orig", None)
+    read_only = (getattr(own, "sqlite_errorcode", None) or 0) & 0xFF == sqlite3.SQLITE_READONLY
+    if read_only:
+        return "it can only be read; its disk is full, or read-only"
+    return str(own or type(error).__name__).strip().partition("\n")[0]
 
 
-def _set_up_sqlite(connection: object, _record: object) -> None:
-    cursor = connection.cursor()  # type: ignore[attr-defined]
+def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+    cursor = connection.cursor()
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=5000"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
+    values.guard(connection)
+
+
+def file_url(folder: Path) -> sa.URL:
+    """The URL of the store inside a run's folder, whose name may be anything, also no UTF-8."""
+    return sa.URL.create("sqlite", database=str(folder.resolve() / "run.sqlite"))
 
 
 def sqlite_url(folder: Path) -> str:
-    """The URL of the store inside a run's folder."""
-    return f"sqlite:///{folder.resolve() / 'run.sqlite'}"
+    """`file_url` as text. Raises StoreError where the folder's name is no UTF-8."""
+    try:
+        return file_url(folder).render_as_string(hide_password=False)
+    except UnicodeEncodeError:
+        raise StoreError(f"{folder}: its name is no UTF-8; rename it") from None
 
 
 def runs(engine: sa.Engine) -> list[tuple[str, str, str]]:
-    """(run, created at, state) of every run in a store, oldest first."""
+    """(run, created at, state) of every run in a store, oldest first; without those whose names are no texts."""
     if not sa.inspect(engine).has_table(run_table.name):
         return []
     with engine.connect() as connection:
-        columns = run_table.c.id, run_table.c.created_at, run_table.c.state
+        names = run_table.c.id, run_table.c.created_at, run_table.c.state
+        columns = (sa.type_coerce(column, sa.String()).label(column.name) for column in names)
         order = (exact_order(engine.dialect, column) for column in (run_table.c.created_at, run_table.c.id))
         query = sa.select(*columns).order_by(*order)
-        return [(row.id, row.created_at, row.state) for row in connection.execute(query)]
+        return [
+            (row.id, str(row.created_at), str(row.state)) for row in connection.execute(query) if type(row.id) is str
+        ]

@@ -1,152 +1,149 @@
-"""Integrity checks of a run's store: every acknowledged row is present, and SQLite's own check passes."""
+"""Notices what is gone from a SQLite store, or damaged in it. Database servers see to theirs themselves.
 
-from collections.abc import Sequence
+SQLite keeps the newest commits in its log (`-wal`). From a log that is damaged or cut it silently recovers the part
+before the damage, from one that is missing nothing, and then deletes it. So a client counts what it has made durable in
+a file of its own beside the store; a clean end, with which the log goes into the store, takes that file away.
+"""
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
-from eval_client.store import wal
-from eval_client.store.connection import RESTORE, StoreError, is_damage, reason
-from eval_client.store.store import Store
 from eval_client.store.tables import attempt_table, reply_table, trial_table, turn_table
+from eval_client.store.values import RESTORE, StoreError, is_damage
 
+COUNTED = (turn_table, attempt_table, reply_table)
+"""The tables whose rows are only added: what was asked and paid for."""
 NAMED = 5
-"""How many findings of a kind are listed; the rest are counted."""
+"""How many findings are listed."""
+_open: dict[Path, str] = {}
+"""The files of this process -> their stores."""
 
 
-def check_whole(store: Store) -> None:
-    """Check a whole store. Raises StoreError where anything is damaged or lost."""
-    if found := damage(store):
-        raise StoreError(_damaged(store, found))
-    if (lost := losses(store)) is not None:
-        note = wal.losses_note(str(_file(store)))
-        raise StoreError(
-            f"{_named(store)}: {lost}; restore it from a copy, or, to go on and pay for them again, delete {note}"
-        )
+def has_log(path: str) -> bool:
+    """Whether a store has a log that is not empty."""
+    log = Path(f"{path}-wal")
+    return log.exists() and log.stat().st_size > 0
 
 
-def check_before_resume(store: Store) -> None:
+def file_of(engine: sa.Engine) -> str | None:
+    """The path of a SQLite store; None for other databases and for those in memory."""
+    path = engine.url.database if engine.url.get_backend_name() == "sqlite" else None
+    return path if path and path != ":memory:" else None
+
+
+def _beside(engine: sa.Engine, name: str) -> Path:
+    """`RUN.open` has the counts of a client that plays the run or was killed; `lost` tells what is lost."""
+    return Path(f"{file_of(engine)}.{name}")
+
+
+class Acknowledged:
+    """Counts the rows that a client has made durable, in a file that a kill leaves."""
+
+    def __init__(self, engine: sa.Engine, run: str) -> None:
+        self._store, self._path = file_of(engine), _beside(engine, f"{run}.open")
+        self._counts = _rows(engine) if self._store is not None else []
+
+    def add(self, turns: int, attempts: int, replies: int) -> None:
+        """So many rows more of each of COUNTED are durable. Where the file can't be written, losses go unnoticed."""
+        if self._store is None:
+            return
+        self._counts = [count + more for count, more in zip(self._counts, (turns, attempts, replies), strict=True)]
+        with contextlib.suppress(OSError):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+            file = os.open(self._path, flags, 0o644)
+            try:
+                os.pwrite(file, b"%-20d%-20d%-20d" % tuple(self._counts), 0)
+            finally:
+                os.close(file)
+            _open[self._path] = str(self._store)
+
+
+def take_marks_away() -> None:
+    """At a clean end: delete the files of counts whose stores have no log left."""
+    for path, store in _open.items():
+        with contextlib.suppress(OSError):
+            if not has_log(store):
+                path.unlink()
+
+
+def losses(engine: sa.Engine, run: str) -> str | None:
+    """What was acknowledged and is gone, which is recorded in a file; None where nothing is known to be."""
+    if file_of(engine) is None:
+        return None
+    note, mark = _beside(engine, "lost"), _beside(engine, f"{run}.open")
+    if note.is_file():
+        return note.read_text(errors="replace").strip()
+    try:
+        counts = [int(count) for count in mark.read_bytes()[:100].split()] if mark.is_file() else []
+    except (OSError, ValueError):  # a failure of power may leave it empty
+        return None
+    lost = [max(0, count - now) for count, now in zip(counts, _rows(engine), strict=False)]
+    if len(lost) != len(COUNTED) or not any(lost):
+        return None
+    text = "its write-ahead log was damaged, cut or removed: {} turns, {} attempts and {} replies of judges, hosts and "
+    text = text.format(*lost) + "users that were acknowledged are lost"
+    with contextlib.suppress(OSError):
+        note.write_text(f"{text}\n")
+        mark.unlink()
+    return text
+
+
+def _rows(engine: sa.Engine) -> list[int]:
+    """The number of the last row that was added to each of COUNTED; 0 where there is none."""
+    there = sa.inspect(engine).get_table_names()
+    counts = [f"SELECT max(rowid) FROM {table.name}" if table.name in there else "SELECT 0" for table in COUNTED]
+    with engine.connect() as connection:
+        return [connection.exec_driver_sql(count).scalar() or 0 for count in counts]
+
+
+def check_whole(engine: sa.Engine, run: str, table: str | None = None) -> None:
+    """Raises StoreError where rows of a SQLite store are lost, or it is damaged; with `table`, that one alone."""
+    where = f"the store of run {run!r} ({file_of(engine)})"
+    if found := damage(engine, table):
+        raise StoreError(f"{where} is damaged: {'; '.join(found)}; {RESTORE}")
+    if (lost := losses(engine, run)) is not None:
+        fix = f"restore it from a copy, or, to go on and pay for them again, delete {_beside(engine, 'lost')}"
+        raise StoreError(f"{where}: {lost}; {fix}")
+
+
+def check_before_resume(engine: sa.Engine, run: str, state: str) -> None:
     """`check_whole` where the run's state or files show that its last client was killed.
 
     After a clean end only the rows of trials and their indexes are checked, which decide what is played: a quarter of a
-    second of CPU for 100,000 trials. Raises StoreError where they are damaged.
+    second of CPU for 100,000 trials. Raises StoreError.
     """
-    path = _file(store)
-    if store.state() == "running" or (path is not None and (wal.had_log(path) or wal.losses_note(path).exists())):
-        check_whole(store)
-    elif path is not None and (found := _damaged_pages(store, trial_table.name)):
-        raise StoreError(_damaged(store, found))
+    killed = state == "running" or any(_beside(engine, name).exists() for name in (f"{run}.open", "lost"))
+    check_whole(engine, run, None if killed else trial_table.name)
 
 
-def check_at_rest(store: Store) -> None:
-    """`check_whole` of a SQLite file after all of this client's writes, with its connections closed.
-
-    Does nothing for a database server.
-    """
-    if _file(store) is not None:
-        store.engine.dispose()
-        check_whole(store)
-
-
-def losses(store: Store) -> str | None:
-    """The recorded loss of a SQLite store's commits from a damaged log; None where none is recorded."""
-    return wal.losses(path) if (path := _file(store)) is not None else None
-
-
-def damage(store: Store) -> list[str]:
-    """What is damaged, one line each. Reads a whole SQLite file; counts every trial's attempts, turns and replies."""
-    found: list[str] = []
-    try:
-        with store.engine.connect() as connection:
-            if store.engine.dialect.name == "sqlite":
-                found += _findings(connection, str(NAMED))
-            rows = connection.execute(_incomplete(store.run)).all()
-            gaps: Sequence[sa.Row[tuple[object, ...]]] = ()
-            if sa.inspect(connection).has_table(reply_table.name):  # an older store has none
-                gaps = connection.execute(_missing_replies(store.run)).all()
-    except sa.exc.DatabaseError as error:
-        if not is_damage(error):
-            raise
-        return [*found, reason(error)]
-    incomplete = [
-        f"trial {row.id} ({row.agent}, {row.task}, sample {row.sample}): {row.turns_there} of {row.turns or 0} turns "
-        f"and {row.attempts_there} of {row.attempts} attempts are there"
-        for row in rows
-    ]
-    missing = [
-        f"trial {row.trial}: {row.there} of at least {row.kept} replies of judges, hosts and users are there"
-        for row in gaps
-    ]
-    return [*found, *_shortened(incomplete), *_shortened(missing)]
-
-
-def _damaged_pages(store: Store, table: str) -> list[str]:
-    """What SQLite finds damaged in a table and its indexes, one line each."""
-    try:
-        with store.engine.connect() as connection:
-            return _findings(connection, table)[:NAMED]
-    except sa.exc.DatabaseError as error:
-        if not is_damage(error):
-            raise
-        return [reason(error)]
-
-
-def _findings(connection: sa.Connection, of: str) -> list[str]:
-    """What SQLite's check of a table, or with a number of the whole file, finds.
+def damage(engine: sa.Engine, table: str | None = None) -> list[str]:
+    """What SQLite finds damaged in a file, or in a table and its indexes, one line each; nothing in a server's store.
 
     `PRAGMA quick_check`, three fifths of the CPU, does not see that an index lacks rows of its table.
     """
-    return [text for text in connection.execute(sa.text(f"PRAGMA integrity_check({of})")).scalars() if text != "ok"]
+    if file_of(engine) is None:
+        return []
+    try:
+        with engine.connect() as connection:
+            rows = connection.exec_driver_sql(f"PRAGMA integrity_check({table or NAMED})").scalars()
+            return [text for text in rows if text != "ok"][:NAMED]
+    except sa.exc.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        return [str(error.orig)]
 
 
-def _damaged(store: Store, found: Sequence[str]) -> str:
-    return f"{_named(store)} is damaged: {'; '.join(found)}; {RESTORE}"
-
-
-def _named(store: Store) -> str:
-    path = _file(store)
-    return f"the store of run {store.run!r}" + (f" ({path})" if path is not None else "")
-
-
-def _shortened(trials: list[str]) -> list[str]:
-    more = len(trials) - NAMED
-    return [*trials[:NAMED], *([f"and {more} more trials"] if more > 0 else [])]
-
-
-def _file(store: Store) -> str | None:
-    url = store.engine.url
-    return url.database if url.get_backend_name() == "sqlite" and url.database != ":memory:" else None
-
-
-def _incomplete(run: str) -> sa.Select[tuple[object, ...]]:
-    """The trials with fewer attempt rows than their `attempts`, or, once scored, fewer turn rows than their `turns`.
-
-    Also those with a gap in the numbers of their turns: a row that only holds the agent's stop is none of `turns`.
-    """
-    t, a, u = trial_table.c, attempt_table.c, turn_table.c
-    of_attempt, of_turn = sa.and_(a.run == t.run, a.trial == t.id), sa.and_(u.run == t.run, u.trial == t.id)
-    attempts = sa.select(sa.func.count()).select_from(attempt_table).where(of_attempt).correlate(trial_table)
-    newest = sa.select(sa.func.max(a.journal)).where(of_attempt).correlate(trial_table).scalar_subquery()
-    of_newest = sa.and_(of_turn, u.journal == newest)
-    turns, last = (
-        sa.select(each).select_from(turn_table).where(of_newest).correlate(trial_table).scalar_subquery()
-        for each in (sa.func.count(), sa.func.max(u.turn))
-    )
-    counted = (
-        sa.select(t.id, t.agent, t.task, t.sample, t.attempts, t.turns, t.score)
-        .add_columns(attempts.scalar_subquery().label("attempts_there"), turns.label("turns_there"))
-        .add_columns(last.label("last_turn"))
-        .where(t.run == run)
-        .subquery()
-    )
-    c = counted.c
-    gap = c.turns_there < c.last_turn
-    fewer = sa.or_(c.attempts_there < c.attempts, sa.and_(c.score.is_not(None), sa.or_(gap, c.turns_there < c.turns)))
-    return sa.select(counted).where(fewer).order_by(c.id)
-
-
-def _missing_replies(run: str) -> sa.Select[tuple[object, ...]]:
-    """The trials with gaps in the numbers, from 0, of their reply rows; missing last rows can't be detected."""
-    r = reply_table.c
-    there, kept = sa.func.count(), sa.func.max(r.number) + 1
-    columns = (r.trial, there.label("there"), kept.label("kept"))
-    return sa.select(*columns).where(r.run == run).group_by(r.trial).having(there < kept).order_by(r.trial)
+def read_into_memory(path: str, options: Mapping[str, Any]) -> sqlite3.Connection:
+    """A copy of a store to read, where the disk has no room for the index of its log: this process holds that index."""
+    copy: sqlite3.Connection = sqlite3.connect(":memory:", **options)
+    with contextlib.closing(sqlite3.connect(path)) as source:
+        source.execute("PRAGMA locking_mode=EXCLUSIVE")
+        source.backup(copy)
+    copy.execute("PRAGMA query_only=ON")
+    return copy

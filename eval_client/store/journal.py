@@ -17,14 +17,15 @@ from eval_client.store.connection import (
     StoreError,
     damaged,
     hold_live,
-    is_damage,
     is_transient,
     reason,
     too_large,
 )
+from eval_client.store.damage import Acknowledged
 from eval_client.store.records import Trial, Turn, now_text, reply_row
 from eval_client.store.store import Store
 from eval_client.store.tables import SETTLED, attempt_table, live_table, reply_table, trial_table, turn_table
+from eval_client.store.values import is_damage
 from proctor.observability.redaction import redacted
 from proctor.session.kept_replies import KeptReply
 from proctor.types import Finish, FinishReason
@@ -113,9 +114,10 @@ class Journal:
     the reason, and with None when writes succeed again. Nothing is acknowledged meanwhile, so nothing is lost.
     """
 
-    def __init__(self, store: Store, shard: int, on_trouble: Callable[[str | None], None] = lambda _: None) -> None:
+    def __init__(self, store: Store, fence: int, on_trouble: Callable[[str | None], None] = lambda _: None) -> None:
         self._store = store
-        self._shard = shard
+        self._fence = fence
+        self._acknowledged: Acknowledged | None = None
         self._on_trouble = on_trouble
         self.metrics = JournalMetrics()
         self.turns = 0
@@ -188,7 +190,7 @@ class Journal:
         if self._closing.is_set():
             return
         self._beat += 1
-        row = {"b_run": self._store.run, "b_shard": self._shard, "b_beat": self._beat, "b_view": view}
+        row = {"b_run": self._store.run, "b_shard": self._fence, "b_beat": self._beat, "b_view": view}
         self._published = self._loop.create_future()
         self._published.add_done_callback(lambda written: written.exception())  # the turns' writers raise it too
         self._queue.put(_Write(((_LIVE, row),), self._published))
@@ -290,14 +292,16 @@ class Journal:
         for write in group:
             for statement, row in write.operations:
                 rows_of[statement].append(row)
+        acknowledged = self._acknowledged = self._acknowledged or Acknowledged(self._store.engine, self._store.run)
         with self._store.engine.begin() as connection:
-            hold_live(connection, self._store.run, self._shard)
+            hold_live(connection, self._store.run, self._fence)
             for statement in _ORDER:
                 rows = rows_of[statement]
                 if again:
                     rows = [row for row in rows if not _exists(connection, statement, row)]
                 if rows:
                     connection.execute(statement, rows)
+        acknowledged.add(len(rows_of[_TURN]), len(rows_of[_ATTEMPT]), len(rows_of[_REPLY]))
         self.turns += sum(not str(row["reply"]).startswith(_STOPPED) for row in rows_of[_TURN])
 
     def _too_large(self, group: list[_Write]) -> str | None:

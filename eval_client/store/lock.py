@@ -1,32 +1,83 @@
-"""The lock of a run. It is released when its holder ends, even by SIGKILL.
-
-In SQLite, MySQL and MariaDB one client at a time holds the lock. In PostgreSQL all clients of a run hold it in shared
-mode; a client that starts or resumes the run holds it exclusively for a moment.
-"""
+"""The lock of a run, which one client at a time holds. It is released when its holder ends, even by SIGKILL."""
 
 import asyncio
 import contextlib
 import fcntl
 import hashlib
+import logging
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TextIO
 
 import sqlalchemy as sa
 
-from eval_client.store.connection import StoreError, is_writable
+from eval_client.store.connection import RunOver, StoreError, is_writable
 from eval_client.store.store import Store
 
-ENTER_S = 30.0
-"""How long `enter` waits. A client that takes a run over holds the lock exclusively for little longer than a lease."""
-PAUSE_S = 0.1
+log = logging.getLogger(__name__)
+
+TURN_S = 1.0
+"""How often a client that waits for its turn looks."""
 PROBE_S, LOOK_S = 0.5, 0.02
 """How long a client waits for others that only look whether the lock is held, and between two tries."""
 
 
-def _busy(run: str) -> StoreError:
-    return StoreError(f"run {run!r} is being played by another client; wait for that client to end, or stop it first")
+_POSTGRESQL = {
+    "idle_in_transaction_session_timeout": "5s",
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+}
+"""PostgreSQL drops a connection, and so the lock, soon after its client is gone or stands still in mid-write."""
+
+
+class Busy(StoreError):
+    """Another client plays the run."""
+
+    def __init__(self, run: str) -> None:
+        super().__init__(
+            f"run {run!r} is being played by another client; wait for that client to end, or stop it first"
+        )
+
+
+@contextlib.asynccontextmanager
+async def taken_over(
+    store: Store, ready: Callable[[], Awaitable[None]] | None = None, *, waits: bool = False
+) -> AsyncIterator[int]:
+    """Be the run's client while inside: hold its lock, and the fence, whose number this is.
+
+    `ready` is awaited with the lock, before anything of the store is changed. Where another client plays the run, this
+    one `waits` for its turn, or StoreError is raised. Raises RunOver where the run ended meanwhile.
+    """
+    if store.engine.dialect.name == "postgresql":
+        _set_up(store.engine)
+    with contextlib.ExitStack() as held:
+        if not waits:
+            held.enter_context(sole_client(store))
+        else:
+            await _wait_for_turn(store, held)
+        if ready is not None:
+            await ready()
+        store.upgrade()
+        yield store.take_over()
+
+
+async def _wait_for_turn(store: Store, held: contextlib.ExitStack) -> None:
+    said = False
+    while True:
+        try:
+            held.enter_context(sole_client(store))
+        except Busy as busy:
+            if not said:
+                log.warning("%s; this one waits for its turn", str(busy).partition(";")[0])
+            said = True
+            await asyncio.sleep(TURN_S)
+        else:
+            if said and store.is_over():
+                raise RunOver(f"run {store.run!r} is over")
+            return
 
 
 @contextlib.contextmanager
@@ -40,12 +91,8 @@ def sole_client(store: Store) -> Iterator[None]:
             with _file_lock(store, PROBE_S):
                 yield
         case "postgresql":
-            connection = store.engine.connect()
-            try:
-                seize(connection, store.run)
+            with _advisory_lock(store):
                 yield
-            finally:
-                release(connection)
         case _:
             with _server_lock(store):
                 yield
@@ -80,14 +127,8 @@ def check_idle(store: Store) -> None:
         raise StoreError(f"run {store.run!r} is being played; stop it first: proctor stop {store.run}")
 
 
-def seize(connection: sa.Connection, run: str) -> None:
-    """Take the lock exclusively, in PostgreSQL. Raises StoreError when other clients hold it."""
-    if not _alone(connection, run):
-        raise joinable(run)
-
-
-def release(connection: sa.Connection, unlock: str = "SELECT pg_advisory_unlock_all()", **key: str) -> None:
-    """Release the locks of a connection and close it. Without `unlock` the server would release them a moment later."""
+def _release(connection: sa.Connection, unlock: str, **key: object) -> None:
+    """Release the lock of a connection and close it. Without `unlock` the server would release it a moment later."""
     with contextlib.suppress(sa.exc.SQLAlchemyError):
         connection.rollback()
         connection.execute(sa.text(unlock), key)
@@ -95,48 +136,30 @@ def release(connection: sa.Connection, unlock: str = "SELECT pg_advisory_unlock_
     connection.close()
 
 
-def joinable(run: str) -> StoreError:
-    """The error for a run in PostgreSQL whose lock other clients hold."""
-    return StoreError(
-        f"run {run!r} is being played by another client; join it (proctor join {run}), wait for that client to end, "
-        "or stop it first"
-    )
+@contextlib.contextmanager
+def _advisory_lock(store: Store) -> Iterator[None]:
+    """Hold PostgreSQL's lock, which clients of version 0.2.0 share: they keep this one out too."""
+    connection = store.engine.connect()
+    key = _key_number(store.run)
+    try:
+        if not connection.execute(sa.text("SELECT pg_try_advisory_lock(:key)"), {"key": key}).scalar():
+            raise Busy(store.run)
+        connection.commit()
+        yield
+    finally:
+        _release(connection, "SELECT pg_advisory_unlock(:key)", key=key)
 
 
-def share(connection: sa.Connection, run: str) -> bool:
-    """Take the lock in shared mode; False where a client holds it exclusively."""
-    return _ask(connection, "SELECT pg_try_advisory_lock_shared(:key)", run)
+def _set_up(engine: sa.Engine) -> None:
+    """Let each connection of an engine have _POSTGRESQL from now on."""
 
+    def set_up(connection: object, _record: object) -> None:
+        for name, value in _POSTGRESQL.items():
+            connection.execute(f"SET {name} = '{value}'")  # type: ignore[attr-defined]
+        connection.commit()  # type: ignore[attr-defined]
 
-def make_shared(connection: sa.Connection, run: str) -> None:
-    """Turn the exclusive lock into a shared one."""
-    share(connection, run)
-    _ask(connection, "SELECT pg_advisory_unlock(:key)", run)
-
-
-async def enter(connection: sa.Connection, run: str) -> bool:
-    """Take the lock: True if shared with the clients that hold it, False if exclusively because none does.
-
-    Raises StoreError where neither is possible within ENTER_S.
-    """
-    give_up = time.monotonic() + ENTER_S
-    while not _alone(connection, run):
-        if share(connection, run):
-            return True
-        if time.monotonic() > give_up:
-            raise _busy(run)
-        await asyncio.sleep(PAUSE_S)
-    return False
-
-
-def _alone(connection: sa.Connection, run: str) -> bool:
-    return _ask(connection, "SELECT pg_try_advisory_lock(:key)", run)
-
-
-def _ask(connection: sa.Connection, question: str, run: str) -> bool:
-    answer = bool(connection.execute(sa.text(question), {"key": _key_number(run)}).scalar())
-    connection.commit()
-    return answer
+    sa.event.listen(engine, "connect", set_up)
+    engine.dispose()
 
 
 def _lock_file(store: Store) -> Path:
@@ -147,12 +170,26 @@ def _lock_file(store: Store) -> Path:
 def _file_lock(store: Store, patience_s: float) -> Iterator[None]:
     path = _lock_file(store)
     give_up = time.monotonic() + patience_s
-    with path.open("a" if is_writable(str(path)) else "r") as file:
+    with _opened(path) as file:
         while not try_lock(file):
             if time.monotonic() >= give_up:
-                raise _busy(store.run)
+                raise Busy(store.run)
             time.sleep(LOOK_S)
         yield
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    """The lock's file, made where the folder allows it. Raises StoreError for a pipe, a link or a device there."""
+    try:
+        made = os.O_RDWR | os.O_CREAT if is_writable(str(path)) else os.O_RDONLY
+        file = os.open(path, made | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise StoreError(f"{path}: can't be opened: {error.strerror}; delete it") from error
+    try:
+        yield file
+    finally:
+        os.close(file)
 
 
 def try_lock(file: TextIO | int) -> bool:
@@ -171,11 +208,11 @@ def _server_lock(store: Store) -> Iterator[None]:
     key = f"proctor-{_key_number(store.run):x}"
     try:
         if not connection.execute(sa.text("SELECT GET_LOCK(:key, 0)"), {"key": key}).scalar():
-            raise _busy(store.run)
+            raise Busy(store.run)
         connection.commit()
         yield
     finally:
-        release(connection, "SELECT RELEASE_LOCK(:key)", key=key)
+        _release(connection, "SELECT RELEASE_LOCK(:key)", key=key)
 
 
 def _key_number(run: str) -> int:

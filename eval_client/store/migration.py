@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from itertools import takewhile
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -18,11 +19,20 @@ from eval_client.store.tables import (
     trial_table,
     turn_table,
 )
+from eval_client.store.values import RESTORE
 
 log = logging.getLogger(__name__)
 
 GROWN = (run_table, trial_table, attempt_table, turn_table, reply_table)
 """The tables that have got columns since schema 2."""
+FIRST_ADDED = {
+    "proctor_run": "stop",
+    "proctor_trial": "cluster",
+    "proctor_attempt": "digest",
+    "proctor_turn": "cached_tokens",
+    "proctor_reply": "cached_tokens",
+}
+"""table -> the first of its columns that schema 2 lacks."""
 NARROW = (
     *("run", "agent", "task", "reason", "id", "score", "sample", "epoch", "turns", "prompt_tokens"),
     *("completion_tokens", "cached_tokens", "reasoning_tokens", "seconds", "ended_at", "attempts"),
@@ -46,6 +56,10 @@ LOOSE = (
     "count as one, and so may the figures read from them; the next run or resume there converts them, or as their "
     "owner: %s"
 )
+_NO_TABLES = (
+    "its account may not create the tables there; grant it CREATE, ALTER, INDEX, SELECT, INSERT, UPDATE and DELETE, in "
+    "PostgreSQL CREATE on the schema, or give the URL of an account that has them"
+)
 TOKEN_COUNTS = ("prompt_tokens", "completion_tokens")
 OLDEST_MARIADB, OLDEST_MYSQL = (10, 2, 2), (8, 0, 17)
 """The first versions with a binary collation that counts final blanks."""
@@ -55,7 +69,7 @@ def migrate(engine: sa.Engine) -> None:
     """Add missing tables, columns and indexes, widen token counts, and make MySQL and MariaDB compare texts exactly.
 
     Several clients may do so at the same time. Raises StoreError where the store's account lacks the right or the
-    server is too old, SQLAlchemyError where the database is unavailable.
+    server is too old, DatabaseError where the database is unavailable.
     """
     _check_version(engine)
     try:
@@ -65,6 +79,8 @@ def migrate(engine: sa.Engine) -> None:
     except sa.exc.DatabaseError as error:
         if is_transient(error):
             raise
+        if not sa.inspect(engine).has_table(run_table.name):
+            raise StoreError(f"store: {_NO_TABLES}: {reason(error)}") from error
         changes = loose_tables(engine) or [table.name for table in GROWN]
         fix = f"let its account create tables, and alter {', '.join(changes)} (as their owner)"
         raise StoreError(f"store: its tables are of an earlier version; {fix}: {reason(error)}") from error
@@ -105,7 +121,14 @@ _complete: WeakKeyDictionary[sa.Engine, set[str]] = WeakKeyDictionary()
 
 
 def _columns_now(engine: sa.Engine, table: sa.Table) -> list[sa.Column[Any]]:
-    there = {column["name"] for column in sa.inspect(engine).get_columns(table.name)}
+    """The columns that a store has. Raises StoreError where one is missing that every version has made."""
+    try:
+        there = {column["name"] for column in sa.inspect(engine).get_columns(table.name)}
+    except sa.exc.NoSuchTableError:
+        there = set()
+    always = takewhile(lambda column: column.name != FIRST_ADDED.get(table.name), table.columns)
+    if missing := [column for column in always if column.name not in there]:
+        raise StoreError(f"the store is damaged: it has no {table.name}.{missing[0].name}; {RESTORE}")
     return [column for column in table.columns if column.name in there]
 
 
@@ -178,3 +201,21 @@ def _widen_token_counts(engine: sa.Engine) -> None:
         log.warning(
             "a turn of over 2147483647 tokens can't be stored; as the tables' owner: %s (%s)", statement, error.orig
         )
+
+
+def use_rights(engine: sa.Engine) -> list[int]:
+    """Use each right that a run needs once, on a table that is dropped again; the schemas of the runs in the store.
+
+    Raises DatabaseError where the account lacks one.
+    """
+    probe = sa.Table("proctor_doctor_probe", sa.MetaData(), sa.Column("n", sa.Integer))
+    with engine.begin() as connection:
+        probe.create(connection, checkfirst=True)
+        connection.execute(probe.insert(), {"n": 1})
+        connection.execute(probe.update().values(n=2))
+        connection.execute(probe.delete())
+        probe.drop(connection)
+    with engine.connect() as connection:
+        if not sa.inspect(connection).has_table(run_table.name):
+            return []
+        return list(connection.execute(sa.select(run_table.c.schema_version).distinct()).scalars())

@@ -5,12 +5,15 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from pydantic import Field, JsonValue
 
-from eval_client.core.selection import NO_FILTERS, Filters
+from eval_client.core.selection import NO_FILTERS, Filters, part_of
 from eval_client.core.spend import TOKEN_COLUMNS, Tokens
+from eval_client.plan.plan import Plan
+from eval_client.store.tables import reply_table, run_table, turn_table
+from eval_client.store.values import json_object, json_of, parsed
 from proctor.session.kept_replies import KeptReply, ModelReply
 from proctor.types import TaskProtocol, Value
 from task_server.wire.messages import Act, SampleList, Stop
@@ -18,7 +21,7 @@ from task_server.wire.messages import Act, SampleList, Stop
 DIVERGED = "diverged"
 """The outcome of an attempt whose replay got another observation than the journal has; the journal is not reused."""
 RETRIED = "retried"
-"""The outcome of an attempt with a score that `proctor retry` set aside; its journal is not reused."""
+"""The outcome of an attempt with a score that `proctor resume --retry` set aside; its journal is not reused."""
 MODEL_CHARS, STOP_CHARS = 255, 64
 """What is kept of a model's name, and of a finish_reason."""
 CUT = "length"
@@ -64,10 +67,47 @@ class SeenModel(Value):
     """The beginning of an answer at temperature 0."""
 
 
+class PlanPart(Value):
+    """A fixed part of a plan's samples, which is a run of its own."""
+
+    plan: str
+    """The name of the plan's parts together: that of each begins with it."""
+    number: int
+    """From 1."""
+    of: int
+    samples: dict[str, dict[str, str]] = Field(repr=False)
+    """task -> sample -> its cluster: all that the parts play together, in the plan's order."""
+
+    def part_of(self, task: str, sample: str) -> int:
+        """The number of the part that plays a sample."""
+        return part_of(task, sample, self.of)
+
+    def has(self, task: str, sample: str) -> bool:
+        """Whether this part plays a sample."""
+        return self.part_of(task, sample) == self.number
+
+    @property
+    def run(self) -> str:
+        """The name of the part's run."""
+        return part_name(self.plan, self.number, self.of)
+
+    @property
+    def siblings(self) -> tuple[str, ...]:
+        """The names of the runs of the other parts."""
+        return tuple(part_name(self.plan, number, self.of) for number in range(1, self.of + 1) if number != self.number)
+
+
+def part_name(plan: str, number: int, of: int) -> str:
+    """The name of the run of a part."""
+    return f"{plan}.{number}of{of}"
+
+
 class Manifest(Value):
     """A run's definition: the plan of its latest start or resume, and digests of everything that shapes its trials."""
 
     version: str
+    id: str = Field(default="", exclude_if=lambda text: not text)
+    """32 random hex digits, by which servers know the run whatever its name and store; empty in older runs."""
     plan_path: str
     plan: dict[str, JsonValue]
     overrides: tuple[str, ...] = ()
@@ -83,13 +123,27 @@ class Manifest(Value):
     parent: str | None = Field(default=None, exclude_if=lambda parent: parent is None)
     """The run whose answers this run scores again; None for a run of its own answers."""
     owner: str | None = Field(default=None, exclude_if=lambda owner: owner is None)
-    """Who began the run: PROCTOR_OWNER, or the account's name. None in runs of earlier versions."""
+    """Who began the run: PROCTOR_USER, or the account's name. None in runs of earlier versions."""
     models: dict[str, SeenModel] = Field(default_factory=dict, exclude_if=lambda models: not models)
     """agent -> what its servers showed of its model when the run began, where it may have several."""
     model_notes: tuple[str, ...] = Field(default=(), exclude_if=lambda notes: not notes)
     """How its servers differed, from each other or from those that the run began with."""
+    part: PlanPart | None = Field(default=None, exclude_if=lambda part: part is None)
+    """Which part of its plan the run plays; None where it plays the plan in one piece."""
     resumed_at: tuple[str, ...] = Field(default=(), exclude_if=lambda times: not times)
     """When the run was resumed, in UTC, as ISO 8601 text."""
+
+    @property
+    def alone(self) -> tuple[str, ...]:
+        """What to know of a part of a plan that is read alone."""
+        if self.part is None:
+            return ()
+        which = f"only part {self.part.number} of {self.part.of} of the samples"
+        return (f"{which}; all parts: proctor report {self.part.plan}",)
+
+    def read_plan(self) -> Plan:
+        """The plan as a value. Raises StoreError where a store holds another."""
+        return parsed(run_table.c.manifest, Plan.model_validate, self.plan)
 
     def digests(self) -> dict[str, str]:
         """task -> its digest when the run began."""
@@ -107,16 +161,6 @@ class Trial(Value):
     attempts: int = 0
     cluster: str | None = None
     """The name that samples of the same world share; None in runs of schema 2."""
-
-
-class PairCopy(NamedTuple):
-    """A pair whose planned trials are those of another pair of its task, but for the agent and the ids."""
-
-    agent: str
-    first: int
-    """The id of its first trial."""
-    of: range
-    """The ids of the other pair's trials."""
 
 
 class Turn(Value):
@@ -152,6 +196,12 @@ class Turn(Value):
     def is_cut(self) -> bool:
         """Whether the endpoint cut the answer at `max_tokens`."""
         return self.stop == CUT or (isinstance(self.reply, Act) and self.reply.action.cut)
+
+
+def turn_of(row: Mapping[str, object]) -> Turn:
+    """The turn in a row's columns of these names. Raises StoreError."""
+    reply = turn_table.c.reply
+    return parsed(reply, lambda text: Turn.model_validate({**row, reply.name: json_of(text)}), row[reply.name])
 
 
 def answers(turns: Iterable[Turn]) -> int:
@@ -261,7 +311,9 @@ def reply_row(kept: KeptReply) -> dict[str, object]:
 
 def kept_reply(row: Mapping[str, Any]) -> KeptReply:
     """The kept reply in a row."""
-    of_reply = {name: row[name] for name in ModelReply.model_fields if name in row} | {"text": json.loads(row["text"])}
+    of_reply = {name: row[name] for name in ModelReply.model_fields if name in row} | {
+        "text": parsed(reply_table.c.text, json_of, row["text"])
+    }
     return KeptReply(key=row["key"], reply=ModelReply(**of_reply), bought=row["bought"], usable=row["usable"])
 
 
@@ -273,7 +325,7 @@ class JournalledTools:
 
     def whole(self, observation: str) -> dict[str, JsonValue]:
         """A turn's observation as plain data, with its tools."""
-        observed: dict[str, JsonValue] = json.loads(observation)
+        observed: dict[str, JsonValue] = json_object(observation)
         conversation = str(observed.get("conversation", "main"))
         if "tools" not in observed:
             observed["tools"] = self._last.get(conversation, [])

@@ -3,7 +3,6 @@
 No query about scores reads transcripts.
 """
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
@@ -11,12 +10,14 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from pydantic import JsonValue
+from pydantic_core import from_json
 
 from eval_client.core.progress import grouped_causes
 from eval_client.core.spend import NO_TOKENS, TOKEN_COLUMNS, Tokens
 from eval_client.store.migration import existing_columns
 from eval_client.store.records import RETRIED, HelperCost, JournalledTools, PairTotals, ReplicaCost
 from eval_client.store.tables import attempt_table, reply_table, summary_table, trial_table, turn_table
+from eval_client.store.values import Number, json_object, json_of, parsed
 from proctor.types import Finish, FinishReason, Summary
 from task_server.wire.messages import cluster_numbers
 
@@ -64,7 +65,13 @@ class Results:
         t, r = trial_table.c, reply_table.c
         trials = sa.and_(t.run == r.run, t.id == r.trial)
         there = [column.name for column in existing_columns(self.engine, reply_table)]
-        columns = (t.agent, t.task, r.model, sa.func.sum(r.tries).label("calls"), *token_sums(reply_table, there))
+        columns = (
+            t.agent,
+            t.task,
+            r.model,
+            sa.func.sum(Number(r.tries)).label("calls"),
+            *token_sums(reply_table, there),
+        )
         query = sa.select(*columns).select_from(reply_table.join(trial_table, trials))
         query = query.where(r.run == self.run, r.bought).group_by(t.agent, t.task, r.model)
         with self.engine.connect() as connection:
@@ -85,7 +92,7 @@ class Results:
         if u.replica not in existing_columns(self.engine, turn_table):
             return []
         sums = [u[name] for name in ("prompt_tokens", "cached_tokens", "completion_tokens", "model_seconds")]
-        columns = (t.agent, u.replica, sa.func.count(), *(sa.func.sum(column * 1.0) for column in sums))
+        columns = (t.agent, u.replica, sa.func.count(), *(sa.func.sum(Number(column)) for column in sums))
         query = sa.select(*columns).select_from(turn_table.join(trial_table, sa.and_(t.run == u.run, t.id == u.trial)))
         query = query.where(u.run == self.run, u.replica.is_not(None)).group_by(t.agent, u.replica)
         with self.engine.connect() as connection:
@@ -118,7 +125,7 @@ class Results:
     def _means_of_samples(self, connection: sa.Connection) -> dict[tuple[str, str], float]:
         """(agent, task) -> the mean over samples of the mean over their scored epochs."""
         t = trial_table.c
-        of_sample = sa.select(t.agent, t.task, sa.func.avg(t.score).label("mean")).where(t.run == self.run)
+        of_sample = sa.select(t.agent, t.task, _mean(t.score).label("mean")).where(t.run == self.run)
         sample = of_sample.where(t.score.is_not(None)).group_by(t.agent, t.task, t.sample).subquery().c
         query = sa.select(sample.agent, sample.task, sa.func.avg(sample.mean)).group_by(sample.agent, sample.task)
         return {(agent, task): float(mean) for agent, task, mean in connection.execute(query)}
@@ -129,7 +136,7 @@ class Results:
         query = sa.select(t.sample, t.epoch, t.finish).where(t.run == self.run, t.agent == agent, t.task == task)
         with self.engine.connect() as connection:
             for sample, epoch, finish in connection.execute(query.where(t.finish.is_not(None)).order_by(t.id)):
-                yield sample, epoch, Finish.kept(finish)
+                yield sample, epoch, parsed(t.finish, Finish.kept, finish)
 
     def clustered_finishes(self, agent: str, task: str) -> tuple[list[Finish], list[int], list[int]]:
         """The pair's final rows, and the numbers of the cluster and the sample of each, as summaries take them.
@@ -156,7 +163,7 @@ class Results:
             means = {pair: SampleMeans(scores, [], []) for pair, scores in found.items() if pair[1] not in tied}
             cluster = sa.func.max(cluster_column(self.engine))
             passed = sa.func.sum(sa.case((t.score >= 1, 1), else_=0))
-            figures = sa.func.avg(t.score), cluster, sa.func.count(), passed
+            figures = _mean(t.score), cluster, sa.func.count(), passed
             query = sa.select(t.agent, t.task, t.sample, *figures).where(scored, t.task.in_(tied))
             for agent, task, sample, mean, named, count, passes in (
                 connection.execute(query.group_by(t.agent, t.task, t.sample)) if tied else ()
@@ -209,7 +216,9 @@ class Results:
         s = summary_table.c
         with self.engine.connect() as connection:
             rows = connection.execute(sa.select(s.agent, s.task, s.scored, s.summary).where(s.run == self.run))
-            return {(a, t): (scored, Summary.model_validate_json(text)) for a, t, scored, text in rows}
+            return {
+                (a, t): (scored, parsed(s.summary, Summary.model_validate_json, text)) for a, t, scored, text in rows
+            }
 
     def trial_rows(self, *names: str) -> Iterator[dict[str, JsonValue]]:
         """All trials as plain data, in the run's order; with `names` only these columns."""
@@ -220,7 +229,7 @@ class Results:
                 fields = dict(row._mapping)
                 if "finish" in fields:
                     finish = fields.pop("finish")
-                    fields["finish"] = None if finish is None else json.loads(finish)
+                    fields["finish"] = finish and parsed(trial_table.c.finish, from_json, finish)
                 yield fields
 
     def turn_rows(self) -> Iterator[dict[str, JsonValue]]:
@@ -241,10 +250,10 @@ class Results:
         with self.engine.connect() as connection:
             for row in connection.execution_options(stream_results=True).execute(query):
                 fields = dict(row._mapping)
-                reply = json.loads(fields.pop("reply"))
+                reply = parsed(t.c.reply, json_object, fields.pop("reply"))
                 if fields["trial"] != trial:
                     trial, tools = fields["trial"], JournalledTools()
-                fields["observation"] = tools.whole(fields["observation"])
+                fields["observation"] = parsed(t.c.observation, tools.whole, fields["observation"])
                 if "stop" in fields:
                     fields["finish_reason"] = fields.pop("stop")
                 yield {**fields, "action": reply.get("action"), "stop": reply.get("reason")}
@@ -259,7 +268,7 @@ class Results:
         query = query.order_by(r.c.trial, r.c.number)
         with self.engine.connect() as connection:
             for row in connection.execution_options(stream_results=True).execute(query):
-                yield {**row._mapping, "text": json.loads(row.text)}
+                yield {**row._mapping, "text": parsed(r.c.text, json_of, row.text)}
 
 
 @cache
@@ -277,7 +286,7 @@ def _spent_on_open(there: tuple[str, ...]) -> sa.Select[Any]:
 def _totals(there: tuple[str, ...]) -> sa.Select[Any]:
     """One row per pair and reason, of the columns that a store has; `told_cuts` counts trials that tell their cuts."""
     t = trial_table.c
-    sums = (sa.func.sum(t[name] * 1.0).label(name) for name in there if name in _SUMMED)
+    sums = (sa.func.sum(Number(t[name])).label(name) for name in there if name in _SUMMED)
     counts = (sa.func.count().label("planned"), sa.func.count(t.score).label("scored"))
     told_cuts = (sa.func.count(t.cut_answers) if "cut_answers" in there else sa.literal(0)).label("told_cuts")
     ends = sa.func.min(t.id).label("first"), sa.func.max(t.epoch).label("last_epoch")
@@ -326,11 +335,15 @@ def _scores(connection: sa.Connection, scored: sa.ColumnElement[bool]) -> dict[t
     return found
 
 
+def _mean(column: sa.Column[float]) -> sa.Function[float]:
+    number = Number(column)
+    return sa.func.avg(number, type_=number.type)
+
+
 def token_sums(table: sa.Table, there: Collection[str] | None = None) -> list[sa.Label[float]]:
     """The sum of each token count of a table, of those that are `there` where a store may lack some."""
-    # As floats: SQLite refuses a sum of integers that leaves 64 bits.
     return [
-        sa.func.sum(table.c[column] * 1.0).label(name)
+        sa.func.sum(Number(table.c[column])).label(name)
         for name, column in TOKEN_COLUMNS.items()
         if column in table.c and (there is None or column in there)
     ]

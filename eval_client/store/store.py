@@ -4,32 +4,39 @@ A trial is settled when its final row has a score. A final row without a score (
 resume plays the trial again.
 """
 
+import datetime
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 import sqlalchemy as sa
 
-from eval_client.core.spend import TOKEN_COLUMNS, Tokens
-from eval_client.store import shards, wal
+from eval_client.core.spend import NO_TOKENS, TOKEN_COLUMNS, Tokens
 from eval_client.store.connection import RunExists, StoreError, hold_live, is_transient, is_writable
+from eval_client.store.damage import file_of, losses
 from eval_client.store.migration import existing_columns, migrate
-from eval_client.store.records import DIVERGED, RETRIED, Manifest, PairCopy, Trial, Turn, kept_reply, now_text
+from eval_client.store.planned_trials import PairCopy
+from eval_client.store.records import DIVERGED, RETRIED, Manifest, Trial, Turn, kept_reply, now_text, turn_of
 from eval_client.store.results import Results, token_sums, tokens_of
 from eval_client.store.tables import (
     FREE,
+    LIVE,
     OLDEST_SCHEMA,
+    OVER,
     SCHEMA_VERSION,
     SETTLED,
     attempt_table,
+    live_table,
     reply_table,
     run_table,
+    shard_table,
     summary_table,
     trial_table,
     turn_table,
 )
+from eval_client.store.values import Unreadable, check_name, json_object, parsed
 from proctor.session.kept_replies import KeptReply
-from proctor.types import Summary
+from proctor.types import FinishReason, Summary
 
 _EMPTY = (
     *("reason", "score", "cause", "finish", "turns", "prompt_tokens", "completion_tokens", "seconds", "ended_at"),
@@ -61,7 +68,7 @@ class Store(Results):
     def create(self, manifest: Manifest, trials: Iterable[Trial], copies: Iterable[PairCopy] = ()) -> None:
         """Write a new run in one transaction; the copies are made in the database.
 
-        Raises RunExists, StoreError, SQLAlchemyError.
+        Raises RunExists, StoreError, DatabaseError.
         """
         migrate(self.engine)
         # With its fraction: two runs of one second are listed in the order in which they began.
@@ -88,17 +95,18 @@ class Store(Results):
 
     def is_over(self) -> bool:
         """Whether the run exists and is `finished` or `incomplete`; only a resume plays it further."""
-        return self.exists() and self.state() in shards.OVER
+        return self.exists() and self.state() in OVER
 
     def manifest(self) -> Manifest:
         """The run's manifest. Raises StoreError where the run does not exist or is of another schema version.
 
-        Raises SQLAlchemyError where the database is unavailable.
+        Raises DatabaseError where the database is unavailable.
         """
+        check_name(self.run)
         try:
             if not sa.inspect(self.engine).has_table(run_table.name):
-                path = str(self.engine.url.database)
-                lost = f" ({path}: {lost})" if (lost := wal.losses(path)) else ""
+                path = file_of(self.engine)
+                lost = f" ({path}: {lost})" if path and (lost := losses(self.engine, self.run)) else ""
                 raise StoreError(f"run {self.run!r} was stopped before it began{lost}; run its plan again")
             with self.engine.connect() as connection:
                 columns = (run_table.c.id, run_table.c.schema_version, run_table.c.manifest)
@@ -108,14 +116,15 @@ class Store(Results):
                 raise
             raise StoreError(f"run {self.run!r}: the store can't be read: {error.orig}") from error
         if row is None or row.id != self.run:  # MariaDB's tables of an earlier version find it by another case too
-            raise StoreError(f"no run {self.run!r} in this store; `proctor ls` lists the runs")
+            raise StoreError(f"no run {self.run!r} in this store (proctor_run.id); `proctor ls` lists the runs")
         if not OLDEST_SCHEMA <= row.schema_version <= SCHEMA_VERSION:
-            fix = f"use the version that wrote it; this one opens schemas {OLDEST_SCHEMA} to {SCHEMA_VERSION}"
-            raise StoreError(f"run {self.run!r} was written by another version (schema {row.schema_version}); {fix}")
-        return Manifest.model_validate_json(row.manifest)
+            known = f"this one opens schemas {OLDEST_SCHEMA} to {SCHEMA_VERSION} (proctor_run.schema_version)"
+            which = f"another version (schema {row.schema_version})"
+            raise StoreError(f"run {self.run!r} was written by {which}; use the version that wrote it; {known}")
+        return parsed(run_table.c.manifest, Manifest.model_validate_json, row.manifest)
 
     def check(self) -> None:
-        """Check that the store can be written. Raises SQLAlchemyError where it can't be reached, StoreError."""
+        """Check that the store can be written. Raises DatabaseError where it can't be reached, StoreError."""
         path = self.engine.url.database
         if self.engine.dialect.name == "sqlite" and path and not is_writable(path):
             raise StoreError(f"{path}: its folder can't be written to; copy the run's folder to a writable place")
@@ -135,11 +144,14 @@ class Store(Results):
             connection.execute(mine.values(manifest=manifest.model_dump_json()))
 
     def created_at(self) -> str:
-        """When the run was created, in UTC, as ISO 8601 text (with microseconds since version 0.2)."""
+        """When the run was created, in UTC, as ISO 8601 text (with microseconds since version 0.2).
+
+        Raises StoreError where the run is not there, or holds something else.
+        """
+        check_name(self.run)
         with self.engine.connect() as connection:
-            return str(
-                connection.execute(sa.select(run_table.c.created_at).where(run_table.c.id == self.run)).scalar_one()
-            )
+            query = sa.select(run_table.c.created_at).where(run_table.c.id == self.run)
+            return _moment(run_table.c.created_at, connection.execute(query).scalar_one())
 
     def state(self) -> str:
         """The stored state: `new`, `running`, `interrupted`, `out_of_tokens`, `out_of_money`, `incomplete`, `finished`.
@@ -149,18 +161,52 @@ class Store(Results):
         with self.engine.connect() as connection:
             return str(connection.execute(sa.select(run_table.c.state).where(run_table.c.id == self.run)).scalar_one())
 
-    def set_state(self, state: str, shard: int | None = None) -> None:
-        """Store the run's state; with `shard`, only while that shard is live. Raises Fenced."""
+    def set_state(self, state: str, fence: int | None = None) -> None:
+        """Store the run's state; with `fence`, only while that holds. Raises Fenced."""
         with self.engine.begin() as connection:
-            if shard is not None:
-                hold_live(connection, self.run, shard)
+            if fence is not None:
+                hold_live(connection, self.run, fence)
             connection.execute(run_table.update().where(run_table.c.id == self.run).values(state=state))
 
     def take_over(self) -> int:
-        """Start a new first shard and return its number; writes for older shards are rejected from now on."""
-        return shards.take_over(self.engine, self.run)
+        """Become the run's client: the number of its fence. Writes with an earlier number are rejected from now on.
 
-    def play_again(self, trials: Collection[int], shard: int) -> None:
+        Every trial without a score is to be played, but for those whose input was refused: they are never asked again.
+        """
+        run, mine = run_table, run_table.c.id == self.run
+        t, of_run = trial_table.c, shard_table.c.run == self.run
+        with self.engine.begin() as connection:
+            changed = {"fence": run.c.fence + 1, "state": "running", "levels": "{}", "stop": None}
+            connection.execute(run.update().where(mine).values(changed))
+            fence = int(connection.execute(sa.select(run.c.fence).where(mine)).scalar_one())
+            last = sa.select(shard_table.c.standing).where(of_run).order_by(shard_table.c.shard.desc()).limit(1)
+            row = {"run": self.run, "shard": fence, "state": LIVE, "beats": 0}
+            row["standing"] = connection.execute(last).scalar() or "{}"
+            connection.execute(shard_table.delete().where(of_run))
+            connection.execute(live_table.delete().where(live_table.c.run == self.run))
+            # As ranges, since no index finds what differs from a value.
+            held = sa.and_(t.run == self.run, t.score.is_(None), sa.or_(t.holder < FREE, t.holder > FREE))
+            held = sa.and_(held, sa.or_(t.reason.is_(None), t.reason != FinishReason.REFUSED.value))
+            connection.execute(trial_table.update().where(held).values(holder=FREE))
+            connection.execute(shard_table.insert(), row)
+            connection.execute(live_table.insert(), {"run": self.run, "shard": fence, "beat": 0, "view": ""})
+            return fence
+
+    def exchange_spent(self, fence: int, spent: Mapping[str, Tokens], parts: Collection[str]) -> dict[str, Tokens]:
+        """Tell what this client has spent by agent; what other runs of the same database have told. Raises Fenced."""
+        shard = shard_table.c
+        mine = sa.and_(shard.run == self.run, shard.shard == fence)
+        told = json.dumps({"spent": {agent: tokens._asdict() for agent, tokens in spent.items()}})
+        elsewhere: dict[str, Tokens] = {}
+        with self.engine.begin() as connection:
+            hold_live(connection, self.run, fence)
+            connection.execute(shard_table.update().where(mine).values(standing=told))
+            for text in connection.execute(sa.select(shard.standing).where(shard.run.in_(parts))).scalars():
+                for agent, tokens in parsed(shard.standing, _spent, text).items():
+                    elsewhere[agent] = elsewhere.get(agent, NO_TOKENS).plus(tokens)
+        return elsewhere
+
+    def play_again(self, trials: Collection[int], fence: int) -> None:
         """Make these trials pending and leave all others alone until the next resume. Raises Fenced.
 
         The result of one that has a score moves to its last attempt; it is played anew, with a new journal.
@@ -168,7 +214,7 @@ class Store(Results):
         t = trial_table.c
         ids = iter(sorted(trials))
         with self.engine.begin() as connection:
-            hold_live(connection, self.run, shard)
+            hold_live(connection, self.run, fence)
             free = trial_table.update().where(t.run == self.run, t.score.is_(None), t.holder == FREE)
             connection.execute(free.values(holder=SETTLED))
             while batch := list(islice(ids, ROWS_AT_ONCE)):
@@ -239,6 +285,17 @@ class Store(Results):
             connection.execute(summary_table.insert(), {**row, "summary": summary.model_dump_json()})
 
 
+def _spent(standing: str) -> dict[str, Tokens]:
+    """agent -> tokens that a client told to have spent."""
+    return {agent: Tokens(**tokens) for agent, tokens in json_object(standing).get("spent", {}).items()}  # type: ignore
+
+
+def _moment(column: sa.Column[str], text: str) -> str:
+    if parsed(column, datetime.datetime.fromisoformat, text).tzinfo is None:
+        raise Unreadable(column, "no offset from UTC")
+    return text
+
+
 def _numbered(run: str, ids: Sequence[int]) -> sa.ColumnElement[bool]:
     """The trials of a run with these numbers, which ascend.
 
@@ -276,5 +333,4 @@ def _copied(run: str, copy: PairCopy) -> sa.Executable:
 
 def _turn(row: sa.RowMapping) -> Turn:
     fields = {name: row[name] for name in Turn.model_fields}
-    fields["reply"] = json.loads(str(fields["reply"]))
-    return Turn.model_validate(fields)
+    return turn_of(fields)

@@ -4,6 +4,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from eval_client.store.values import check_columns
+
 SCHEMA_VERSION = 3
 OLDEST_SCHEMA = 2
 """Runs from this schema on can be read as they are; a resume adds the columns that they lack."""
@@ -13,9 +15,12 @@ NAME = sa.String(64)
 TIME = sa.String(32)
 """A moment in UTC, as ISO 8601 text."""
 FREE, SETTLED = 0, -1
-"""Values of `holder` that are no shard's number: unclaimed; has its final row until the run is resumed."""
-LIVE, LOST, LEFT = "live", "lost", "left"
-"""The states of a shard: its client plays; it was ended by another client; it was ended by its own."""
+"""Values of `holder`: to be played; has its final row, or is left alone, until the run is resumed. In runs of version
+0.2.0 it may be the number of one of several clients."""
+LIVE = "live"
+"""The state of the client whose writes are accepted; others are of version 0.2.0, where a run had several clients."""
+OVER = ("finished", "incomplete")
+"""States of a run that is over."""
 
 MARIADB_COLLATION, MYSQL_COLLATION = "utf8mb4_nopad_bin", "utf8mb4_0900_bin"
 """Compare texts by their characters alone, as SQLite and PostgreSQL do: case, accents and final blanks count."""
@@ -61,6 +66,11 @@ shard_table = sa.Table(
     sa.Column("beats", sa.Integer, nullable=False),
     sa.Column("standing", LONG, nullable=False),
 )
+"""The client that plays the run or played it last: `shard` is the number of its fence.
+
+Every transaction that writes for it requires the row, so a client that was taken over writes nothing more. `standing`
+is what a part of a plan has spent.
+"""
 trial_table = sa.Table(
     "proctor_trial",
     metadata,
@@ -108,7 +118,7 @@ attempt_table = sa.Table(
 """`digest` is the task's, which the worker had to match; `version` is Proctor's. Null in rows of earlier versions.
 
 `ended_at` is null in those too, and where the client was killed in mid-attempt. `finish` is the trial's earlier result,
-where `proctor retry` took it from the trial; else null.
+where `proctor resume --retry` took it from the trial; else null.
 """
 turn_table = sa.Table(
     "proctor_turn",
@@ -180,6 +190,8 @@ endpoint_table = sa.Table(
     sa.Column("state", LONG, nullable=False),
 )
 """The pools of endpoints that all runs of a database server share. Not part of a store: created at first use."""
+
+check_columns(metadata)
 
 
 def _index_pending(_table: sa.Table, connection: sa.Connection, **_: object) -> None:

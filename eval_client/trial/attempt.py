@@ -6,7 +6,15 @@ from eval_client.store.journal import WriteRefused
 from proctor.environment import AgentRefused, AgentUnavailable, ToolsRefused
 from proctor.llm.outage import EndpointDown
 from proctor.types import Finish, FinishReason, Value
-from task_server.wire.errors import DigestDiffers, NoCapacity, SessionLost, TaskServerError
+from task_server.wire.errors import (
+    DigestDiffers,
+    NoCapacity,
+    OtherClient,
+    ServerAway,
+    SessionLost,
+    TaskServerError,
+    Unauthorized,
+)
 
 
 class Diverged(Exception):
@@ -45,13 +53,15 @@ class AttemptEnd(Value):
 
     @classmethod
     def of(cls, failure: Exception) -> "AttemptEnd":
-        """How one of FAILURES ends an attempt."""
+        """How one of FAILURES ends an attempt. Raises OtherClient, which ends the run, as it is."""
         match failure:
+            case OtherClient():
+                raise failure
             case OutOfTime():
                 return _fault(AttemptOutcome.FINISHED, FinishReason.AGENT_ERROR, failure)
             case ToolsRefused():
                 return cls(outcome=AttemptOutcome.TOOLS_REFUSED, cause=str(failure))
-            case AgentRefused():
+            case AgentRefused() | Unauthorized():
                 return cls(outcome=AttemptOutcome.UNAUTHORIZED, cause=str(failure))
             case AgentUnavailable():
                 return _fault(AttemptOutcome.FINISHED, FinishReason.AGENT_ERROR, failure)
@@ -59,7 +69,7 @@ class AttemptEnd(Value):
                 return cls(outcome=AttemptOutcome.BUDGET, cause=str(failure))
             case EndpointDown():
                 return cls(outcome=AttemptOutcome.ENDPOINT_DOWN, cause=str(failure))
-            case NoCapacity() | DigestDiffers():
+            case NoCapacity() | DigestDiffers() | ServerAway():
                 return cls(outcome=AttemptOutcome.PUT_BACK, cause=str(failure))
             case Diverged():
                 return _fault(AttemptOutcome.DIVERGED, FinishReason.TASK_ERROR, failure)

@@ -12,6 +12,7 @@ from eval_client.store.records import Trial
 from eval_client.store.store import Store
 from eval_client.trial.episode import TrialHistory
 from eval_client.trial.traces import Traces
+from proctor.llm.outage import Untimed
 from proctor.session.kept_replies import KeptReply
 from proctor.types import Finish, FinishReason
 from task_server.client.client import ReplyLog
@@ -67,8 +68,9 @@ class _TrialReplies(ReplyLog):
         self._trial, self.replies = pending.trial, pending.trial_history.replies
 
     async def add(self, replies: Sequence[KeptReply]) -> None:
-        await self._journal.replies(self._trial, len(self.replies), replies)
-        self.replies += replies
+        with Untimed():  # what is written is known here too
+            await self._journal.replies(self._trial, len(self.replies), replies)
+            self.replies += replies
         for reply in (kept.reply for kept in replies if kept.bought):
             self._spend.add_helper(reply.model, Tokens.of(reply), self._trial.task)
 

@@ -1,10 +1,11 @@
 """One attempt at a trial, turn by turn: observe, ask the model, journal the answer, send it, until the finish."""
 
 import asyncio
+import dataclasses
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, reduce
+from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 from pydantic_core import to_json
@@ -13,12 +14,14 @@ from eval_client.core.spend import NO_TOKENS, TOKEN_COLUMNS, Tokens
 from eval_client.plan.entries import TrialLimits
 from eval_client.store.journal import Cost
 from eval_client.store.records import MODEL_CHARS, STOP_CHARS, Trial, Turn, answers, storable
+from eval_client.store.tables import turn_table
+from eval_client.store.values import parsed
 from eval_client.trial.attempt import FAILURES, AttemptEnd, Diverged, OutOfTime
 from proctor.environment import AgentStopped, AgentUnavailable
 from proctor.llm.model import Completion, ModelRefused
-from proctor.llm.outage import TIME_LIMIT, EndpointDown, TimeLimit
+from proctor.llm.outage import TIME_LIMIT, EndpointDown, TimeLimit, Untimed, paid_by
 from proctor.observability import gen_ai, tracing
-from proctor.observability.spans import Attribute
+from proctor.observability.tracing import Attribute
 from proctor.session.kept_replies import KeptReply
 from proctor.session.transcript import Transcript
 from proctor.tools.histories import normalised
@@ -56,6 +59,10 @@ class SessionServer(Protocol):
         """Answer turn `n`; the next step."""
         ...
 
+    async def blocked_s(self, url: str, session: str) -> float:
+        """How long the worker of a session answered nobody since the session started."""
+        ...
+
 
 @dataclass
 class TrialHistory:
@@ -72,7 +79,7 @@ class TrialHistory:
 
     def tokens(self) -> Tokens:
         """The tokens that the agent's answers in this trial cost."""
-        return reduce(Tokens.plus, map(Tokens.of, self.turns), self.paid_before)
+        return Tokens(*map(sum, zip(self.paid_before, *map(Tokens.of, self.turns), strict=True)))
 
     def start_anew(self) -> None:
         """Begin a new journal, as the old one can't be replayed; its tokens stay counted."""
@@ -116,8 +123,15 @@ class Episode:
     _transcript: Transcript = field(default_factory=Transcript)
     _offered: OfferedTools = field(default_factory=OfferedTools)
 
-    async def play(self) -> AttemptEnd:
-        """Play to the finish or the first failure. Raises what is no failure of the attempt, such as Fenced."""
+    def play(self) -> Coroutine[Any, Any, AttemptEnd]:
+        """Play to the finish or the first failure. Raises what is no failure of the attempt, such as Fenced.
+
+        The time in which the environment of another session blocked the worker does not count.
+        """
+        return self._played(self.limits.seconds)
+
+    async def _played(self, seconds: float | None, forgiven_s: float = 0.0) -> AttemptEnd:
+        """The end. Out of time, the attempt goes on for as long as its worker was blocked, less what was forgiven."""
         begun = time.monotonic()
         waits: TimeLimit | None = None
         try:
@@ -125,7 +139,7 @@ class Episode:
                 with tracing.begin("session start"):
                     started = await self._start()
                 self.on_started(started)
-                async with asyncio.timeout(self.limits.seconds) as limit:
+                async with asyncio.timeout(seconds) as limit:
                     TIME_LIMIT.set(waits := TimeLimit(limit))
                     step, sent_at = started.step, begun
                     if isinstance(step, Observed):
@@ -143,11 +157,18 @@ class Episode:
         except TimeoutError:
             if not limit.expired():
                 raise
-            return AttemptEnd.of(OutOfTime(f"limits.trial.seconds: not finished within {self.limits.seconds} s"))
+            try:
+                blocked_s = await self.server.blocked_s(started.url, self.session)
+            except FAILURES as failure:
+                return AttemptEnd.of(failure)
+            if blocked_s <= forgiven_s:
+                return AttemptEnd.of(OutOfTime(f"limits.trial.seconds: not finished within {self.limits.seconds} s"))
         except FAILURES as failure:
             return AttemptEnd.of(failure)
         finally:
             self.trial_history.seconds += time.monotonic() - begun - (waits.waited_s if waits is not None else 0.0)
+        going_on = dataclasses.replace(self, begun=True, _transcript=Transcript(), _offered=OfferedTools())
+        return await going_on._played(blocked_s - forgiven_s, blocked_s)
 
     def _attributes(self) -> dict[str, Attribute]:
         return {
@@ -174,7 +195,7 @@ class Episode:
         if turn > len(self.trial_history.turns) + 1:
             raise Diverged(f"the session is at turn {turn}, the journal ends at {len(self.trial_history.turns)}")
         for past in self.trial_history.turns[: turn - 1]:
-            observation = Observation.model_validate_json(past.observation)
+            observation = parsed(turn_table.c.observation, Observation.model_validate_json, past.observation)
             self._offered.note(observation)
             self._transcript.observe(observation)
             self._remember(observation, past.reply)
@@ -202,16 +223,17 @@ class Episode:
                 except AgentStopped as stopped:
                     answer = stop_of(stopped)
                     paid = stopped.completion if isinstance(stopped, ModelRefused) else None
-                except (AgentUnavailable, EndpointDown) as failed:
-                    if failed.paid is not None:
-                        self.trial_history.paid_before = self.trial_history.paid_before.plus(Tokens.of(failed.paid))
+                except (AgentUnavailable, EndpointDown, asyncio.CancelledError) as failed:
+                    if (lost := paid_by(failed)) is not None:
+                        self.trial_history.paid_before = self.trial_history.paid_before.plus(Tokens.of(lost))
                     raise
             if step.tools_as_before:
                 encoded = to_json(observation, exclude={"tools"})
             asked = {"turn": step.turn, "digest": digest, "observation": encoded.decode(), "world_seconds": world_s}
             turn = Turn(**asked, **_answered(answer, history, paid))
-            await self.write_turn(turn)
-            journalled.append(turn)
+            with Untimed():  # what is written is known here too
+                await self.write_turn(turn)
+                journalled.append(turn)
         reply = self._remember(observation, turn.reply)
         sent_at = time.monotonic()
         after = await self.server.turn(url, self.session, step.turn, reply, self.reply_log)
@@ -260,7 +282,7 @@ def _answered(answer: Completion | Stop, history: Sequence[Message], paid: Compl
 def _costs(answer: Completion) -> dict[str, Any]:
     usage = answer.usage
     return {
-        **vars(usage),
+        **usage._asdict(),
         "model_seconds": answer.seconds,
         "tries": answer.tries,
         "stop": answer.stop and _storable(answer.stop, STOP_CHARS),

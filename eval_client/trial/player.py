@@ -9,6 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 from eval_client.core.events import AttemptEnded, AttemptOutcome, Job
+from eval_client.core.flow import Pair
 from eval_client.core.progress import Progress
 from eval_client.core.spend import SpendLimit
 from eval_client.endpoints.bound_model import BoundModel
@@ -16,14 +17,15 @@ from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan.plan import Plan, trial_seed
 from eval_client.store.connection import retry_until_available
 from eval_client.store.journal import Journal
-from eval_client.store.member import Member
+from eval_client.store.store import Store
+from eval_client.trial.agent_kind import LoopAgents, LoopModel
 from eval_client.trial.attempt import AttemptEnd
 from eval_client.trial.attempt_log import AttemptLog, PendingTrial
-from eval_client.trial.command import CommandAgents, CommandModel
 from eval_client.trial.episode import Episode, Model, SessionServer
 from eval_client.trial.isolation import Isolation
 from eval_client.trial.services import Services
 from eval_client.trial.traces import Traces
+from proctor.observability.descriptors import lacks_descriptors
 from proctor.types import Finish, FinishReason
 from task_server.wire.messages import Started
 
@@ -52,6 +54,7 @@ class Played(NamedTuple):
             fault=end.fault(),
             turns=self.turns,
             recalled=self.recalled,
+            started=bool(self.url),
             chance=random.random(),
             spend_limit=spend_limit,
         )
@@ -65,25 +68,27 @@ class TrialPlayer:
         *,
         plan: Plan,
         digests: Mapping[str, str],
-        member: Member,
+        store: Store,
         journal: Journal,
         server: SessionServer,
         endpoints: Endpoints,
         progress: Progress,
         end_session: Callable[[str, str], None],
         services: Services,
-        commands: CommandAgents | None = None,
+        commands: LoopAgents | None = None,
     ) -> None:
-        self._plan, self._digests, self._member, self._server = plan, digests, member, server
+        self._plan, self._digests, self._store, self._server = plan, digests, store, server
         self._endpoints, self._end_session, self._commands = endpoints, end_session, commands
         self._journal, self._services = journal, services
         self._isolation = Isolation(plan.limits.patience_s)
         self._sessions: dict[str, str] = {}
-        self._traces = Traces(member.store.run)
+        self.playing: dict[str, Pair] = {}
+        """session of an attempt under way -> its trial's pair"""
+        self._traces = Traces(store.run)
         self._log = AttemptLog(journal, progress, self._traces, digests, endpoints.spend)
 
     def sessions(self) -> dict[str, list[str]]:
-        """worker URL -> this client's sessions there, whose leases must be renewed"""
+        """worker URL -> this client's sessions there, whose leases must be renewed; under "" those that begin"""
         by_url: dict[str, list[str]] = {}
         for session, url in self._sessions.items():
             by_url.setdefault(url, []).append(session)
@@ -101,12 +106,20 @@ class TrialPlayer:
         async with self._isolation.entered(suspect=suspect, last_try=last_try):
             await self._log.begin(pending)
             session, end = str(pending.session), AttemptEnd(outcome=AttemptOutcome.PUT_BACK)
+            self._sessions[session] = ""
             self._traces.enter(pending.trial, session)
+            self.playing[session] = pending.job.pair
             try:
                 end = await self._made(pending, session)
+            except OSError as error:
+                if not lacks_descriptors(error):
+                    raise
+                end = AttemptEnd(outcome=AttemptOutcome.PUT_BACK, cause=str(error))
             finally:
                 url = self._sessions.pop(session, "")
-                if end.finish is None or end.finish.reason.is_fault:
+                del self.playing[session]
+                none = not url and end.outcome is AttemptOutcome.PUT_BACK and end.cause
+                if not none and (end.finish is None or end.finish.reason.is_fault):
                     self._end_session(url, session)
         end = self._as_served(pending, end)
         if kind := end.fault():
@@ -148,30 +161,32 @@ class TrialPlayer:
     async def _recall(self, pending: PendingTrial) -> None:
         """Read what an earlier client left of a trial; retried until the store can be read."""
         if pending.begun:
-            await retry_until_available(pending.recall, self._member.store, aside=False)
+            await retry_until_available(pending.recall, self._store, aside=False)
 
     def _made(self, pending: PendingTrial, session: str) -> Awaitable[AttemptEnd]:
         """Make an attempt with the agent's model, or with its command."""
         agent = pending.trial.agent
         if not self._plan.agent(agent).is_command:
             turns = pending.trial_history.turns
-            return self._bound(pending, session, self._endpoints.model(agent, turns[-1].replica if turns else None))
+            model = self._endpoints.model(agent, turns[-1].replica if turns else None)
+            if isinstance(model, BoundModel):
+                return self._bound(pending, session, model)
+            return self._episode(pending, session, model).play()
         assert self._commands is not None
 
-        def attempted(command: CommandModel) -> Awaitable[AttemptEnd]:
+        def attempted(command: LoopModel) -> Awaitable[AttemptEnd]:
             episode = self._episode(pending, session, command)
             return dataclasses.replace(episode, on_observation=command.observe).play()
 
         spend, calls = self._endpoints.spend, self._endpoints.calls
-        return self._commands.play(pending.trial, spend, calls, self._member.ensure_lease, attempted)
+        return self._commands.play(pending.trial, spend, calls, attempted)
 
-    async def _bound(self, pending: PendingTrial, session: str, model: Model) -> AttemptEnd:
-        """Make an attempt with a model, which keeps its place at one of several servers until the attempt's end."""
+    async def _bound(self, pending: PendingTrial, session: str, model: BoundModel) -> AttemptEnd:
+        """Make an attempt with a model that keeps its place at one of several servers until the attempt's end."""
         try:
             return await self._episode(pending, session, model).play()
         finally:
-            if isinstance(model, BoundModel):
-                model.leave()
+            model.leave()
 
     def _episode(self, pending: PendingTrial, session: str, model: Model) -> Episode:
         trial, endpoints = pending.trial, self._endpoints

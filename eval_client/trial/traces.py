@@ -2,7 +2,7 @@
 
 from eval_client.store.records import Trial
 from proctor.observability import gen_ai, logging, tracing
-from proctor.observability.spans import Attribute, Span
+from proctor.observability.tracing import Attribute, Span
 from proctor.types import Finish
 
 

@@ -1,7 +1,7 @@
 """Pure: how all runs that use one endpoint with one key share its limits.
 
 A pool is their shared state of the endpoint. Each client reports what it holds, what it wants and how the endpoint
-answered. It gets a share: trials at once, divided fairly between runs and then between each run's clients, and time
+answered. It gets a share: trials at once, divided fairly between runs and then between the parts of each plan, and time
 slots for its requests.
 """
 
@@ -11,11 +11,12 @@ from functools import reduce
 
 from pydantic import Field
 
-from eval_client.core.failure_detector import LEASE_S
 from eval_client.core.limits.rates import Pace, RateRequest, Rates, RequestsAMinute, Slot, TokensAMinute, reserve
 from eval_client.core.limits.shares import EndpointFeedback, EndpointLevel, Quota, adjusted, divide, granted
 from proctor.types import Value
 
+LEASE_S = 10.0
+"""A client that has not reported for so long is gone."""
 TURN_S = 30.0
 """If the limit is smaller than the number of runs, the runs take turns of this length."""
 SKEW_S = 1.0
@@ -30,13 +31,15 @@ class PoolClient(Value):
     """A client of a run, as its pool and the other clients know it."""
 
     run: str = Field(max_length=128)
-    """The same for all clients of a run, and for no other run."""
+    """The same for all parts of a plan, and for no other run."""
     endpoint: str = Field(max_length=128)
     """The endpoint's name in the run's plan."""
     name: str = Field(max_length=128)
     """The run's name, to show to users."""
     number: int = Field(ge=0)
-    """The client's shard."""
+    """The part of the plan; 1 where it is played in one piece."""
+    of: int = Field(default=1, ge=1)
+    """The client counts with `1 / of` of the plan's limits, and other parts beside it with theirs."""
     ceiling: int = Field(ge=1, le=10_000)
     """The endpoint's `concurrency` in this run's plan."""
     rpm: RequestsAMinute | None = None
@@ -48,8 +51,8 @@ class PoolClient(Value):
 
     @property
     def group(self) -> tuple[str, str]:
-        """The run's entry for the endpoint: the unit that gets a share."""
-        return self.run, self.endpoint
+        """The run's entry for the endpoint: the unit that gets a share. A part with limits of its own is one too."""
+        return self.run, self.endpoint if self.of == 1 else f"{self.endpoint} {self.number}"
 
 
 class Pool(Value):
@@ -95,7 +98,7 @@ class ClientReport:
     feedback: EndpointFeedback
     rate_request: RateRequest
     takes_over: bool = False
-    """The client is the first one of its run, so entries of the run's other clients are left-overs and are dropped."""
+    """The client has just begun, so another entry of its run and part is a left-over and is dropped."""
 
 
 @dataclass(frozen=True)
@@ -122,13 +125,13 @@ def exchange(pool: Pool, now: float, report: ClientReport) -> tuple[Pool, Share]
     others = {
         key: client
         for key, client in before.items()
-        if key != report.key and not (report.takes_over and client.group == mine.group)
+        if key != report.key and not (report.takes_over and (client.group, client.number) == (mine.group, mine.number))
     }
     everybody = {**others, report.key: mine}
     ceiling = _ceiling(everybody.values())
     level = adjusted(_known_level(pool, ceiling, anybody=bool(before)), ceiling, report.feedback, now)
     grant = _grant(int(level.limit), report.key, everybody, now)
-    rates = reduce(Rates.both, (Rates(client.rpm, client.tpm) for client in everybody.values()))
+    rates = _rates(everybody.values())
     pace, slots = reserve(pool.pace, rates, max(now, level.cool_until), report.rate_request, len(everybody))
     mine = mine.model_copy(update={"slice": mine.slice.model_copy(update={"held": max(mine.slice.held, grant)})})
     other_runs = {client.run: client.name for client in others.values() if client.run != mine.run}
@@ -136,6 +139,16 @@ def exchange(pool: Pool, now: float, report: ClientReport) -> tuple[Pool, Share]
         Pool(clients={**others, report.key: mine}, ceiling=ceiling, level=level, pace=pace),
         Share(now, level, grant, tuple(sorted(other_runs.values())), rates, tuple(slots)),
     )
+
+
+def _rates(clients: Collection[PoolClient]) -> Rates:
+    """The smallest of each rate; what parts of a plan have of a rate counts together."""
+    entries: dict[tuple[str, str], Rates] = {}
+    for client in clients:
+        mine, key = Rates(client.rpm, client.tpm), (client.run, client.endpoint)
+        before = entries.get(key)
+        entries[key] = mine if before is None else before.plus(mine) if client.of > 1 else before.both(mine)
+    return reduce(Rates.both, entries.values())
 
 
 def _ceiling(clients: Collection[PoolClient]) -> int:
@@ -155,7 +168,7 @@ def _known_level(pool: Pool, ceiling: int, *, anybody: bool) -> EndpointLevel | 
 
 
 def _grant(limit: int, key: str, everybody: Mapping[str, PoolClient], now: float) -> int:
-    """A client's trials at once: its fair part between runs, then between the run's clients, of what no other holds."""
+    """A client's trials at once: its fair part between runs, then between a plan's parts, of what no other holds."""
     mine = everybody[key]
     if len(everybody) == 1:
         return min(limit, mine.ceiling)

@@ -35,6 +35,10 @@ class Rates(NamedTuple):
     rpm: int | None = None
     tpm: int | None = None
 
+    def plus(self, other: "Rates") -> "Rates":
+        """The sum of each rate, of two that have the same ones."""
+        return Rates(*(None if one is None else one + (of or 0) for one, of in zip(self, other, strict=True)))
+
     def both(self, other: "Rates") -> "Rates":
         """The smaller of each rate."""
         return Rates(_least(self.rpm, other.rpm), _least(self.tpm, other.tpm))

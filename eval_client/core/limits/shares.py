@@ -1,38 +1,26 @@
-"""Pure: how the clients (shards) of one run share a limit, and an endpoint's concurrency limit over all of them.
+"""Pure: how clients share a limit, and an endpoint's concurrency limit over all of them.
 
-Each shard publishes what it holds of every limit and what it wants. It gives up at once what exceeds its fair share,
-and takes more only of what no shard holds. So the sum of what all hold never grows beyond the limit, in whatever order
+Each client publishes what it holds of a limit and what it wants. It gives up at once what exceeds its fair share, and
+takes more only of what no client holds. So the sum of what all hold never grows beyond the limit, in whatever order
 they ask.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pydantic import Field
 
 from eval_client.core.limits.throttle import LONGEST_COOL_S, EndpointLimit
-from eval_client.core.spend import Tokens
 from proctor.types import Value
 
 
 class Quota(Value):
-    """A shard's part of one limit, in trials at once."""
+    """A client's part of one limit, in trials at once."""
 
     held: int = Field(ge=0)
-    """What the shard uses, or may use without asking."""
+    """What the client uses, or may use without asking."""
     wanted: int = Field(ge=0)
-    """What the shard uses now plus what it could use more."""
-
-
-class ShardState(Value):
-    """The state that a shard publishes to the others."""
-
-    slices: dict[str, Quota] = Field(default_factory=dict)
-    """By limit: `endpoint NAME`, `agent NAME` or `task NAME`."""
-    spent: dict[str, Tokens] = Field(default_factory=dict)
-    """agent -> tokens paid by this shard; the first shard counts what was paid before as well."""
-    unreachable: frozenset[str] = frozenset()
-    """Tasks that this shard has waited for longer than `limits.patience_s`."""
+    """What the client uses now plus what it could use more."""
 
 
 class EndpointLevel(Value):
@@ -45,7 +33,7 @@ class EndpointLevel(Value):
 
 @dataclass
 class EndpointFeedback:
-    """An endpoint's answers to one shard since the shard last published them."""
+    """An endpoint's answers to one client since it last published them."""
 
     answered: int = 0
     throttled: bool = False
@@ -65,31 +53,26 @@ class EndpointFeedback:
 
 
 def divide(limit: int, wanted: Mapping[int, int]) -> dict[int, int]:
-    """Divide a limit by demand; the keys are shards, the values units.
+    """Divide a limit by demand; the keys are numbers of clients, the values units.
 
-    No shard gets more than it wants. A shard that gets less than it wants is at most 1 unit behind any other. The first
-    units go to the lowest shard numbers, the same for every limit: a shard can't use one limit without the others.
+    None gets more than it wants. One that gets less than it wants is at most 1 unit behind any other. The first units
+    go to the lowest numbers, the same for every limit: a client can't use one limit without the others.
     """
-    first = set(sorted(shard for shard, count in wanted.items() if count)[: max(0, limit)])
+    first = set(sorted(number for number, count in wanted.items() if count)[: max(0, limit)])
     parts, left, lacking = {}, max(0, limit) - len(first), len(wanted)
-    for shard in sorted(wanted, key=lambda shard: (wanted[shard], -shard)):
-        more = min(wanted[shard] - (shard in first), left // lacking)
-        parts[shard] = more + (shard in first)
+    for number in sorted(wanted, key=lambda number: (wanted[number], -number)):
+        more = min(wanted[number] - (number in first), left // lacking)
+        parts[number] = more + (number in first)
         left -= more
         lacking -= 1
     return parts
 
 
-def granted(limit: int, shard: int, quotas: Mapping[int, Quota]) -> int:
-    """How many units of a limit a shard may use from now on, given the published quotas of all live shards."""
-    fair = divide(limit, {number: quota.wanted for number, quota in quotas.items()})[shard]
-    unheld = limit - sum(quota.held for number, quota in quotas.items() if number != shard)
+def granted(limit: int, mine: int, quotas: Mapping[int, Quota]) -> int:
+    """How many units of a limit a client may use from now on, given the published quotas of all live clients."""
+    fair = divide(limit, {number: quota.wanted for number, quota in quotas.items()})[mine]
+    unheld = limit - sum(quota.held for number, quota in quotas.items() if number != mine)
     return max(0, min(fair, unheld))
-
-
-def given_up(live: Collection[ShardState]) -> frozenset[str]:
-    """The tasks that no live shard can reach: no shard would ever play their trials."""
-    return frozenset.intersection(*(state.unreachable for state in live))
 
 
 def adjusted(level: EndpointLevel | None, ceiling: int, feedback: EndpointFeedback, now: float) -> EndpointLevel:

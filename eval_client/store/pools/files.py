@@ -24,9 +24,9 @@ PRIVATE = 0o700
 
 
 def state_folder() -> Path:
-    """The folder of pools: in XDG_STATE_HOME, or `~/.local/state`."""
+    """This user's folder for what runs of this machine share: in XDG_STATE_HOME, or `~/.local/state`."""
     given = Path(os.environ.get("XDG_STATE_HOME", ""))
-    return (given if given.is_absolute() else Path(os.path.expanduser("~/.local/state"))) / "proctor" / "endpoints"
+    return (given if given.is_absolute() else Path(os.path.expanduser("~/.local/state"))) / "proctor"
 
 
 class FilePools(Pools):
@@ -45,7 +45,7 @@ class FilePools(Pools):
     def change(self, name: str, settle: Settle) -> None:
         path = self._folder / f"{_machine()}-{name}.json"
         with _described(path):
-            _make_private(self._folder)
+            make_private(self._folder)
             with _locked(path) as file:
                 pool = settle(read_pool(_content(file), str(path)), time.monotonic())
                 if pool.idle(time.monotonic()):
@@ -54,7 +54,7 @@ class FilePools(Pools):
                     _write(file, pool.model_dump_json().encode())
 
     def _kept_salt(self) -> bytes:
-        _make_private(self._folder)
+        make_private(self._folder)
         with _locked(self._folder / "salt") as file:
             salt = _content(file)
             if len(salt) != SALT_BYTES:
@@ -72,7 +72,8 @@ def _described(path: Path) -> Iterator[None]:
         raise PoolError(str(error) if error.filename else f"{path}: {error}") from error
 
 
-def _make_private(folder: Path) -> None:
+def make_private(folder: Path) -> None:
+    """Make a folder that no other user can read. Raises PoolError, OSError."""
     if not folder.is_absolute():
         raise PoolError("this user has no home folder; set XDG_STATE_HOME")
     folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)

@@ -8,7 +8,6 @@ import sqlalchemy as sa
 
 from eval_client.store.connection import is_transient, reason
 from eval_client.store.pools.base import PoolError, Pools, Settle, read_pool
-from eval_client.store.shards import database_now
 from eval_client.store.tables import endpoint_table
 
 SALT = "salt"
@@ -16,7 +15,7 @@ SALT = "salt"
 
 
 class RowPools(Pools):
-    """Pools in the table `proctor_endpoint`. Methods also raise SQLAlchemyError where the database is unavailable."""
+    """Pools in the table `proctor_endpoint`. Methods also raise DatabaseError where the database is unavailable."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
@@ -78,3 +77,10 @@ def _described() -> Iterator[None]:
             raise
         fix = "let the database's owner make it and grant the run's account SELECT, INSERT, UPDATE and DELETE"
         raise PoolError(f"the store's table {endpoint_table.name} can't be used; {fix}: {reason(error)}") from error
+
+
+def database_now(connection: sa.Connection) -> float:
+    """The database's wall clock in seconds since 1970."""
+    postgresql = connection.dialect.name == "postgresql"
+    clock = "extract(epoch FROM clock_timestamp())" if postgresql else "unix_timestamp(sysdate(6))"
+    return float(connection.execute(sa.text(f"SELECT {clock}")).scalar_one())

@@ -1,1 +1,1 @@
-"""What is done to a whole run from outside: stopping, copying and removing it."""
+"""What is done to a whole run from outside: checking, stopping, copying and removing it."""

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from eval_client.store.connection import StoreError, connect, sqlite_url
+from eval_client.store.connection import StoreError, file_url
 from eval_client.store.lock import check_idle, sole_client
 from eval_client.store.store import Store
 from eval_client.store.tables import metadata, run_table
+from eval_client.store.values import check_name
 
 
 def remove_run(store: Store, folder: Path) -> None:
@@ -18,9 +19,10 @@ def remove_run(store: Store, folder: Path) -> None:
     Raises StoreError where a client plays the run or a database has none of its name, OSError where the folder can't be
     removed.
     """
+    check_name(store.run)
     check_idle(store)
     with sole_client(store):
-        if store.engine.url == connect(sqlite_url(folder)).url:
+        if store.engine.url == file_url(folder):
             store.engine.dispose()
             shutil.rmtree(folder)
         elif not store.exists():

@@ -26,7 +26,7 @@ def request_stop(store: Store, stop: Stop) -> None:
 
 
 def requested_stop(store: Store) -> Stop | None:
-    """What was asked since the run's last start or resume. Raises SQLAlchemyError where the database is unavailable."""
+    """What was asked since the run's last start or resume. Raises DatabaseError where the database is unavailable."""
     with store.engine.connect() as connection:
         stop: Stop | None = connection.execute(
             sa.select(run_table.c.stop).where(run_table.c.id == store.run)

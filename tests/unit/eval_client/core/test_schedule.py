@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import networkx as nx
 import pytest
@@ -37,7 +38,6 @@ from eval_client.core.events import (
     SlotFreed,
     Start,
     TaskLost,
-    TasksGivenUp,
     TaskSlots,
     TrialsFree,
     TrialsTaken,
@@ -53,13 +53,11 @@ KINDS = {"end": 5, "free": 5, "due": 3, "limit": 3, "take": 1, "gave up": 2, "gr
 """What happens to a `Client`, and how often."""
 
 
-def schedule(alone: bool = True, *, error_limit: ErrorLimit | None = None, planned: int = 0) -> Schedule:
+def schedule(*, error_limit: ErrorLimit | None = None, planned: int = 0) -> Schedule:
     """One agent and one task, both without a free slot, at an endpoint that takes ten."""
-    limits = CapacityLimits(
-        endpoint_of={"a": "e"}, concurrency={"a": 10}, pairs=[PAIR, ("a", "u")], pooled=(), alone=alone
-    )
+    limits = CapacityLimits(endpoint_of={"a": "e"}, concurrency={"a": 10}, pairs=[PAIR, ("a", "u")], pooled=())
     progress = Progress(planned={PAIR: planned}, scored={}, score_sum={})
-    made = Schedule(limits, progress, attempts=ATTEMPTS, alone=alone, error_limit=error_limit)
+    made = Schedule(limits, progress, attempts=ATTEMPTS, error_limit=error_limit)
     made.handle(EndpointsChanged({"e": 10}))
     return made
 
@@ -87,9 +85,15 @@ FAULT = FinishReason.TASK_ERROR
 
 
 def lost(
-    job: Job, turns: int = 0, outcome: AttemptOutcome = AttemptOutcome.LOST, *, recalled: bool = False
+    job: Job,
+    turns: int = 0,
+    outcome: AttemptOutcome = AttemptOutcome.LOST,
+    *,
+    recalled: bool = False,
+    started: bool = True,
 ) -> AttemptEnded:
-    return AttemptEnded(job, outcome, FAULT, "gone", fault=outcome.value, turns=turns, recalled=recalled, chance=0.5)
+    end = AttemptEnded(job, outcome, FAULT, "gone", fault=outcome.value, turns=turns, recalled=recalled, chance=0.5)
+    return replace(end, started=started)
 
 
 def test_limits_that_come_before_the_first_trial_end_nothing() -> None:
@@ -142,6 +146,19 @@ def test_a_trial_that_gets_no_further_has_not(turns: tuple[int, ...]) -> None:
         tell(of, SlotFreed(job), RetryDue(job))
     expected = [EndAttempt(job), Retry(job, 0.5)] if turns == (3, 2, 3) else [Settle(job)]
     assert tell(of, lost(job, turns[-1])) == expected
+
+
+def test_a_start_that_was_never_answered_costs_no_attempt_once() -> None:
+    """The next one may be what kills the server: from then on they count."""
+    of, job = playing(), Job(0, PAIR)
+    assert tell(of, lost(job, started=False)) == [EndAttempt(job), Retry(job, 0.0)]
+    for made in range(1, ATTEMPTS):
+        tell(of, SlotFreed(job))
+        assert tell(of, RetryDue(job)) == [Start(job, suspect=True, last_try=made == ATTEMPTS)]
+        assert EndAttempt(job) in tell(of, lost(job, started=False))
+    tell(of, SlotFreed(job), RetryDue(job))
+    assert tell(of, lost(job, started=False)) == [Settle(job)]
+    assert of.progress.attempts_lost == ATTEMPTS - 1
 
 
 def away(job: Job, turns: int = 0) -> AttemptEnded:
@@ -254,13 +271,6 @@ def test_a_run_that_drains_plays_to_the_end_what_is_under_way() -> None:
     assert of.result().stopped == "enough"
 
 
-def test_what_fails_while_a_run_drains_is_left_to_other_clients() -> None:
-    of, job = schedule(alone=False), Job(0, PAIR)
-    tell(of, QuotasGranted({"endpoint e": 1, "agent a": 1, "task t": 1}), TaskSlots("t", 1, 1), TrialsTaken((job,)))
-    tell(of, Drain("enough"))
-    assert tell(of, lost(job)) == [EndAttempt(job), Return((job,))]
-
-
 def test_an_abandoned_run_is_over_at_once() -> None:
     assert tell(playing(), Abandon("twice")) == [RunStopped(at_once=True), RunFinished()]
 
@@ -274,7 +284,7 @@ def test_what_a_spending_limit_stops_is_returned_and_the_first_limit_is_told() -
     assert (of.result().limit, of.result().stopped) == ("tokens", "spent")
 
 
-def test_a_lost_task_is_given_up_where_no_other_client_may_play_it() -> None:
+def test_a_lost_task_is_given_up() -> None:
     of = schedule()
     told = tell(of, TrialsTaken(jobs(2)), NoMoreTrials(), TaskLost("t", "gone"))
     assert told == [GiveUp(Job(0, PAIR), "gone"), GiveUp(Job(1, PAIR), "gone")]
@@ -282,36 +292,25 @@ def test_a_lost_task_is_given_up_where_no_other_client_may_play_it() -> None:
     assert tell(of, GaveUp(Job(1, PAIR))) == [RunFinished()]
 
 
-def test_trials_of_the_store_wait_too_where_no_other_client_may_play_them() -> None:
+def test_trials_of_the_store_wait_too() -> None:
     of = schedule()
     tell(of, TrialsFree({PAIR: 50, ("a", "u"): 5}), TaskSlots("t", 1, 1), TrialsTaken(jobs(3)))
     assert of.unstarted() == {PAIR: 52, ("a", "u"): 5}
     tell(of, EndpointsChanged({"e": 1}, frozenset({"e"})))
     assert of.held_up() == 52 + 5 + 1
-    others = schedule(alone=False)
-    tell(others, TrialsFree({PAIR: 50}), TrialsTaken(jobs(3)))
-    assert others.unstarted() == {PAIR: 3}
 
 
 def test_a_lost_task_whose_trials_are_still_in_the_store_needs_them_to_give_them_up() -> None:
     of = schedule()
     told = tell(of, TrialsFree({PAIR: 1}), TrialsTaken(jobs(1)), TaskLost("t", "gone"))
     assert told == [GiveUp(Job(0, PAIR), "gone"), NeedMore()]
-    assert of.given_up == {"t"}
-
-
-def test_a_lost_task_is_returned_until_no_client_can_reach_it() -> None:
-    of = schedule(alone=False)
-    assert tell(of, TrialsTaken(jobs(1)), TaskLost("t", "gone")) == [Return(jobs(1)), NeedMore()]
-    of.handle(TasksGivenUp(frozenset({"t", "other"})))
-    assert of.given_up == {"t"}
-    assert tell(of, TrialsTaken(jobs(1)), TaskLost("t", "gone")) == [GiveUp(Job(0, PAIR), "gone")]
+    assert of.lost == {"t"}
     tell(of, TaskSlots("t", 1, 1))
-    assert (of.lost, of.given_up) == (set(), frozenset())
+    assert of.lost == set()
 
 
 def test_more_is_needed_when_few_wait() -> None:
-    of = schedule(alone=False)
+    of = schedule()
     of.handle(LowMarks({PAIR: 1}))
     of.handle(TrialsFree({PAIR: 50}))
     tell(of, QuotasGranted({"endpoint e": 9, "agent a": 9, "task t": 9}), TrialsTaken(jobs(3)))
@@ -343,7 +342,7 @@ class Client:
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         size = self.chance.randint
-        self.alone = self.chance.random() < 0.5
+        self.pooled = self.chance.random() < 0.5
         self.endpoints = {f"e{n}": size(0, 5) for n in range(size(1, 3))}
         self.agents = {f"a{n}": size(1, 4) for n in range(size(1, 4))}
         self.tasks = {f"t{n}": 0 for n in range(size(1, 3))}
@@ -361,14 +360,17 @@ class Client:
         self.finished = self.stopped = self.no_more = False
         self.taken = 0
         limits = CapacityLimits(
-            endpoint_of=self.endpoint_of, concurrency=self.agents, pairs=self.pairs, pooled=(), alone=self.alone
+            endpoint_of=self.endpoint_of,
+            concurrency=self.agents,
+            pairs=self.pairs,
+            pooled=self.endpoints if self.pooled else (),
         )
         progress = Progress(planned={}, scored={}, score_sum={})
-        self.schedule = Schedule(limits, progress, attempts=ATTEMPTS, alone=self.alone)
+        self.schedule = Schedule(limits, progress, attempts=ATTEMPTS)
         self.tell(EndpointsChanged(dict(self.endpoints)))
 
     def tell(self, event: Event) -> None:
-        frees = not isinstance(event, AttemptEnded | TrialsFree | LowMarks | TasksGivenUp)
+        frees = not isinstance(event, AttemptEnded | TrialsFree | LowMarks)
         self.stopped = self.stopped or isinstance(event, Drain)
         self.no_more = self.no_more or isinstance(event, NoMoreTrials)
         told = self.schedule.handle(event)
@@ -411,7 +413,8 @@ class Client:
 
     def limit(self, name: str) -> int:
         whole = {**self.endpoints, **self.agents, **self.tasks}[name]
-        return min(whole, self.grants.get(name, whole if self.alone else 0))
+        granted = 0 if self.pooled and name in self.endpoints else whole
+        return min(whole, self.grants.get(name, granted))
 
     def maximum(self) -> int:
         """The value of a maximum flow over what is free now, by networkx."""
@@ -480,11 +483,10 @@ class Client:
             self.tell(GaveUp(job))
         elif kind == "take" and not (self.no_more or self.stopped):
             self.take()
-        elif kind == "grant" and not self.alone:
-            name = pick([*self.endpoints, *self.agents, *self.tasks])
+        elif kind == "grant" and self.pooled:
+            name = pick([*self.endpoints])
             self.grants[name] = self.chance.randint(0, 6)
-            kinds_of = {"e": "endpoint", "a": "agent", "t": "task"}
-            self.tell(QuotasGranted({f"{kinds_of[name[0]]} {name}": self.grants[name]}))
+            self.tell(QuotasGranted({name: self.grants[name]}))
         elif kind == "task":
             self.tell(TaskLost(pick(sorted(self.tasks)), "gone"))
         elif kind == "drain":
@@ -509,10 +511,9 @@ class Client:
         self.endpoints = dict.fromkeys(self.endpoints, 50)
         self.tell(EndpointsChanged(dict(self.endpoints)))
         self.grants.clear()
-        if not self.alone:
-            names = {"endpoint": self.endpoints, "agent": self.agents, "task": self.tasks}
-            self.grants = {name: 50 for of in names.values() for name in of}
-            self.tell(QuotasGranted({f"{kind} {name}": 50 for kind, of in names.items() for name in of}))
+        if self.pooled:
+            self.grants = dict.fromkeys(self.endpoints, 50)
+            self.tell(QuotasGranted(dict(self.grants)))
         if not self.no_more:
             self.tell(NoMoreTrials())
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from eval_client.core.selection import NO_FILTERS, Catalogue, Filters, SelectionError, choose
-from proctor.samples import SampleSelection
+from proctor.environment import SampleSelection
 
 NAMES = [f"{kind}-{number}" for kind, count in (("insert", 60), ("select", 30), ("rare", 2)) for number in range(count)]
 KINDS = Catalogue({name: name for name in NAMES}, {name: name.partition("-")[0] for name in NAMES})

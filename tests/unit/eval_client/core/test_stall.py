@@ -43,13 +43,12 @@ def test_a_write_that_is_just_under_way_is_no_cause() -> None:
     assert StallReasons(now=100.0, store_since=99.9).reasons() == ("trials pause before they are tried again",)
 
 
-def test_where_nothing_is_asked_for_slots_and_other_clients_are_named() -> None:
+def test_where_nothing_is_asked_for_slots_are_named() -> None:
     waits = StallReasons(now=0.0, slots={"endpoint": 3, "agent": 1})
     assert waits.reasons() == ("1 trials wait for a slot of their agent", "3 trials wait for a slot of their endpoint")
-    assert StallReasons(now=0.0, quiet=True, others=1).reasons() == ("all that is left is played by other clients",)
 
 
-def test_a_client_alone_never_speaks_of_others() -> None:
+def test_where_nothing_is_left_the_last_results_are_named() -> None:
     assert StallReasons(now=0.0, quiet=True).reasons() == ("all trials are over; the last results are being stored",)
 
 

@@ -5,9 +5,9 @@ from pydantic import ValidationError
 
 from eval_client.plan.plan import Plan
 from eval_client.run.demand_report import as_text, wanted
-from task_server.demand_tracker import MAX_CLIENTS, SILENT_S, DemandTracker
 from task_server.metrics import kind_of, waiting_class
-from task_server.wire.messages import TasksQuery
+from task_server.shares import MAX_CLIENTS, SILENT_S, Shares
+from task_server.wire.messages import NOBODY, TasksQuery
 
 ONE, TWO = "1" * 32, "2" * 32
 
@@ -46,27 +46,27 @@ def test_the_largest_demands_are_told_as_far_as_a_query_may_be_long() -> None:
 
 
 def test_demand_adds_up_over_clients_and_a_client_replaces_what_it_said() -> None:
-    demand = DemandTracker()
-    demand.record(asks(ONE, "t:3,u:1"), 0.0)
-    demand.record(asks(TWO, "t:2"), 0.0)
+    demand = Shares()
+    demand.record(asks(ONE, "t:3,u:1"), NOBODY, 0.0)
+    demand.record(asks(TWO, "t:2"), NOBODY, 0.0)
     assert demand.total(1.0) == {"t": 5, "u": 1}
-    demand.record(asks(ONE, "t:1"), 2.0)
+    demand.record(asks(ONE, "t:1"), NOBODY, 2.0)
     assert demand.total(2.0) == {"t": 3}
-    demand.record(asks(ONE, ""), 3.0)
+    demand.record(asks(ONE, ""), NOBODY, 3.0)
     assert demand.total(3.0) == {"t": 2}
 
 
 def test_a_silent_client_is_forgotten_but_not_while_it_waits_for_an_answer() -> None:
-    demand = DemandTracker()
-    demand.record(asks(ONE, "t:3", wait_s=30.0), 0.0)
+    demand = Shares()
+    demand.record(asks(ONE, "t:3", wait_s=30.0), NOBODY, 0.0)
     assert demand.total(30.0 + SILENT_S - 0.1) == {"t": 3}
     assert demand.total(30.0 + SILENT_S) == {}
 
 
 def test_no_more_than_so_many_clients_are_remembered() -> None:
-    demand = DemandTracker()
+    demand = Shares()
     for number in range(MAX_CLIENTS + 10):
-        demand.record(asks(f"{number:032x}", "t:1"), 0.0)
+        demand.record(asks(f"{number:032x}", "t:1"), NOBODY, 0.0)
     assert demand.total(0.0) == {"t": MAX_CLIENTS}
 
 
@@ -84,6 +84,7 @@ def test_a_demand_that_is_none_is_refused(wants: str) -> None:
         ("its workers differ in data or version, give all the same (a: 1, b: 2)", "workers_differ"),
         ("EnvironmentFault: /some/path is missing", "EnvironmentFault"),
         ("the task server can't be reached: GET http://x", "unreachable"),
+        ("the task server refuses the token: GET http://x", "refused"),
         ("whatever: else", "other"),
     ],
 )

@@ -14,12 +14,12 @@ from eval_client.core.progress import Progress
 from eval_client.core.schedule import Schedule
 from eval_client.core.spend import RunLimits, Spend
 from eval_client.plan.plan import Plan
-from eval_client.preflight import PlannedTrials
 from eval_client.report.report import report
 from eval_client.run.context import spent_so_far
 from eval_client.run.runner import Runner
-from eval_client.run.supply import HELD, LoneSupply
+from eval_client.run.supply import HELD, TrialSupply
 from eval_client.store.connection import connect, sqlite_url
+from eval_client.store.planned_trials import PlannedTrials
 from eval_client.store.records import Manifest, TaskRecord
 from eval_client.store.store import Store
 from eval_client.trial.player import TrialPlayer
@@ -68,15 +68,14 @@ def runner(of: Plan) -> Runner:
         concurrency={agent.name: of.concurrency_of(agent) for agent in of.agents},
         pairs=of.pairs(),
         pooled=(),
-        alone=True,
     )
-    schedule = Schedule(limits, Progress(planned={}, scored={}, score_sum={}), attempts=1, alone=True)
-    return Runner(schedule, cast(TrialPlayer, None), Spend(RunLimits(), {}), lambda _at_once: None)
+    schedule = Schedule(limits, Progress(planned={}, scored={}, score_sum={}), attempts=1)
+    return Runner(schedule, cast(TrialPlayer, None), Spend(RunLimits(), {}), lambda: None)
 
 
 async def test_a_client_holds_a_part_of_the_trials_and_knows_how_many_are_left(store: Store) -> None:
     of = runner(plan())
-    await LoneSupply(of, store).begin()
+    await TrialSupply(of, store).begin()
     held = sum(of.schedule.backlog.waiting().values())
     assert 0 < held <= HELD
     assert sum(of.schedule.unstarted().values()) == sum(pair.planned for pair in store.pair_totals())
@@ -89,7 +88,7 @@ def test_the_memory_of_a_start_does_not_grow_with_the_trials(tmp_path: Path) -> 
         return peak(lambda: asyncio.run(begin(store)))
 
     async def begin(store: Store) -> None:
-        await LoneSupply(runner(plan()), store).begin()
+        await TrialSupply(runner(plan()), store).begin()
 
     started(SMALL // 10)  # what is compiled once is there
     small, large = started(SMALL), started(LARGE)

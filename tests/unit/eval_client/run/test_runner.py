@@ -52,12 +52,12 @@ class Player:
 
 @pytest.mark.parametrize("keeps", [False, True])
 async def test_a_cancelled_run_starts_no_other_trial_and_concludes_what_was_reached(keeps: bool) -> None:
-    limits = CapacityLimits(endpoint_of={"a": "e"}, concurrency={"a": SLOTS}, pairs=[PAIR], pooled=[], alone=True)
-    schedule = Schedule(limits, Progress(planned={PAIR: TRIALS}, scored={}, score_sum={}), attempts=3, alone=True)
+    limits = CapacityLimits(endpoint_of={"a": "e"}, concurrency={"a": SLOTS}, pairs=[PAIR], pooled=[])
+    schedule = Schedule(limits, Progress(planned={PAIR: TRIALS}, scored={}, score_sum={}), attempts=3)
     schedule.handle(EndpointsChanged({"e": SLOTS}))
     schedule.handle(TaskSlots("t", SLOTS, SLOTS))
     player = Player(keeps=keeps)
-    runner = Runner(schedule, cast(TrialPlayer, player), Spend(RunLimits(), {}), lambda at_once: None)
+    runner = Runner(schedule, cast(TrialPlayer, player), Spend(RunLimits(), {}), lambda: None)
     runner.take([Trial(id=n, agent="a", task="t", sample=str(n), epoch=0, cluster="c") for n in range(TRIALS)])
     run = asyncio.create_task(runner.run())
     await player.busy.wait()

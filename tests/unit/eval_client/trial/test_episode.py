@@ -61,6 +61,9 @@ class Server:
     async def turn(self, url: str, session: str, n: int, reply: Act | Stop, log: ReplyLog) -> Step:
         return (await self.sessions.find(session).turn(TurnRequest(turn=n, reply=reply))).step
 
+    async def blocked_s(self, url: str, session: str) -> float:
+        return self.sessions.renew([session]).blocked_s
+
 
 class Model:
     """Answers the number asked for, and counts how often it is asked."""

@@ -13,8 +13,9 @@ from eval_client.trial.traces import Traces
 from proctor.llm.config import ChatConfig
 from proctor.llm.model import ChatModel, Completion
 from proctor.observability import tracing
-from proctor.observability.otel import OtelRecorder
-from proctor.types import Finish, FinishReason, Message, Tool
+from proctor.observability.tracing import Recorder
+from proctor.types import Message, Tool
+from tests.support import via
 from tests.tools_environment import Doors
 from tests.unit.eval_client.trial.test_episode import TRIAL, EpisodeParts
 
@@ -24,7 +25,7 @@ CANARY = "canary-of-the-model"
 @pytest.fixture
 def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     kept = InMemorySpanExporter()
-    recorder = OtelRecorder("client", SimpleSpanProcessor(kept))
+    recorder = Recorder("client", SimpleSpanProcessor(kept))
     monkeypatch.setattr(tracing, "recorders", [recorder])
     yield kept
     recorder.close()
@@ -33,10 +34,10 @@ def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
 class Endpoint:
     """A model that opens the right door, and then calls a function of no name that was offered."""
 
-    def __init__(self, *, content: bool = False) -> None:
+    def __init__(self) -> None:
         config = ChatConfig(model="m", base_url="https://api.deepseek.com/v1", sampling={"temperature": 0, "stop": "x"})
         client = httpx.AsyncClient(transport=httpx.MockTransport(self._answer))
-        self._model = ChatModel(config, client, traces_content=content)
+        self._model = ChatModel(config, via(client))
 
     async def __call__(
         self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
@@ -60,11 +61,11 @@ async def parts() -> AsyncIterator[EpisodeParts]:
     await made.server.sessions.end_all()
 
 
-async def played(parts: EpisodeParts, *, content: bool = False) -> None:
+async def played(parts: EpisodeParts) -> None:
     """A trial played to its end, from the span of the trial to that of the worker's calls."""
     trial, kept = TRIAL.model_copy(update={"sample": "s3"}), Traces("r")
     kept.enter(trial, "0" * 32)
-    end = await parts.episode(Endpoint(content=content), trial=trial).play()
+    end = await parts.episode(Endpoint(), trial=trial).play()
     assert end.finish is not None
     kept.settled(trial, end.finish)
 
@@ -133,28 +134,3 @@ async def test_spans_hold_no_content_and_no_name_that_the_model_made_up(
     told = "".join(span.to_json() for span in spans)
     for hidden in (CANARY, "first door", "You walk"):
         assert hidden not in told
-
-
-async def test_a_plan_that_asks_for_contents_gets_them_on_the_spans_of_model_calls_alone(
-    parts: EpisodeParts, exporter: InMemorySpanExporter
-) -> None:
-    await played(parts, content=True)
-    spans = exporter.get_finished_spans()
-    assert {span.name for span in spans if CANARY in span.to_json()} == {"chat m"}
-    first = next(span for span in spans if span.name == "chat m")
-    assert first.attributes is not None
-    asked = json.loads(str(first.attributes["gen_ai.input.messages"]))
-    assert [message["role"] for message in asked] == ["system", "user"]
-    (said,) = json.loads(str(first.attributes["gen_ai.output.messages"]))
-    assert [part["type"] for part in said["parts"]] == ["text", "tool_call"]
-
-
-async def test_a_fault_is_an_evaluation_with_an_error_and_without_a_score(exporter: InMemorySpanExporter) -> None:
-    kept = Traces("r")
-    kept.enter(TRIAL, "0" * 32)
-    kept.settled(TRIAL, Finish.fault(FinishReason.TASK_ERROR, CANARY))
-    (trial,) = exporter.get_finished_spans()
-    assert [event.attributes for event in trial.events] == [
-        {"gen_ai.evaluation.name": "t", "error.type": "task_error"},
-    ]
-    assert CANARY not in trial.to_json()

@@ -1,5 +1,6 @@
 """Runs that share an endpoint: fair parts that never exceed it, 429s and rates for all."""
 
+import dataclasses
 import math
 
 import pytest
@@ -7,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from eval_client.core.failure_detector import LEASE_S
-from eval_client.core.limits.pool import TURN_S, ClientReport, Pool, PoolClient, Share, exchange
+from eval_client.core.limits.pool import LEASE_S, TURN_S, ClientReport, Pool, PoolClient, Share, exchange
 from eval_client.core.limits.rates import RateRequest, Rates
 from eval_client.core.limits.shares import EndpointFeedback, Quota
 
@@ -102,9 +102,23 @@ def test_an_outage_of_what_keeps_the_pool_counts_as_no_ones_silence() -> None:
 
 def test_who_resumes_a_run_has_at_once_what_its_killed_client_held() -> None:
     pool, _ = exchange(Pool(), 0.0, said(client("a", 50, held=16, number=1)))
-    resumed = client("a", 50, number=2)
-    assert exchange(pool, 1.0, said(resumed))[1].grant == 0
-    assert exchange(pool, 1.0, said(resumed, takes_over=True))[1].grant == 16
+    resumed = dataclasses.replace(said(client("a", 50, number=1)), key="later")
+    assert exchange(pool, 1.0, resumed)[1].grant == 0
+    assert exchange(pool, 1.0, dataclasses.replace(resumed, takes_over=True))[1].grant == 16
+    other_part = said(client("a", 50, number=2), takes_over=True)
+    assert exchange(pool, 1.0, other_part)[1].grant == 0, "what a part holds is not another one's"
+
+
+def test_parts_with_limits_of_their_own_have_all_of_them_together() -> None:
+    parts = [client("a", 50, ceiling=4, number=n, of=4, rpm=15) for n in (1, 2, 3, 4)]
+    pool, shares = settled(parts)
+    assert [share.grant for share in shares.values()] == [4, 4, 4, 4]
+    assert exchange(pool, 0.0, said(parts[0]))[1].rates == Rates(60, None)
+    assert grants(parts[:1]) == [4]
+    beside = [*parts, client("b", 50, rpm=30)]
+    pool, shares = settled(beside)
+    assert sum(share.grant for share in shares.values()) == 16
+    assert exchange(pool, 0.0, said(parts[0]))[1].rates == Rates(30, None)
 
 
 def test_a_429_to_one_run_halves_the_limit_of_all_and_cools_all() -> None:
@@ -158,7 +172,9 @@ def test_a_rate_that_no_plan_can_name_is_refused_when_it_is_read() -> None:
         Pool.model_validate_json(pool.model_dump_json().replace('"rpm":60', f'"rpm":1{"0" * 400}'))
 
 
-@given(st.text(max_size=40) | st.just('{"level": {"limit": NaN, "cool_until": 1}}'))
+@given(
+    st.text(max_size=40).filter(lambda text: "{" not in text) | st.just('{"level": {"limit": NaN, "cool_until": 1}}')
+)
 def test_a_pool_that_is_not_one_is_refused_when_it_is_read(text: str) -> None:
     with pytest.raises(ValueError, match="validation error"):
         Pool.model_validate_json(text)

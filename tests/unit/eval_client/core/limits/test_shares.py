@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from eval_client.core.limits.shares import EndpointFeedback, Quota, ShardState, adjusted, divide, given_up, granted
-from eval_client.core.spend import Tokens
+from eval_client.core.limits.shares import EndpointFeedback, Quota, adjusted, divide, granted
 
 DEMANDS = st.dictionaries(st.integers(1, 20), st.integers(0, 60), min_size=1, max_size=6)
 
@@ -101,19 +100,12 @@ def test_a_429_halves_the_level_of_all_and_a_wave_of_them_only_once() -> None:
     assert adjusted(again, 16, EndpointFeedback(throttled=True), now=106.0).limit == 4.0
 
 
-def test_a_task_is_given_up_once_no_live_client_can_reach_it() -> None:
-    cut_off, elsewhere, fresh = ShardState(unreachable={"a", "b"}), ShardState(unreachable={"b", "c"}), ShardState()
-    assert given_up([cut_off]) == {"a", "b"}
-    assert given_up([cut_off, elsewhere]) == {"b"}
-    assert given_up([cut_off, elsewhere, fresh]) == set()
-
-
 def test_a_clock_that_is_set_back_keeps_nobody_waiting() -> None:
     level = adjusted(None, 16, EndpointFeedback(throttled=True), now=5000.0)
     assert adjusted(level, 16, EndpointFeedback(), now=1400.0).cool_until == 1400.0
 
 
-def test_answers_heard_by_any_shard_raise_the_level_again_to_its_ceiling() -> None:
+def test_answers_heard_by_any_client_raise_the_level_again_to_its_ceiling() -> None:
     level = adjusted(None, 16, EndpointFeedback(throttled=True), now=0.0)
     for _ in range(20):
         level = adjusted(level, 16, EndpointFeedback(answered=16), now=10.0)
@@ -128,10 +120,3 @@ def test_what_could_not_be_told_is_told_with_what_came_later() -> None:
     later.was_throttled(7.0)
     later.was_throttled(None)
     assert later.retry_after_s == pytest.approx(7.0)
-
-
-def test_what_a_client_of_an_earlier_version_has_published_can_be_read() -> None:
-    told = ShardState.model_validate_json('{"slices": {}, "spent": {"a": [10, 7]}, "unreachable": []}')
-    assert told.spent == {"a": Tokens(10, 7)}
-    mine = ShardState(spent={"a": Tokens(10, 7, 6, 3)})
-    assert ShardState.model_validate_json(mine.model_dump_json()) == mine

@@ -1,4 +1,4 @@
-"""Pure: which trials of a run `proctor retry` plays again."""
+"""Pure: which trials of a run `proctor resume --retry` plays again."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -28,6 +28,15 @@ class Again(Value):
     samples: tuple[str, ...] = ()
     """Patterns of SAMPLE or TASK/SAMPLE."""
 
+    @classmethod
+    def of(cls, selections: Iterable[str]) -> "Again":
+        """What is asked for by texts: `sample=PATTERN`, `cause=TEXT`, or a trial."""
+        found: dict[str, list[str]] = {"trial": [], "sample": [], "cause": []}
+        for each in selections:
+            kind, _, text = each.partition("=")
+            found[kind if kind in found and text else "trial"].append(text if kind in found and text else each)
+        return cls(trials=tuple(found["trial"]), samples=tuple(found["sample"]), causes=tuple(found["cause"]))
+
 
 _MEETS: Mapping[str, Callable[[FinishedRow, str], bool]] = {
     "trial": lambda row, name: name in (str(row.id), f"{row.agent}@{row.task}/{row.sample}"),
@@ -51,9 +60,9 @@ def chosen_again(rows: Callable[[], Iterable[FinishedRow]], asked: Again) -> lis
     for option, names in criteria.items():
         for name in names:
             if (option, name) not in met:
-                raise SelectionError(f"--{option} {name}: {_what_there_is(option, rows())}")
+                raise SelectionError(f"--retry {option}={name}: {_what_there_is(option, rows())}")
     if not found:
-        raise SelectionError("no trial meets all of --trial, --cause and --sample; give fewer of them")
+        raise SelectionError("--retry: no trial meets all of trial, cause and sample; give fewer of them")
     return found
 
 

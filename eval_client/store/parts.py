@@ -1,0 +1,117 @@
+"""Reads the parts of a plan as one run: their rows are put together in a store that lasts as long as it is used."""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from eval_client.core.flow import Pair
+from eval_client.store.connection import StoreError, connect, file_url
+from eval_client.store.planned_trials import PlannedTrials
+from eval_client.store.records import Manifest, PlanPart
+from eval_client.store.store import Store
+from eval_client.store.tables import attempt_table, reply_table, run_table, trial_table, turn_table
+from proctor.types import Summary
+
+COPIED = (trial_table, attempt_table, turn_table, reply_table)
+TEXTS = (turn_table.c.observation, turn_table.c.reply, reply_table.c.text)
+"""What was said, which no figure is read from."""
+BATCH = 500
+ALIKE = ("identity", "tasks", "limit", "filters")
+"""What is equal in the manifests of all parts of a plan, beside the samples."""
+STATES = ("running", "new", "interrupted", "out_of_tokens", "out_of_money", "incomplete", "finished")
+"""The state of all parts together is the first of these that one has."""
+
+
+class PlanStore(Store):
+    """The parts of a plan, as the run in one piece would be stored. Trials of missing parts are planned, not played."""
+
+    def __init__(self, parts: Sequence[Store], *, texts: bool) -> None:
+        """Without `texts` observations and replies are left empty. Raises StoreError, DatabaseError."""
+        numbered = {part.run: part.manifest().part for part in parts}
+        parts = sorted(parts, key=lambda part: (told := numbered[part.run]) is not None and told.number)
+        manifests = [part.manifest() for part in parts]
+        found = _checked(parts, manifests)
+        self._folder = tempfile.TemporaryDirectory(prefix="proctor-parts-", ignore_cleanup_errors=True)
+        super().__init__(connect(file_url(Path(self._folder.name))), found[0].plan)
+        self._put_together(parts, manifests, found, texts=texts)
+        self.told = _summaries(parts)
+        """pair -> what its environment made of all its scored trials, where those are in one part."""
+
+    def _put_together(
+        self, parts: Sequence[Store], manifests: Sequence[Manifest], found: Sequence[PlanPart], *, texts: bool
+    ) -> None:
+        samples, numbers = found[0].samples, {part.number for part in found}
+        plan = manifests[0].read_plan()
+        absent = PlannedTrials(plan, samples, lambda task, sample: found[0].part_of(task, sample) not in numbers)
+        self.create(_whole(manifests), absent)
+        missing = found[0].of - len(found)
+        state = min((*(part.state() for part in parts), *(["incomplete"] if missing else [])), key=STATES.index)
+        facts = {"created_at": min(part.created_at() for part in parts), "state": state}
+        planned = sum(1 for _ in PlannedTrials(plan, samples))
+        with self.engine.begin() as writer:
+            writer.execute(run_table.update().values(facts))
+            for part in parts:
+                with part.engine.connect() as reader:
+                    for table in COPIED:
+                        _copy(reader, part.run, table, writer, self.run, texts=texts)
+            there = writer.execute(sa.select(sa.func.count()).select_from(trial_table)).scalar_one()
+        if there != planned:
+            raise StoreError(f"the parts of {self.run!r} have {there} trials where the plan has {planned}")
+
+
+def _checked(parts: Sequence[Store], manifests: Sequence[Manifest]) -> list[PlanPart]:
+    """The parts. Raises StoreError where they are none of one plan, or one is given twice."""
+    found: list[PlanPart] = []
+    for store, manifest in zip(parts, manifests, strict=True):
+        if manifest.part is None:
+            raise StoreError(f"run {store.run!r} is no part of a plan: it can't be read as one run with parts")
+        found.append(manifest.part)
+    for store, manifest, part in zip(parts[1:], manifests[1:], found[1:], strict=True):
+        differ = [name for name in ALIKE if getattr(manifest, name) != getattr(manifests[0], name)]
+        differ += [name for name in ("plan", "of", "samples") if getattr(part, name) != getattr(found[0], name)]
+        if differ:
+            raise StoreError(
+                f"runs {parts[0].run!r} and {store.run!r} are no parts of one plan: they differ in {', '.join(differ)}"
+            )
+    numbers = [part.number for part in found]
+    if twice := [number for number in numbers if numbers.count(number) > 1]:
+        raise StoreError(f"part {twice[0]} of {found[0].of} is given twice; name each part once")
+    return found
+
+
+def _whole(manifests: Sequence[Manifest]) -> Manifest:
+    """The manifest of the run in one piece."""
+    notes = dict.fromkeys(note for manifest in manifests for note in manifest.model_notes)
+    resumed = sorted(moment for manifest in manifests for moment in manifest.resumed_at)
+    models = {agent: model for manifest in reversed(manifests) for agent, model in manifest.models.items()}
+    changed = {"part": None, "model_notes": tuple(notes), "resumed_at": tuple(resumed), "models": models}
+    return manifests[0].model_copy(update=changed)
+
+
+def _copy(
+    reader: sa.Connection, source: str, table: sa.Table, writer: sa.Connection, target: str, *, texts: bool
+) -> None:
+    empty = {column.name: "" for column in TEXTS if column.table is table and not texts}
+    columns = [column for column in table.columns if column.name not in empty]
+    rows = reader.execution_options(stream_results=True).execute(sa.select(*columns).where(table.c.run == source))
+    for batch in rows.mappings().partitions(BATCH):
+        writer.execute(table.insert(), [{**row, **empty, "run": target} for row in batch])
+
+
+def _summaries(parts: Sequence[Store]) -> dict[Pair, Summary]:
+    """What is stored of pairs that only one of the parts has scores of."""
+    scored: dict[Pair, list[tuple[Store, int]]] = {}
+    for part in parts:
+        for totals in part.pair_totals():
+            if totals.scored:
+                scored.setdefault((totals.agent, totals.task), []).append((part, totals.scored))
+    alone = {pair: having[0] for pair, having in scored.items() if len(having) == 1}
+    stored = {part.run: part.summaries() for part in parts}
+    return {
+        pair: summary
+        for pair, (part, count) in alone.items()
+        for counted, summary in [stored[part.run].get(pair, (-1, None))]
+        if summary is not None and counted == count
+    }

@@ -1,0 +1,86 @@
+"""Reads the scores and figures of all trials of a run, without their finishes and what was said."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from eval_client.core.flow import Pair
+from eval_client.core.spend import Tokens
+from eval_client.store.migration import existing_columns
+from eval_client.store.results import cluster_column
+from eval_client.store.store import Store
+from eval_client.store.tables import trial_table
+
+ROWS = 1_000
+"""So many rows are read at once."""
+_COLUMNS = (
+    *("agent", "task", "id", "sample", "epoch", "cluster", "reason", "score", "turns"),
+    *(f"{name}_tokens" for name in Tokens._fields),
+)
+
+
+class SampleScores(NamedTuple):
+    """What one agent scored on one sample."""
+
+    cluster: str | None
+    """None in runs of schema 2, which has no clusters."""
+    scores: tuple[float, ...]
+    """Of the scored epochs, in the order of the epochs."""
+    missing: int
+    """Planned epochs without a score."""
+
+
+PairScores = dict[str, SampleScores]
+"""sample -> its scores, in the run's order"""
+
+
+def planned_scores(store: Store, agents: Sequence[str]) -> dict[tuple[str, str], PairScores]:
+    """(agent, task) -> scores of all planned samples, for the given agents, in one query. Raises DatabaseError."""
+    t = trial_table.c
+    query = sa.select(t.agent, t.task, t.sample, cluster_column(store.engine), t.score)
+    query = query.where(t.run == store.run, t.agent.in_(agents)).order_by(t.id)
+    found: dict[tuple[str, str], PairScores] = {}
+    with store.engine.connect() as connection:
+        for agent, task, sample, cluster, score in connection.execute(query):
+            pair = found.setdefault((agent, task), {})
+            first, scores, missing = pair.get(sample, (cluster, (), 0))
+            scored = () if score is None else (score,)
+            pair[sample] = SampleScores(first, (*scores, *scored), missing + (score is None))
+    return found
+
+
+class TrialFacts(NamedTuple):
+    """The figures of one trial."""
+
+    id: int
+    sample: str
+    epoch: int
+    cluster: str
+    reason: str | None
+    """None while it is under way."""
+    score: float | None
+    turns: int
+    tokens: Tokens
+
+
+def trial_facts(store: Store, task: str | None = None) -> dict[Pair, list[TrialFacts]]:
+    """(agent, task) -> its trials, in the run's order: of all tasks, or of one. Raises DatabaseError."""
+    existing = {column.name for column in existing_columns(store.engine, trial_table)}
+    columns = [trial_table.c[name] if name in existing else sa.null() for name in _COLUMNS]
+    query = sa.select(*columns).where(trial_table.c.run == store.run).order_by(trial_table.c.id)
+    if task is not None:
+        query = query.where(trial_table.c.task == task)
+    found: dict[Pair, list[TrialFacts]] = {}
+    with store.engine.connect() as connection:
+        for rows in connection.execute(query).partitions(ROWS):
+            for row in rows:
+                found.setdefault((row[0], row[1]), []).append(_facts(row))
+    return found
+
+
+def _facts(row: sa.Row[Any]) -> TrialFacts:
+    """The facts in a row; columns that an earlier schema lacks are None."""
+    _, _, trial, sample, epoch, cluster, reason, score, turns, *tokens = tuple(row)
+    spent = Tokens(*[count or 0 for count in tokens])
+    return TrialFacts(trial, sample, epoch, cluster or sample, reason, score, turns or 0, spent)
