@@ -4,15 +4,16 @@ from collections.abc import Container, Iterator, Sequence
 
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.plan import Plan
-from eval_client.report.alike import TaskShape, task_shapes, unlike_agents, unlike_tasks
+from eval_client.report.agentbench import ENVIRONMENTS, TEXT_PROTOCOL, PlayedTask
+from eval_client.report.comparability import TaskShape, task_shapes, unlike_agents, unlike_tasks
 from eval_client.report.report import RunReport, report
-from eval_client.report.tables.agentbench import ENVIRONMENTS, TEXT_PROTOCOL, PlayedTask
-from eval_client.report.trajectory import read_trajectory
 from eval_client.store.connection import StoreError
 from eval_client.store.records import Manifest
 from eval_client.store.store import Store
 from proctor.config.task import TaskDefinition
+from proctor.entry_points import FORMS, entry_points
 from proctor.plugins import FinishedTrial, RecordedPair
+from proctor.tables.table import ResultTable
 
 
 def played_tasks(stores: Sequence[Store], named: Sequence[str]) -> list[PlayedTask]:
@@ -24,7 +25,7 @@ def played_tasks(stores: Sequence[Store], named: Sequence[str]) -> list[PlayedTa
     reports = [report(store) for store in stores]
     facts = [fact for run, manifest in manifests.items() for fact in task_shapes(run, manifest)]
     chosen = _chosen([fact for fact in facts if fact.environment in ENVIRONMENTS], named)
-    plans = {run: Plan.model_validate(manifest.plan) for run, manifest in manifests.items()}
+    plans = {run: manifest.read_plan() for run, manifest in manifests.items()}
     if unlike := [*unlike_agents(plans), *unlike_tasks(chosen, "environment")]:
         raise StoreError("these runs can't stand in one table:\n" + "\n".join(f"  {line}" for line in unlike))
     wanted = {(fact.run, fact.task) for fact in chosen}
@@ -41,19 +42,26 @@ def finished_trials(store: Store, tasks: Container[str]) -> Iterator[FinishedTri
                 )
 
 
-def finished_trial(store: Store, number: int) -> FinishedTrial:
-    """A trial that has ended, by its number. Raises StoreError where there is none."""
-    trial = read_trajectory(store, number)
-    if trial.finish is None:
-        raise StoreError(f"trial {number} of {store.run!r} is not over yet; go on with `proctor resume`")
-    return FinishedTrial(
-        run=store.run,
-        agent=trial.agent,
-        task=trial.task,
-        sample=trial.sample,
-        epoch=trial.epoch,
-        finish=trial.finish,
-    )
+def paper_tables(form: str, stores: Sequence[Store], named: Sequence[str]) -> list[ResultTable]:
+    """The tables of an environment's paper over runs; `named` are the tasks to take, all where there are none.
+
+    Raises StoreError where a task is unknown, or where no trial is of the paper's kind.
+    """
+    reports = [report(store) for store in stores]
+    known = dict.fromkeys(pair.task for made in reports for pair in made.pairs)
+    if unknown := [name for name in named if name not in known]:
+        raise StoreError(f"--task {unknown[0]}: no such task; the runs have: {', '.join(known)}")
+    tasks = set(named) or set(known)
+    trials = [trial for store in stores for trial in finished_trials(store, tasks)]
+    tables = made_tables(form, trials, [pair for made in reports for pair in recorded_pairs(made, tasks)])
+    if not tables:
+        raise StoreError(f"{', '.join(store.run for store in stores)}: no finished trial that --form {form} takes")
+    return tables
+
+
+def made_tables(form: str, trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair]) -> list[ResultTable]:
+    """The tables of an environment's paper that have a row; its package is imported only here."""
+    return [table for entry in entry_points(FORMS, form) for table in entry.load()(trials, pairs)]
 
 
 def recorded_pairs(made: RunReport, tasks: Container[str]) -> list[RecordedPair]:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from eval_client.store.records import JournalledTools, Turn
+from eval_client.store.tables import turn_table
+from eval_client.store.values import parsed
 from proctor.session.transcript import Transcript
 from proctor.types import Action, FinishReason, Message, Observation, Tool, Value
 from task_server.wire.messages import Act
@@ -52,7 +54,9 @@ def conversation(turns: Sequence[Turn], first: int = 0) -> Iterator[Conversation
     """The turns of a journal from an index on, each with its whole history as the client sent it."""
     transcript, tools, histories = Transcript(), JournalledTools(), dict[str, Sequence[Message]]()
     for index, turn in enumerate(turns):
-        observation = Observation.model_validate(tools.whole(turn.observation))
+        observation = parsed(
+            turn_table.c.observation, lambda text: Observation.model_validate(tools.whole(text)), turn.observation
+        )
         action = turn.reply.action if isinstance(turn.reply, Act) else None
         before = histories.get(observation.conversation, ())
         known = len(before)

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from eval_client.store.connection import StoreError
-from proctor.tables.data import spreadsheet_text
+from proctor.tables.command import spreadsheet_text
 
 Row = dict[str, JsonValue]
 FORMATS = ("jsonl", "csv", "parquet")
@@ -74,7 +74,7 @@ def csv_lines(rows: Iterable[Row]) -> Iterator[str]:
 def write_lines(lines: Iterator[str], path: Path) -> int:
     """Write one text for each row and return their number."""
     count = 0
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
         for line in lines:
             file.write(line)
             count += 1

@@ -12,10 +12,10 @@ from eval_client.core.statistics.samples import Scores
 from eval_client.core.statistics.several import holm
 from eval_client.report.compare.compare import letters_by_task
 from eval_client.report.compare.measure import Settings, planned_pairs
-from eval_client.report.compare.scores import PairScores, planned_scores
 from eval_client.report.compare.sides import MOST_AGENTS, agents_of
 from eval_client.report.report import PairReport
 from eval_client.store.store import Store
+from eval_client.store.trials.scores import PairScores, planned_scores
 from proctor.types import Value
 
 MOST_WORK, TEST_WORK = 15_000, 150
@@ -51,7 +51,7 @@ class Letters(NamedTuple):
 
 
 def pair_statistics(store: Store, pairs: Sequence[PairReport], found: Letters) -> dict[Pair, PairStatistics]:
-    """The statistics of the pairs of a run's report. Raises StoreError, SQLAlchemyError."""
+    """The statistics of the pairs of a run's report. Raises StoreError, DatabaseError."""
     scores = planned_scores(store, tuple(dict.fromkeys(pair.agent for pair in pairs)))
     return {
         (agent, task): _statistics(of_pair, found.of_task.get(task, {}).get(agent))
@@ -62,7 +62,7 @@ def pair_statistics(store: Store, pairs: Sequence[PairReport], found: Letters) -
 def run_letters(store: Store, pairs: Sequence[PairReport]) -> Letters:
     """The letters of a run, those of `proctor compare RUN`; left out where they would cost too much.
 
-    Raises StoreError, SQLAlchemyError.
+    Raises StoreError, DatabaseError.
     """
     agents = agents_of(store.manifest())
     if len(agents) < 2:

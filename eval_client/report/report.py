@@ -18,6 +18,8 @@ from eval_client.plan.published import other_sampling
 from eval_client.store.records import HelperCost, Manifest, PairTotals, ReplicaCost, TaskRecord
 from eval_client.store.results import SampleMeans
 from eval_client.store.store import Store
+from eval_client.store.tables import trial_table
+from eval_client.store.values import Unreadable
 from proctor import registry
 from proctor.llm.dialects.messages import MAX_TOKENS
 from proctor.tables.table import Figure, Part
@@ -213,16 +215,15 @@ def _current_summaries(store: Store, totals: Sequence[PairTotals]) -> dict[tuple
 
 
 def report(store: Store) -> RunReport:
-    """The report of a run, finished or not. Raises StoreError, SQLAlchemyError."""
+    """The report of a run, finished or not. Raises StoreError, DatabaseError."""
     manifest = store.manifest()
-    plan = Plan.model_validate(manifest.plan)
+    plan = manifest.read_plan()
     agents = {agent.name: agent for agent in plan.agents}
     prices, costs, retried = plan.all_prices(), store.helper_costs(), store.retried()
     unfinished = store.spent_on_open()
     all_totals = store.pair_totals()
     current = _current_summaries(store, all_totals)
-    players = {totals.task: totals.agent for totals in all_totals}
-    means = store.sample_means(players)
+    means = store.sample_means({totals.task: totals.agent for totals in all_totals})
     cut = {agent.name for agent in plan.agents if plan.endpoint_of(agent).dialect == "messages"}
     cut -= {agent.name for agent in plan.agents if "max_tokens" in agent.sampling}
     causes = store.causes()
@@ -250,7 +251,7 @@ def report(store: Store) -> RunReport:
         state=store.state(),
         version=manifest.version,
         pairs=tuple(pairs),
-        left_out=(*manifest.filters.left_out, *manifest.model_notes),
+        left_out=(*manifest.filters.left_out, *manifest.model_notes, *manifest.alone),
         price_list=plan.price_note(),
         replicas=tuple(store.replica_costs()) if any(one.has_replicas for one in plan.endpoints) else (),
     )
@@ -287,6 +288,8 @@ def _pair(
     unfinished: Tokens | None,
 ) -> PairReport:
     pair = _key(totals)
+    if totals.task not in manifest.tasks:
+        raise Unreadable(trial_table.c.task, "the run's manifest has no such task")
     task = manifest.tasks[totals.task]
     scored = totals.scored
     summary = summary or _mean_score(means)
@@ -314,6 +317,7 @@ def _pair(
             *_few(totals, measured.effective_samples),
         ),
         comparable=task.comparable
+        or next(iter(manifest.alone), None)
         or (other_sampling(agent, task.published_sampling) if agent is not None else None)
         or _refusals(totals),
         validity=_validity(totals) if scored else {},
@@ -390,7 +394,7 @@ def _repeated(means: SampleMeans, k: int) -> RepeatedShare:
 def _scale(environment: str, metric: str) -> Interval | None:
     """The least and the greatest value of a metric, if its environment is installed here and tells."""
     try:
-        return registry.load(environment).scales.get(metric)
+        return registry.scales(environment).get(metric)
     except (ImportError, registry.UnknownEnvironment):
         return None
 
@@ -437,8 +441,8 @@ def _choices(task: TaskRecord, agent: str, retried: int, cut: bool) -> list[str]
         )
     if retried:
         notes.append(
-            f"{retried} trials of {agent} had a score and were played again by `proctor retry`; `proctor show` lists "
-            "the earlier results."
+            f"{retried} trials of {agent} had a score and were played again by `proctor resume --retry`; `proctor "
+            "show` lists the earlier results."
         )
     return notes
 

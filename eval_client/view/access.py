@@ -8,17 +8,17 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from http.cookies import CookieError, SimpleCookie
 
-from pydantic import SecretStr
 from starlette.types import Scope
 
-from proctor.http.auth import Access
+from proctor.config.tokens import AccessTokens
+from proctor.http.auth import Access, bearer
 
 COOKIE = "proctor_view"
 COOKIE_S = 12 * 3600
 ASSETS = "/assets/"
 TRIES, TRIES_S = 10, 60.0
 """Wrong logins within so many seconds, after which further ones wait."""
-NO_LINKS = ("/api", "/events", "/login")
+NO_LINKS = ("/api", "/login")
 """Paths that no link of another site opens."""
 
 
@@ -27,9 +27,8 @@ class ViewAccess(Access):
 
     open_paths = frozenset({"/healthz", "/login"})
 
-    def __init__(self, tokens: tuple[SecretStr, ...] = (), clock: Callable[[], float] = time.time) -> None:
-        super().__init__([token.get_secret_value() for token in tokens])
-        self._tokens = [token.get_secret_value().encode() for token in tokens]
+    def __init__(self, *tokens: AccessTokens, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(*tokens)
         self._clock = clock
         self._ended: set[str] = set()
         self._wrong: deque[float] = deque(maxlen=TRIES)
@@ -40,6 +39,10 @@ class ViewAccess(Access):
             return True
         return self.is_valid(cookie_of(dict(scope["headers"])))
 
+    def knows(self, method: str, path: str, authorization: bytes) -> bool:
+        """Whether a request has a token, or a valid cookie that was given in its place."""
+        return super().knows(method, path, authorization) or self.is_valid(cookie_of({b"cookie": authorization}))
+
     def may_be_linked(self, scope: Scope) -> bool:
         """Whether a request is a link to a page that was clicked."""
         headers = dict(scope["headers"])
@@ -48,11 +51,10 @@ class ViewAccess(Access):
 
     def log_in(self, token: str) -> str | None:
         """A cookie for a token; None where the token is wrong."""
-        right = [hmac.compare_digest(token.encode(), known) for known in self._tokens]
-        if any(right):
+        if self._clients.find(bearer(token)) is not None:
             self._wrong.clear()
             content = f"{int(self._clock()) + COOKIE_S}.{secrets.token_hex(8)}"
-            return f"{content}.{self._sign(self._tokens[0], content)}"
+            return f"{content}.{self._sign(token, content)}"
         self._wrong.append(self._clock())
         return None
 
@@ -66,9 +68,10 @@ class ViewAccess(Access):
         """Whether a cookie is one of ours that has neither expired nor been ended by a logout."""
         content, _, signature = cookie.rpartition(".")
         expires = content.partition(".")[0]
-        if not self._tokens or cookie in self._ended or not _is_time(expires):
+        if cookie in self._ended or not _is_time(expires):
             return False
-        signed = [hmac.compare_digest(signature.encode(), self._sign(key, content).encode()) for key in self._tokens]
+        keys = [token.text for tokens in self._tokens for token in tokens.all]
+        signed = [hmac.compare_digest(signature.encode(), self._sign(key, content).encode()) for key in keys]
         return any(signed) and self._clock() < int(expires)
 
     def log_out(self, cookie: str) -> None:
@@ -76,8 +79,8 @@ class ViewAccess(Access):
         if self.is_valid(cookie):
             self._ended = {each for each in self._ended if self._clock() < int(each.partition(".")[0])} | {cookie}
 
-    def _sign(self, token: bytes, content: str) -> str:
-        return hmac.new(token, f"proctor view {content}".encode(), hashlib.sha256).hexdigest()
+    def _sign(self, token: str, content: str) -> str:
+        return hmac.new(token.encode(), f"proctor view {content}".encode(), hashlib.sha256).hexdigest()
 
 
 def cookie_of(headers: Mapping[bytes, bytes]) -> str:

@@ -6,45 +6,42 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from urllib.parse import quote
 
-import sqlalchemy as sa
 from pydantic import ValidationError
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Scope
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from eval_client.report.reference import CompareError
-from eval_client.store.connection import StoreError, is_transient, reason
+from eval_client.report.compare.sides import CompareError
+from eval_client.store.connection import DatabaseError, StoreError, is_transient, reason
+from eval_client.store.trials.query import QueryError
 from eval_client.view.access import ViewAccess
-from eval_client.view.events import EventStreams, watch_events
-from eval_client.view.headers import SecurityHeaders
 from eval_client.view.json_api import ROUTES as API
 from eval_client.view.pages.compare import compare_json, compare_page, status_of
-from eval_client.view.pages.downloads import trials_csv, trials_jsonl
 from eval_client.view.pages.drawing import drawing_page, drawing_script, drawing_style
-from eval_client.view.pages.listing import runs_page
+from eval_client.view.pages.listing import runs_page, workers_page
 from eval_client.view.pages.live import live_page
 from eval_client.view.pages.login import login_page
 from eval_client.view.pages.overview import overview_page, tables_page
-from eval_client.view.pages.plots import plot_svg, plots_page
-from eval_client.view.pages.report_file import report_file
+from eval_client.view.pages.plots import plot_svg
 from eval_client.view.pages.side import side_page
-from eval_client.view.pages.table import sample_page, trials_page
+from eval_client.view.pages.table import sample_page, trials_csv, trials_jsonl, trials_page
 from eval_client.view.pages.trial import raw_text, trial_page
 from eval_client.view.rendering import Asset, assets
 from eval_client.view.runs import NotFound, ViewedRuns
-from eval_client.view.trials.query import QueryError
-from eval_client.view.viewer import Viewer
+from eval_client.view.saved import report_file
+from eval_client.view.viewer import Controller, Viewer
 from proctor.http.auth import AccessGuard
 from proctor.observability.redaction import redacted
 from task_server.wire.errors import ApiError, BadRequest, Forbidden, Internal, NotReady, Unauthorized
 
 log = logging.getLogger(__name__)
 
-FOR_PROGRAMS = ("/api/", "/events")
-"""Paths whose errors are problem documents."""
+FOR_PROGRAMS = "/api/"
+"""Where errors are problem documents."""
 RETRY_S = 5
 """Seconds after which a page whose store did not answer may be asked for again."""
 PAGES: tuple[tuple[str, Callable[[Viewer, Request], Response]], ...] = (
@@ -62,7 +59,6 @@ PAGES: tuple[tuple[str, Callable[[Viewer, Request], Response]], ...] = (
     ("/runs/{run}/trials/{trial}/drawing.js", drawing_script),
     ("/runs/{run}/sample", sample_page),
     ("/runs/{run}/side", side_page),
-    ("/runs/{run}/plots", plots_page),
     ("/runs/{run}/report.html", report_file),
     ("/compare", compare_page),
     ("/api/v1/compare", compare_json),
@@ -70,6 +66,17 @@ PAGES: tuple[tuple[str, Callable[[Viewer, Request], Response]], ...] = (
 )
 UNREADABLE = (ValidationError, json.JSONDecodeError)
 """What reading a store raises where a column holds something else than Proctor writes."""
+SECURITY = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+"""Headers of every answer."""
 TITLES = {
     400: "This address can't be used",
     401: "A token is needed",
@@ -82,24 +89,42 @@ TITLES = {
 }
 
 
-def build_app(runs: ViewedRuns, access: ViewAccess, streams: EventStreams | None = None) -> ASGIApp:
-    """The app that shows these runs to those that `access` admits; whoever ends `streams` gives them."""
+class SecurityHeaders:
+    """Adds the headers to every answer of an app, and forbids caches to keep it unless the app allows that."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.setdefault("Cache-Control", "no-store")
+                headers.update(SECURITY)
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+def build_app(runs: ViewedRuns, access: ViewAccess, controller: Controller | None = None) -> ASGIApp:
+    """The app that shows these runs, and a controller's workers, to those that `access` admits."""
     files = assets()
-    viewer = Viewer(runs, access, files)
+    viewer = Viewer(runs, access, files, controller)
     answer = partial(_failed, viewer)
-    kinds = (HTTPException, QueryError, CompareError, StoreError, sa.exc.SQLAlchemyError, *UNREADABLE, Exception)
+    kinds = (HTTPException, QueryError, CompareError, StoreError, DatabaseError, *UNREADABLE, Exception)
     handlers = dict.fromkeys(kinds, answer)
-    app = Starlette(routes=routes(viewer, files, streams or EventStreams()), exception_handlers=handlers)
+    app = Starlette(routes=routes(viewer, files), exception_handlers=handlers)
     app.router.redirect_slashes = False
     return SecurityHeaders(AccessGuard(app, access, partial(_refused, viewer)))
 
 
-def routes(viewer: Viewer, files: Mapping[str, Asset], streams: EventStreams) -> list[Route]:
-    """All routes; `/login` only if a token is needed."""
+def routes(viewer: Viewer, files: Mapping[str, Asset]) -> list[Route]:
+    """All routes; `/login` only if a token is needed, `/workers` only with a controller."""
     found = [Route(path, partial(page, viewer), methods=["GET"]) for path, page in (*PAGES, *API)]
     found += [Route(asset.address, partial(_asset, asset), methods=["GET"]) for asset in files.values()]
-    found.append(Route("/events", partial(watch_events, viewer, streams), methods=["GET"]))
     found.append(Route("/healthz", _health, methods=["GET"]))
+    if viewer.controller is not None:
+        found.append(Route("/workers", partial(workers_page, viewer), methods=["GET"]))
     if viewer.access.closed:
         found.append(Route("/login", partial(login_page, viewer), methods=["GET", "POST"]))
     return found
@@ -137,7 +162,7 @@ def _explained(error: Exception) -> tuple[int, str]:
             return 404, str(error)
         case StoreError():
             return 503, str(error)
-        case sa.exc.SQLAlchemyError():
+        case DatabaseError():
             again = "; the page can be loaded again" if is_transient(error) else ""
             return 503, f"{reason(error)}{again}"
         case ValidationError() | json.JSONDecodeError():

@@ -10,14 +10,15 @@ from starlette.responses import JSONResponse, Response
 from eval_client.core.flow import Pair
 from eval_client.report.conversation import ConversationTurn, conversation
 from eval_client.report.pair_statistics import PairStatistics, pair_statistics
-from eval_client.report.readings import AnswerReader, answer_reader, turn_facts
+from eval_client.report.parsed_actions import AnswerReader, answer_reader, turn_facts
 from eval_client.report.report import PairReport
+from eval_client.store.trials.query import MAX_SIZE, SIZE, QueryError, trial_query
+from eval_client.store.trials.search import find_trials
 from eval_client.view.pages.listing import read_runs
 from eval_client.view.pages.overview import kept_letters, scores_stamp
 from eval_client.view.pages.trial import found_trial, whole_number
-from eval_client.view.trials.query import MAX_SIZE, SIZE, QueryError, trial_query
-from eval_client.view.trials.search import find_trials
 from eval_client.view.viewer import Viewer
+from proctor.digest import digest_of
 from proctor.types import Value
 
 Answer = Callable[[Viewer, Request], Response]
@@ -52,6 +53,15 @@ def run_json(viewer: Viewer, request: Request) -> Response:
     return JsonAnswer(facts)
 
 
+def live_json(viewer: Viewer, request: Request) -> Response:
+    """How a run stands: `version` differs after it has changed, `shown` after its live view has, clocks apart."""
+    store = viewer.open(request)
+    found = viewer.live.look(store)
+    live = found.view and found.view.model_dump(mode="json")
+    version, shown = digest_of([viewer.runs.state(store), found.version]), digest_of(found.content)
+    return JsonAnswer({"version": version, "shown": shown, "live": live, "heard_s": found.heard_s})
+
+
 def trials_json(viewer: Viewer, request: Request) -> Response:
     """The trials that a filter selects."""
     found = find_trials(viewer.open(request), trial_query(request.query_params))
@@ -81,6 +91,7 @@ def trial_json(viewer: Viewer, request: Request) -> Response:
 ROUTES: tuple[tuple[str, Answer], ...] = (
     ("/api/v1/runs", runs_json),
     ("/api/v1/runs/{run}", run_json),
+    ("/api/v1/runs/{run}/live", live_json),
     ("/api/v1/runs/{run}/trials", trials_json),
     ("/api/v1/runs/{run}/trials/{trial}", trial_json),
 )

@@ -2,19 +2,22 @@
 
 import hashlib
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup, escape
 
-from eval_client.report.html.rendering import drawn, report_style
-from eval_client.report.plots.svg import stylesheet
+from eval_client.report.plots.svg import Plot, stylesheet
 from proctor.observability.redaction import visible
-from proctor.tables.table import MISSING, entry_lines
+from proctor.tables.table import MISSING, ResultTable, entry_lines
 
 HERE = Path(__file__).parent
+NEWLINE = "\n"
 MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -35,7 +38,6 @@ def assets() -> dict[str, Asset]:
     """name of a file -> the asset."""
     contents = {path.name: path.read_bytes() for path in sorted((HERE / "assets").iterdir())}
     contents["view.css"] += stylesheet().encode()
-    contents["report.css"] = report_style().encode()
     return {name: _asset(Path(name), content) for name, content in contents.items()}
 
 
@@ -57,9 +59,61 @@ def template_environment() -> Environment:
         auto_reload=False,
     )
     addresses = {name: asset.address for name, asset in assets().items()}
-    made.filters["drawn"] = drawn
+    made.filters.update(drawn=drawn, groups=column_groups)
     made.globals.update(assets=addresses, link=link, number=number, entry_lines=entry_lines)
     return made
+
+
+def column_groups(table: ResultTable) -> list[tuple[str, int]]:
+    """Titles over columns, and how many columns each is over; empty where there are none."""
+    spans = [(group, len(list(columns))) for group, columns in groupby(table.columns, lambda column: column.group)]
+    return spans if any(group for group, _ in spans) else []
+
+
+def drawn(plot: Plot) -> Markup:
+    """A plot's picture."""
+    return Markup(plot.svg)  # made by our own functions, which escape every text
+
+
+def from_markdown(text: str) -> Markup:
+    """The HTML of a trial's Markdown: each message is a `div` of the class that its heading begins with."""
+    parser, parts, inside = _parser(), list[str](), False
+    tokens = iter(parser.parse(text))
+    for token in tokens:
+        if inside and token.type in ("heading_open", "hr"):
+            parts.append("</div>")
+            inside = False
+        if token.type == "heading_open":
+            heading, again = next(tokens), " again" if token.tag == "h5" else ""
+            if token.tag in ("h1", "h2"):
+                parts.append(f"<h3>{_inline(heading)}</h3>")
+                continue
+            kind = heading.content.partition(" ")[0]
+            parts.append(f'<div class="message {escape(kind)}{again}"><h4>{_inline(heading)}</h4>')
+            inside = True
+        elif token.type == "fence":
+            parts.append(f'<pre class="words">{escape(token.content.removesuffix(NEWLINE))}</pre>')
+        elif token.type == "inline":
+            parts.append(_inline(token) if token.level > 1 else f'<p class="{_kind(token)}">{_inline(token)}</p>')
+        elif token.type.startswith(("bullet_list", "list_item")):
+            parts.append(f"<{'/' if token.nesting < 0 else ''}{token.tag}>")
+    return Markup("".join([*parts, "</div>" if inside else ""]))  # texts are escaped here and by the parser
+
+
+@cache
+def _parser() -> MarkdownIt:
+    return MarkdownIt("commonmark", {"html": False})
+
+
+def _inline(token: Token) -> str:
+    return str(_parser().renderer.render(token.children or [], _parser().options, {}))
+
+
+def _kind(paragraph: Token) -> str:
+    """The class of a paragraph: trouble is all in bold."""
+    children = [each.type for each in paragraph.children or () if each.type != "text" or each.content]
+    bold = children[0] == "strong_open" and children[-1] == "strong_close"
+    return "problem" if bold and children.count("strong_open") == 1 else "aside"
 
 
 def shown(value: object) -> object:

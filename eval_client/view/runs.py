@@ -7,12 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-import sqlalchemy as sa
-
-from eval_client.store.connection import StoreError, runs, sqlite_url
+from eval_client.store.connection import DatabaseError, StoreError, file_url, runs
 from eval_client.store.lock import is_worked_on
+from eval_client.store.runs.read_only import connect_read_only
 from eval_client.store.store import Store
-from eval_client.view.read_only import connect_read_only
 
 LOOK_EVERY_S = 5.0
 """How long the answer to whether a client plays a run is used again."""
@@ -41,7 +39,7 @@ class RunStamp(NamedTuple):
 
 
 class ViewedRuns(ABC):
-    """The runs that a viewer shows. Methods raise StoreError and SQLAlchemyError."""
+    """The runs that a viewer shows. Methods raise StoreError and DatabaseError."""
 
     only: str | None = None
     """The name of the run where there is one alone."""
@@ -97,17 +95,17 @@ class FolderRuns(ViewedRuns):
     def _names(self) -> set[str]:
         if not self._output.is_dir():
             return set()
-        return {folder.name for folder in self._output.iterdir() if (folder / "run.sqlite").is_file()}
+        return {folder.name for folder in self._output.iterdir() if os.path.isfile(folder / "run.sqlite")}
 
     def _store(self, run: str) -> Store:
         if run not in self._stores:
-            self._stores[run] = Store(connect_read_only(sqlite_url(self._output / run)), run)
+            self._stores[run] = Store(connect_read_only(file_url(self._output / run)), run)
         return self._stores[run]
 
     def _entry(self, run: str) -> RunEntry:
         try:
             self._created[run] = self._created.get(run) or self._store(run).created_at()
-        except (StoreError, sa.exc.SQLAlchemyError):
+        except (StoreError, DatabaseError):
             return RunEntry(run, "")
         return RunEntry(run, self._created[run])
 

@@ -4,14 +4,11 @@ import contextlib
 import socket
 from collections.abc import Callable
 
-from pydantic import SecretStr
-
 from eval_client.view.access import ViewAccess
 from eval_client.view.app import build_app
-from eval_client.view.events import EventStreams
 from eval_client.view.runs import ViewedRuns
 from proctor import event_loop
-from proctor.config.secrets import secret
+from proctor.config.tokens import AccessTokens
 from proctor.http.server import ConfigError, is_loopback, listen, url_of, uvicorn_config
 from proctor.http.serving import serve_until_signal
 from proctor.http.tls import ServerTls
@@ -22,28 +19,34 @@ PORT, PORTS = 7400, 20
 """The usual port, and how many from it on are tried."""
 
 
-def serve(runs: ViewedRuns, host: str, port: int | None, tls: ServerTls, on_ready: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM. `on_ready` gets the address.
+def serve(
+    runs: ViewedRuns,
+    host: str,
+    port: int | None,
+    tls: ServerTls,
+    on_ready: Callable[[str], None],
+    *,
+    controller: str | None = None,
+) -> None:
+    """Serve until SIGINT or SIGTERM. `on_ready` gets the address; a controller is asked with PROCTOR_TOKEN.
 
     Without a port the first free one from PORT on is taken. Raises ConfigError, FileError and ValueError where the
     options can't be used.
     """
-    access = ViewAccess(_tokens(host))
-    streams = EventStreams()
-    app = build_app(runs, access, streams)
+    access = ViewAccess(*_tokens(host))
+    app = build_app(runs, access, None if controller is None else (controller, AccessTokens.of(TOKENS[1])))
     config = uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=LAST_REPLIES_S, tls=tls, knows=access.knows)
     with _listen(host, port) as listener:
         address = url_of(host, listener, tls.scheme)
-        event_loop.run(serve_until_signal(config, listener, lambda: on_ready(address), streams.drain))
+        event_loop.run(serve_until_signal(config, listener, lambda: on_ready(address)))
 
 
-def _tokens(host: str) -> tuple[SecretStr, ...]:
+def _tokens(host: str) -> tuple[AccessTokens, ...]:
     """The tokens that open the viewer; those of clients only where others can reach it. Raises ConfigError."""
-    given = tuple(token for name in TOKENS if (token := secret(name)) is not None)
+    given = tuple(map(AccessTokens.of, TOKENS))
     if is_loopback(host):
-        own = secret(TOKENS[0])
-        return () if own is None else given
-    if not given:
+        return given if given[0] else ()
+    if not any(given):
         raise ConfigError(
             f"--host {host}: others can reach it; set {TOKENS[0]} to a long random text, or bind 127.0.0.1"
         )

@@ -11,10 +11,11 @@ from starlette.responses import Response
 from eval_client.report.report import RunReport, report
 from eval_client.store.store import Store
 from eval_client.view.access import ViewAccess
-from eval_client.view.kept import Kept
+from eval_client.view.cache import Kept
 from eval_client.view.live import LiveRuns
 from eval_client.view.rendering import Asset, template_environment
 from eval_client.view.runs import RunStamp, ViewedRuns
+from proctor.config.tokens import AccessTokens
 
 CACHE_S, CACHE_COSTS = 1.0, 20.0
 """A report is used again for a second, or for so many times as long as it took, whichever is longer; never after the
@@ -23,6 +24,8 @@ MAX_REPORTS = 64
 NEWER_IN = "Proctor-Newer-In"
 """The header that makes a page's script fetch again: a change that it was told of may not be in this answer yet."""
 Made = TypeVar("Made")
+Controller = tuple[str, AccessTokens]
+"""The URL of a controller, and the tokens that open it."""
 
 
 class KeptReport:
@@ -72,8 +75,10 @@ class RunHead(NamedTuple):
 class Viewer:
     """What the pages of one viewer share."""
 
-    def __init__(self, runs: ViewedRuns, access: ViewAccess, assets: Mapping[str, Asset]) -> None:
-        self.runs, self.access, self.assets = runs, access, assets
+    def __init__(
+        self, runs: ViewedRuns, access: ViewAccess, assets: Mapping[str, Asset], controller: Controller | None = None
+    ) -> None:
+        self.runs, self.access, self.assets, self.controller = runs, access, assets, controller
         self._templates = template_environment()
         self.live = LiveRuns()
         self.kept = Kept()
@@ -112,6 +117,14 @@ class Viewer:
 
         Lone surrogates, which UTF-8 can't hold, are shown as escapes.
         """
-        given = {"run": None, "place": "", "title": title, "closed": self.access.closed, **values}
+        known = {
+            "layout": "base.html",
+            "saved": False,
+            "run": None,
+            "place": "",
+            "title": title,
+            "closed": self.access.closed,
+        }
+        given = {**known, "shared": self.controller is not None, **values}
         text = self._templates.get_template(template).render(given)
         return Response(text.encode("utf-8", "backslashreplace"), status, media_type="text/html")

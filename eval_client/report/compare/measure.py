@@ -1,9 +1,10 @@
-"""Measures the difference of two sides on one task."""
+"""Measures the difference of two sides on one task: of scores, and of the primary metric, which may be no mean."""
 
 import math
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 
 from pydantic import Field
 
@@ -20,13 +21,20 @@ from eval_client.core.statistics.repeats import Passes, all_passes
 from eval_client.core.statistics.resampling import bootstrap_interval
 from eval_client.core.statistics.samples import Interval, SamplePair, Scores
 from eval_client.core.statistics.single import mean_interval
-from eval_client.report.compare.alike import unlike
-from eval_client.report.compare.primary import primary_difference
-from eval_client.report.compare.scores import PairScores, SampleScores
-from eval_client.report.compare.sides import TaskSide
-from eval_client.report.compare.values import MissingTrials, RepeatedPasses, SamplesNeeded, TaskComparison
-from eval_client.report.reference import NotComparable
-from proctor.types import Value
+from eval_client.plan_at_hand import is_listed
+from eval_client.report.compare.sides import NotComparable, TaskSide, unlike
+from eval_client.report.compare.values import (
+    MissingTrials,
+    PrimaryDifference,
+    RepeatedPasses,
+    SamplesNeeded,
+    TaskComparison,
+)
+from eval_client.store.trials.scores import PairScores, SampleScores
+from proctor.summary import paired_difference
+from proctor.types import Finish, Summary, Value
+
+_SAME = 1e-9
 
 
 class Settings(Value):
@@ -175,3 +183,75 @@ def _passes(matched: Sequence[SamplePair], pass_at: float) -> tuple[RepeatedPass
 def _passes_of(sides: Sequence[Scores], pass_at: float) -> list[Passes]:
     """An epoch is passed with a score of at least `pass_at`."""
     return all_passes([(len(side.scores), sum(score >= pass_at for score in side.scores)) for side in sides])
+
+
+def primary_difference(
+    a: TaskSide, b: TaskSide, clusters: Mapping[str, str], found: Difference
+) -> PrimaryDifference | None:
+    """The primary metric's difference over matched samples; `clusters` has the cluster of each.
+
+    Where the metric is the mean score, it is `found`. Otherwise the environment computes it from the finishes, with a
+    paired grouped jackknife. None where a run has no metrics of the environment for the trials that it has now, or the
+    two runs have different primary metrics.
+    """
+    one, other = a.summary, b.summary
+    if one is None or other is None or one.primary != other.primary:
+        return None
+    if one.primary not in one.metrics or other.primary not in other.metrics:
+        return None
+    if _is_mean(a, one) and _is_mean(b, other):
+        return PrimaryDifference(
+            name=one.primary,
+            a=found.a.mean,
+            b=found.b.mean,
+            difference=found.mean.mean,
+            standard_error=found.mean.standard_error,
+            is_mean_score=True,
+        )
+    return _by_environment(a, b, clusters) or PrimaryDifference(
+        name=one.primary, a=one.metrics[one.primary], b=other.metrics[other.primary], is_mean_score=False
+    )
+
+
+def _is_mean(side: TaskSide, summary: Summary) -> bool:
+    """Whether it is the mean score: over samples, or over trials as earlier versions took it."""
+    means = [fmean(each.scores) for each in side.scores.values() if each.scores]
+    trials = [score for each in side.scores.values() for score in each.scores]
+    return any(math.isclose(summary.metrics[summary.primary], fmean(each), abs_tol=_SAME) for each in (means, trials))
+
+
+def _by_environment(a: TaskSide, b: TaskSide, clusters: Mapping[str, str]) -> PrimaryDifference | None:
+    """The figures over matched samples; None where the environment, as the run had it, is not installed here.
+
+    Nor where it reads files, and the plan that names them is not one of this user.
+
+    An environment's code may raise anything over finishes of another version.
+    """
+    try:
+        definition = next(task for task in a.manifest.read_plan().definitions() if task.name == a.task)
+        if definition.without_files() != definition and not is_listed(a.store.run, a.manifest):
+            return None
+        environment = definition.build()
+        name = environment.summarize([]).primary
+        found = paired_difference(environment, _finishes(a, clusters), _finishes(b, clusters))
+    except Exception:
+        return None
+    return PrimaryDifference(
+        name=name,
+        a=found.a,
+        b=found.b,
+        difference=found.a - found.b,
+        standard_error=found.standard_error,
+        is_mean_score=False,
+    )
+
+
+def _finishes(side: TaskSide, clusters: Mapping[str, str]) -> list[tuple[int, int, Finish]]:
+    """(number of the cluster, of the sample, finish) of the scored trials of matched samples."""
+    samples = {sample: number for number, sample in enumerate(clusters)}
+    numbers = {cluster: number for number, cluster in enumerate(sorted(set(clusters.values())))}
+    return [
+        (numbers[clusters[sample]], samples[sample], finish)
+        for sample, _, finish in side.store.finishes(side.agent, side.task)
+        if sample in clusters and finish.score is not None
+    ]

@@ -1,18 +1,66 @@
 """Finds the two sides of a comparison in their runs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
 
-from eval_client.plan.plan import Plan
-from eval_client.report.compare.scores import PairScores, planned_scores
-from eval_client.report.reference import CompareError, NotComparable, Reference
+from eval_client.plan.plan import differences
+from eval_client.report.comparability import shaping_parameters
 from eval_client.store.records import Manifest, TaskRecord
 from eval_client.store.store import Store
+from eval_client.store.trials.scores import PairScores, planned_scores
 from proctor.types import Summary
+
+
+class CompareError(ValueError):
+    """What is asked for can't be compared or found; the message names the fix."""
+
+
+class NotComparable(CompareError):
+    """What is asked for is there, and its differences, its gaps or its size forbid a comparison."""
+
+
+class Reference(NamedTuple):
+    """RUN, RUN:AGENT, RUN:AGENT@TASK or RUN:AGENT@TASK/SAMPLE; `latest` for RUN where the text begins with a colon."""
+
+    run: str
+    agent: str | None
+    task: str | None
+    sample: str | None
+
+
+def parse_reference(text: str) -> Reference:
+    """Split at the first colon, the first @ after it, and the first / after that; a sample may hold any character.
+
+    Raises CompareError where a part is empty.
+    """
+    run, colon, rest = text.partition(":")
+    agent, at, rest = rest.partition("@")
+    task, slash, sample = rest.partition("/")
+    for sign, part, name in ((colon, agent, "agent"), (at, task, "task"), (slash, sample, "sample")):
+        if sign and not part:
+            raise CompareError(f"{text!r}: no {name} after {sign!r}; write RUN:AGENT, or RUN:AGENT@TASK")
+    return Reference(run or "latest", agent or None, task or None, sample or None)
+
 
 OpenRun = Callable[[str], Store]
 """Finds a run by its folder, its name or `latest`. Raises StoreError."""
+
 MOST_AGENTS = 6
+
+Across = Literal["limits", "seed", "version", "task"]
+
+ACROSS = get_args(Across)
+"""Kinds of unlikeness that a comparison may be made across."""
+
+
+class Unlike(NamedTuple):
+    """One field that differs."""
+
+    kind: Across | None
+    """None for what nothing can be compared across."""
+    text: str
+    """`field: A's -> B's`"""
 
 
 @dataclass(frozen=True)
@@ -61,7 +109,7 @@ class Side(RunAgent):
 
 
 def find_side(reference: Reference, open_run: OpenRun) -> Side:
-    """The side that a reference names. Raises CompareError, StoreError, SQLAlchemyError."""
+    """The side that a reference names. Raises CompareError, StoreError, DatabaseError."""
     if reference.sample is not None:
         raise CompareError(f"/{reference.sample}: a comparison is over samples; leave the sample out")
     store = open_run(reference.run)
@@ -81,7 +129,7 @@ def find_side(reference: Reference, open_run: OpenRun) -> Side:
 def find_pairs(reference: Reference, against: str | None, open_run: OpenRun) -> list[tuple[Side, Side]]:
     """All pairs of a run's agents; with `against`, each other agent and that one.
 
-    Raises CompareError, StoreError, SQLAlchemyError.
+    Raises CompareError, StoreError, DatabaseError.
     """
     if reference.agent is not None:
         raise CompareError(
@@ -109,7 +157,7 @@ def find_pairs(reference: Reference, against: str | None, open_run: OpenRun) -> 
 
 def agents_of(manifest: Manifest) -> list[str]:
     """The agents that play any task of a run, in the plan's order."""
-    return list(dict.fromkeys(agent for agent, _ in Plan.model_validate(manifest.plan).pairs()))
+    return list(dict.fromkeys(agent for agent, _ in manifest.read_plan().pairs()))
 
 
 def _sides(store: Store, manifest: Manifest, agents: Sequence[str], task: str | None) -> list[Side]:
@@ -124,3 +172,59 @@ def _sides(store: Store, manifest: Manifest, agents: Sequence[str], task: str | 
 
 def _listed(agents: Sequence[str]) -> str:
     return f"its agents are: {', '.join(agents)}"
+
+
+def unlike(a: TaskSide, b: TaskSide) -> list[Unlike]:
+    """All that differs between two sides, agents and their endpoints aside."""
+    one, other = a.record, b.record
+    if one.environment != other.environment:
+        return [Unlike(None, f"tasks.{a.task}.environment: {one.environment!r} -> {other.environment!r}")]
+    found: list[Unlike] = []
+    if one.digest != other.digest:
+        texts = _parameters(a, b) or [f"tasks.{a.task}: data or prompts"]
+        found += [Unlike("task", f"{text} (digest {one.digest[:12]} -> {other.digest[:12]})") for text in texts]
+    mine, its = a.manifest.identity, b.manifest.identity
+    found += [Unlike("limits", text) for text in differences(mine.get("limits"), its.get("limits"), "limits")]
+    found += [Unlike("seed", text) for text in differences(mine.get("seed"), its.get("seed"), "seed")]
+    if _minor(a.manifest.version) != _minor(b.manifest.version):
+        found.append(Unlike("version", f"version of Proctor: {a.manifest.version} -> {b.manifest.version}"))
+    return found
+
+
+def check_alike(pairs: Collection[tuple[TaskSide, TaskSide]], across: Collection[str]) -> None:
+    """Raises NotComparable with all differences of two agents' tasks that are not waved through.
+
+    Also where two tasks that differ have other samples: across tasks, samples are paired by their ids.
+    """
+    refused = [each for a, b in pairs for each in unlike(a, b) if each.kind not in across]
+    if not refused:
+        for a, b in pairs:
+            _check_ids(a, b)
+        return
+    lines = "\n  ".join(dict.fromkeys(each.text for each in refused))
+    kinds = sorted({each.kind for each in refused if each.kind is not None})
+    fix = "compare tasks of one environment"
+    if all(each.kind is not None for each in refused):
+        fix = f"to compare all the same: {' '.join(f'--across {kind}' for kind in kinds)}"
+    a, b = next(iter(pairs))
+    raise NotComparable(f"{a.label} and {b.label} are not alike:\n  {lines}\n{fix}")
+
+
+def _check_ids(a: TaskSide, b: TaskSide) -> None:
+    """Raises NotComparable where each of two tasks that differ has samples that the other lacks; --limit cuts one."""
+    only_a, only_b = a.scores.keys() - b.scores.keys(), b.scores.keys() - a.scores.keys()
+    if a.record.digest != b.record.digest and only_a and only_b:
+        raise NotComparable(
+            f"tasks {a.task} and {b.task} have different samples: {min(only_a)!r} only in {a.label}, {min(only_b)!r} "
+            f"only in {b.label}; --across task needs equal ids"
+        )
+
+
+def _parameters(a: TaskSide, b: TaskSide) -> list[str]:
+    """The parameters that differ; none where a controller defines the task, since the manifest has none then."""
+    one, other = shaping_parameters(a.manifest, a.task), shaping_parameters(b.manifest, b.task)
+    return [] if one is None or other is None else differences(one, other, f"tasks.{a.task}.parameters")
+
+
+def _minor(version: str) -> list[str]:
+    return version.split(".")[:2]

@@ -4,6 +4,7 @@ from pydantic import Field
 
 from eval_client.core.statistics.paired import Test
 from eval_client.core.statistics.samples import Interval
+from proctor.tables.table import MISSING
 from proctor.types import Value
 
 Both = tuple[float, float]
@@ -104,6 +105,7 @@ class TaskComparison(Value):
     needed: SamplesNeeded | None
     """None where the difference is 0 or there are fewer than two clusters."""
     bootstrap: Interval | None
+    """By whole clusters drawn with replacement; None where it was not asked for."""
     bounds: Interval
     """The least and the greatest difference over all planned samples that the missing scores allow."""
     holds: bool
@@ -113,8 +115,8 @@ class TaskComparison(Value):
     """None where the run has no metrics of the environment for these trials yet."""
     passes: tuple[RepeatedPasses, ...]
     """Empty where each sample has one epoch."""
-    notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    """Why the figures deserve less trust than they seem to."""
 
     @property
     def name(self) -> str:
@@ -146,3 +148,13 @@ class Comparisons(Value):
     comparisons: tuple[Comparison, ...] = Field(min_length=1)
     letters: dict[str, dict[str, str]]
     """task -> agent -> letters: agents share one if, and only if, no test tells them apart. Empty with `--against`."""
+
+
+def range_text(ends: Interval | None) -> str:
+    """Both ends of an interval of differences; a dash for none."""
+    return MISSING if ends is None else f"{ends[0]:+.3f} .. {ends[1]:+.3f}"
+
+
+def level_text(alpha: float) -> str:
+    """What an interval of this level is called: 95 % interval."""
+    return f"{100 * (1 - alpha):g} % interval"

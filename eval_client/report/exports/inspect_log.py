@@ -10,7 +10,7 @@ from eval_client.report.exports.calls import Json, arguments_object
 from eval_client.report.exports.pairs import ExportedPair
 from eval_client.report.exports.transcripts import Said, Spoken, spoken
 from eval_client.report.report import PairReport
-from eval_client.report.trajectory import Trajectory
+from eval_client.store.trials.trajectory import Trajectory
 from proctor.environment import MEAN_SCORE
 from proctor.types import FinishReason, Message, ToolCall
 

@@ -3,10 +3,11 @@
 from pydantic import JsonValue
 
 from eval_client.plan.entries import AgentEntry
-from eval_client.plan.plan import Plan
-from eval_client.report.alike import shaping_parameters
+from eval_client.report.comparability import shaping_parameters
 from eval_client.report.report import PairReport, report
 from eval_client.store.store import Store
+from eval_client.store.tables import trial_table
+from eval_client.store.values import parsed
 from proctor.digest import digest_of
 from proctor.types import Value
 
@@ -46,15 +47,19 @@ class ExportedPair(Value):
         return {name: value for name, value in told.items() if value is not None}
 
 
+def _unplanned(agent: str) -> AgentEntry:
+    return AgentEntry(name=agent)
+
+
 def exported_pairs(store: Store) -> list[ExportedPair]:
-    """The pairs of a run, in the order of its report. Raises StoreError, SQLAlchemyError."""
+    """The pairs of a run, in the order of its report. Raises StoreError, DatabaseError."""
     manifest, created_at = store.manifest(), store.created_at()
-    plan, tasks = Plan.model_validate(manifest.plan), manifest.digests()
+    plan, tasks = manifest.read_plan(), manifest.digests()
     digest = digest_of({"identity": manifest.identity, "tasks": tasks})
     agents = {agent.name: agent for agent in plan.agents}
     found = []
     for pair in report(store).pairs:
-        agent = agents.get(pair.agent) or AgentEntry(name=pair.agent)
+        agent = agents.get(pair.agent) or parsed(trial_table.c.agent, _unplanned, pair.agent)
         profile = (shaping_parameters(manifest, pair.task) or {}).get("profile")
         found.append(
             ExportedPair(

@@ -3,8 +3,24 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from eval_client.report.plots.scale import Scale, horizontal_axis, linear, spanning, vertical_axis
-from eval_client.report.plots.svg import Frame, Plot, circle, drawing, line, mark, path, shortened, text_width, words
+from eval_client.core.statistics.several import pareto_front
+from eval_client.report.plots.svg import (
+    Frame,
+    Plot,
+    Scale,
+    circle,
+    drawing,
+    horizontal_axis,
+    line,
+    linear,
+    mark,
+    path,
+    shortened,
+    spanning,
+    text_width,
+    vertical_axis,
+    words,
+)
 from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow
 
 CostUnit = Literal["money", "tokens"]
@@ -47,19 +63,6 @@ def cost_and_score(task: str, metric: str, unit: CostUnit, points: Sequence[Cost
         *_labels(points, x, y),
     ]
     return Plot("cost", title, drawing(FRAME, title, "cost", parts), _table(points, front, unit, metric))
-
-
-def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
-    """The places of points (cost, score) that none beats: cheaper and as good, or better and as cheap.
-
-    Equal points are all on the front. The cheapest comes first.
-    """
-    order = sorted(range(len(points)), key=lambda place: (points[place][0], -points[place][1]))
-    front: list[int] = []
-    for place in order:
-        if not front or points[place][1] > points[front[-1]][1] or points[place] == points[front[-1]]:
-            front.append(place)
-    return front
 
 
 def _cross(point: CostPoint, x: Scale, y: Scale, unit: str, metric: str, *, on_front: bool) -> str:

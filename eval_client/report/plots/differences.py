@@ -4,9 +4,21 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from eval_client.core.statistics.samples import Interval
-from eval_client.report.compare.texts import level_text, range_text
-from eval_client.report.plots.scale import Scale, horizontal_axis, linear
-from eval_client.report.plots.svg import Frame, Plot, circle, drawing, label_width, line, mark, shortened, words
+from eval_client.report.compare.values import level_text, range_text
+from eval_client.report.plots.svg import (
+    Frame,
+    Plot,
+    Scale,
+    circle,
+    drawing,
+    horizontal_axis,
+    label_width,
+    line,
+    linear,
+    mark,
+    shortened,
+    words,
+)
 from proctor.tables.table import ResultTable, TableColumn, TableRow
 
 ROW = 26.0

@@ -1,7 +1,7 @@
 // @ts-check
 // What pages do beyond links and forms: they follow a run under way, take keys, copy links, and fold turns.
 // Every page works without this module. Pages say what it may do by attributes:
-//   data-events="/events?run=R"   on the header: the stream of the page's run
+//   data-follow="ADDR"   on the header: where to ask how the page's run stands
 //   data-live, data-live="ADDR"   with an id: fetched again when the run changed; from ADDR when its live view did
 //   data-row                      a row or turn for j and k; its first link gets the focus
 //   data-key="gt u"               a link that these keys follow, or a field that they focus
@@ -10,6 +10,8 @@ const ROW = "[data-row]";
 const PREFIX_MS = 1500;
 const SAID_MS = 4000;
 const AGAIN_MS = 5000;
+/** Between two questions about a run under way, and about one that is not; a view is shown anew for its clocks. */
+const LOOK_MS = 1000, IDLE_MS = 3000, CLOCKS_MS = 5000;
 
 /** @type {number | undefined} */
 let fading;
@@ -130,32 +132,45 @@ function onLive() {
 }
 
 /**
- * Follow a run while this page can be seen: pages in the background hold no connection.
+ * Ask how the run stands while this page can be seen, and fetch what has changed since the last answer.
  * @param {string} address
  */
 function follow(address) {
-  /** @type {EventSource | null} */
-  let stream = null;
-  const close = () => {
-    stream?.close();
-    stream = null;
+  let version = "", shown = "", shownAt = 0;
+  /** @type {number | undefined} */
+  let next;
+  const ask = async () => {
+    let wait = AGAIN_MS;
+    try {
+      const answer = await fetch(address);
+      document.body.classList.toggle("away", answer.status === 503);
+      const now = answer.ok ? await answer.json() : { version: "", shown: "", live: null };
+      if (answer.ok && now.version !== version) onChanged();
+      if (answer.ok && (now.shown !== shown || (now.live && Date.now() - shownAt > CLOCKS_MS))) {
+        shownAt = Date.now();
+        onLive();
+      }
+      ({ version, shown } = now);
+      if (answer.ok) wait = now.live ? LOOK_MS : IDLE_MS;
+    } catch {
+      document.body.classList.add("away");
+      version = "";
+    }
+    next = document.visibilityState === "visible" ? window.setTimeout(ask, wait) : undefined;
   };
-  const open = () => {
-    if (stream || document.visibilityState !== "visible") return;
-    const opened = new EventSource(address);
-    stream = opened;
-    opened.addEventListener("changed", onChanged);
-    opened.addEventListener("live", onLive);
-    opened.addEventListener("error", () => {
-      if (opened.readyState !== EventSource.CLOSED) return; // the browser connects again by itself
-      if (stream === opened) close();
-      window.setTimeout(open, AGAIN_MS);
-    });
+  const again = () => {
+    if (document.visibilityState !== "visible" || next !== undefined) return;
+    next = window.setTimeout(ask, 0);
   };
-  document.addEventListener("visibilitychange", () => (document.visibilityState === "visible" ? open() : close()));
-  window.addEventListener("pagehide", close);
-  window.addEventListener("pageshow", open);
-  open();
+  const stop = () => {
+    window.clearTimeout(next);
+    next = undefined;
+    version = "";
+  };
+  document.addEventListener("visibilitychange", () => (document.visibilityState === "visible" ? again() : stop()));
+  window.addEventListener("pagehide", stop);
+  window.addEventListener("pageshow", again);
+  again();
 }
 
 // --- Keys ---
@@ -301,8 +316,8 @@ const header = document.querySelector("header.top");
 if (header) {
   addButton(header, "copy link", "c", copyLink);
   addButton(header, "keys", "?", toggleHelp);
-  const events = header.getAttribute("data-events");
-  if (events) follow(events);
+  const address = header.getAttribute("data-follow");
+  if (address) follow(address);
 }
 document.addEventListener("keydown", onKey);
 for (const key of ["/", "f"]) {

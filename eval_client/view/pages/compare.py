@@ -3,23 +3,29 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import sqlalchemy as sa
 from starlette.requests import Request
 from starlette.responses import Response
 
-from eval_client.report.compare.alike import ACROSS
 from eval_client.report.compare.compare import compare_run, compare_sides
 from eval_client.report.compare.measure import Settings
-from eval_client.report.compare.sides import MOST_AGENTS, agents_of, find_pairs, find_side
+from eval_client.report.compare.sides import (
+    ACROSS,
+    MOST_AGENTS,
+    CompareError,
+    NotComparable,
+    agents_of,
+    find_pairs,
+    find_side,
+    parse_reference,
+)
+from eval_client.report.compare.tables import comparison_table, letters_tables
 from eval_client.report.compare.values import Comparison, Comparisons, TaskComparison
-from eval_client.report.html import figures
-from eval_client.report.html.compared import comparison_table, letters_tables
+from eval_client.report.plots.figures import differences
 from eval_client.report.plots.svg import Plot
-from eval_client.report.reference import CompareError, NotComparable, parse_reference
-from eval_client.store.connection import StoreError
+from eval_client.store.connection import DatabaseError, StoreError
 from eval_client.store.store import Store
+from eval_client.store.trials.query import MAX_TEXT, QueryError
 from eval_client.view.runs import NotFound
-from eval_client.view.trials.query import MAX_TEXT, QueryError
 from eval_client.view.viewer import Viewer
 from proctor.tables.table import ResultTable
 
@@ -58,6 +64,17 @@ class ShownComparison(NamedTuple):
     """The anchor of each task in the page, and what is said about it."""
 
 
+def _shown(place: int, found: Comparison) -> ShownComparison:
+    table = comparison_table(found)
+    anchors = {row.name: f"task-{place}-{number}" for number, row in enumerate(found.tasks)}
+    return ShownComparison(
+        found,
+        table._replace(rows=tuple(row._replace(notes=()) for row in table.rows)),
+        differences(found, lambda row: f"#{anchors[row.name]}"),
+        tuple((anchors[row.name], row) for row in found.tasks),
+    )
+
+
 def compare_page(viewer: Viewer, request: Request) -> Response:
     """The form to compare two runs, and the comparison or the reason why there is none. Raises QueryError."""
     query = _query(request)
@@ -67,10 +84,10 @@ def compare_page(viewer: Viewer, request: Request) -> Response:
             found = _compared(viewer, query)
         except (CompareError, NotFound) as error:
             refusal, status = str(error), status_of(error)
-    shown = [] if found is None else [_shown(place, each) for place, each in enumerate(_each(found))]
+    shown = shown_comparisons(found)
     return viewer.page(
         "compare.html",
-        _title(shown),
+        shown[0].table.title if len(shown) == 1 else "Compare agents",
         status,
         place="compare",
         query=query,
@@ -95,7 +112,7 @@ def compared_plot(viewer: Viewer, request: Request) -> Plot:
     if not query.b:
         raise QueryError("b: name the agent to compare with, as RUN:AGENT")
     found = _compared(viewer, query)
-    return figures.differences(_each(found)[0])
+    return differences(_each(found)[0])
 
 
 def status_of(error: CompareError | NotFound) -> int:
@@ -123,7 +140,7 @@ def _query(request: Request) -> ComparisonQuery:
 
 
 def _compared(viewer: Viewer, query: ComparisonQuery) -> Comparison | Comparisons:
-    """Raises CompareError, StoreError, SQLAlchemyError."""
+    """Raises CompareError, StoreError, DatabaseError."""
     return viewer.kept.get(query, lambda: _compare(viewer, query))
 
 
@@ -153,30 +170,15 @@ def _offered(viewer: Viewer) -> list[OfferedRun]:
     for entry in viewer.runs.entries()[:OFFERED_RUNS]:
         try:
             offered.append(OfferedRun(entry.run, tuple(agents_of(viewer.runs.open(entry.run).manifest()))))
-        except (StoreError, sa.exc.SQLAlchemyError):
+        except (StoreError, DatabaseError):
             continue
     return offered
 
 
-def _each(found: Comparison | Comparisons) -> Sequence[Comparison]:
-    return [found] if isinstance(found, Comparison) else found.comparisons
+def _each(found: Comparison | Comparisons | None) -> Sequence[Comparison]:
+    return () if found is None else [found] if isinstance(found, Comparison) else found.comparisons
 
 
-def _shown(place: int, found: Comparison) -> ShownComparison:
-    anchors = {row.name: f"task-{place}-{number}" for number, row in enumerate(found.tasks)}
-    table = comparison_table(found)
-    return ShownComparison(
-        found,
-        table._replace(rows=tuple(row._replace(notes=()) for row in table.rows)),
-        figures.differences(found, lambda row: f"#{anchors[row.name]}"),
-        tuple((anchors[row.name], row) for row in found.tasks),
-    )
-
-
-def _title(shown: Sequence[ShownComparison]) -> str:
-    if len(shown) != 1:
-        return "Compare agents"
-    a, b = shown[0].found.a, shown[0].found.b
-    if a.run == b.run:
-        return f"{a.agent} against {b.agent}, run {a.run}"
-    return f"{a.agent} ({a.run}) against {b.agent} ({b.run})"
+def shown_comparisons(found: Comparison | Comparisons | None) -> list[ShownComparison]:
+    """All comparisons, in the order of a page."""
+    return [_shown(place, each) for place, each in enumerate(_each(found))]

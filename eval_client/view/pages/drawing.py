@@ -6,9 +6,9 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from eval_client.report.readings import environment_of
-from eval_client.report.trajectory import Trajectory
+from eval_client.report.parsed_actions import environment_of
 from eval_client.store.store import Store
+from eval_client.store.trials.trajectory import Trajectory
 from eval_client.view.pages.trial import found_trial
 from eval_client.view.rendering import MEDIA_TYPES, link
 from eval_client.view.runs import NotFound

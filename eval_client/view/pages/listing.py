@@ -1,18 +1,20 @@
-"""The list of runs."""
+"""The pages of all runs: their list, and the workers that they share."""
 
+from http import HTTPStatus
 from typing import NamedTuple
 
-import sqlalchemy as sa
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from eval_client.store.connection import reason
+from eval_client.monitor.controller import controller_tables
+from eval_client.store.connection import DatabaseError, reason
+from eval_client.store.trials.query import QueryError
 from eval_client.view.rendering import link
 from eval_client.view.runs import RunEntry
-from eval_client.view.trials.query import QueryError
 from eval_client.view.viewer import Viewer
 from proctor.observability.redaction import redacted
 from proctor.types import Value
+from task_server.wire.errors import TaskServerError
 
 PAGE = 50
 
@@ -63,8 +65,8 @@ def _listed(viewer: Viewer, entry: RunEntry) -> ListedRun:
         store = viewer.runs.open(entry.run)
         store.manifest()
         pairs, state = store.pair_totals(), viewer.runs.state(store)
-    except (ValueError, sa.exc.SQLAlchemyError) as error:
-        problem = reason(error) if isinstance(error, sa.exc.SQLAlchemyError) else str(error).partition("\n")[0]
+    except (ValueError, DatabaseError) as error:
+        problem = reason(error) if isinstance(error, DatabaseError) else str(error).partition("\n")[0]
         return ListedRun(run=entry.run, state="unreadable", created_at=entry.created_at, problem=redacted(problem))
     return ListedRun(
         run=entry.run,
@@ -76,3 +78,15 @@ def _listed(viewer: Viewer, entry: RunEntry) -> ListedRun:
         agents=tuple(dict.fromkeys(pair.agent for pair in pairs)),
         tasks=tuple(dict.fromkeys(pair.task for pair in pairs)),
     )
+
+
+def workers_page(viewer: Viewer, _request: Request) -> Response:
+    """Who holds and wants what of which workers, now; status 503 where the controller does not answer."""
+    assert viewer.controller is not None
+    url, tokens = viewer.controller
+    try:
+        tables, trouble = controller_tables(url, tokens), None
+    except TaskServerError as error:
+        tables, trouble = [], redacted(str(error))
+    status = HTTPStatus.OK if trouble is None else HTTPStatus.SERVICE_UNAVAILABLE
+    return viewer.page("workers.html", "Workers", status, place="workers", url=url, tables=tables, trouble=trouble)

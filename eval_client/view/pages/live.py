@@ -1,6 +1,6 @@
 """What a run under way does now: pairs and what they wait for, what is in use, what pauses, when it was last heard."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from starlette.requests import Request
@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from eval_client.monitor.snapshot import PairView, RunView, clock
 from eval_client.store.store import Store
-from eval_client.view.live import ClientView, LiveRun
+from eval_client.view.live import LiveRun
 from eval_client.view.viewer import Viewer
 
 MAX_PAIRS = 60
@@ -23,8 +23,6 @@ class Use(NamedTuple):
     used: int
     capacity: int
     full: bool
-    clients: str
-    """The same of each client, where their limits differ; else empty."""
 
 
 class LivePanel(NamedTuple):
@@ -62,19 +60,11 @@ def _panel(live: LiveRun, view: RunView) -> LivePanel:
         left=clock(view.left_s),
         running=sum(pair.running for pair in view.pairs),
         view=view,
-        use=list(_uses(view, [client for client in live.clients if client.live])),
+        use=[Use(name, used, capacity, used >= capacity) for name, (used, capacity) in view.use.items()],
         warnings=list(_warnings(view)),
         pairs=pairs[:MAX_PAIRS],
         more=max(0, len(pairs) - MAX_PAIRS),
     )
-
-
-def _uses(view: RunView, clients: Sequence[ClientView]) -> Iterator[Use]:
-    for name, (used, capacity) in view.use.items():
-        each = [(client.shard, client.view.use[name]) for client in clients if name in client.view.use]
-        differ = len({limit for _, (_, limit) in each}) > 1
-        told = ", ".join(f"client {shard} {now}/{limit}" for shard, (now, limit) in each) if differ else ""
-        yield Use(name, used, capacity, used >= capacity, told)
 
 
 def _warnings(view: RunView) -> Iterator[str]:

@@ -1,68 +1,47 @@
-"""The overview of a run: the matrix of agents by tasks, what ended last, and the tables of the report."""
+"""The overview of a run: the matrix of agents by tasks, what ended last, and the plots and tables behind it."""
 
 import time
-from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from eval_client.report.pair_statistics import Letters, run_letters
-from eval_client.report.report import PairReport, RunReport
-from eval_client.report.tables.run_report import shared_tables, task_tables
+from eval_client.report.plots.figures import Address, Facts, cost_plots, reasons
+from eval_client.report.plots.svg import Plot
+from eval_client.report.published.configuration import agents_table, tasks_table
+from eval_client.report.report import RunReport
+from eval_client.report.run_tables import task_tables
+from eval_client.report.score_matrix import Matrix, Totals, matrix, totals, with_bounds
+from eval_client.report.shared_tables import shared_tables
+from eval_client.store.records import Manifest
 from eval_client.store.store import Store
+from eval_client.store.trials.rows import TrialRow, last_ended
+from eval_client.store.trials.scores import trial_facts
 from eval_client.view.pages.live import live_panel
-from eval_client.view.trials.rows import TrialRow, last_ended
+from eval_client.view.rendering import link
 from eval_client.view.viewer import Viewer
-from proctor.tables.table import ResultTable, coverage_text
+from proctor.tables.table import ResultTable
 
-SHADES = 10
-"""Steps of the shade behind a score."""
 MOST_PAIRS = 60
-"""Pairs up to which the overview has the tables of the report too."""
+"""Pairs up to which the overview has the details too."""
 LAST = 8
 """Trials in the list of those that ended last."""
 
 
-class PairCell(NamedTuple):
-    """A pair in the matrix."""
+class RunDetails(NamedTuple):
+    """What is behind the scores: plots, with their tables folded below."""
 
-    pair: PairReport
-    coverage: str | None
-    """The share of planned trials that are scored; None where all are."""
-    faults: int
-    shade: int | None
-    """From 0 to SHADES, for the mean score; None without a score."""
-    letters: str
-    """Empty where letters are left out."""
-
-
-class Matrix(NamedTuple):
-    """Agents by tasks."""
-
-    tasks: tuple[PairReport, ...]
-    """A pair of each task, for the column's heading."""
-    rows: dict[str, tuple[PairCell | None, ...]]
-    """agent -> its cells, one for each task; None where it does not play the task."""
-
-
-class Totals(NamedTuple):
-    """Trials of a run."""
-
-    planned: int
-    scored: int
-    unscored: int
-
-
-class PageTables(NamedTuple):
-    """The tables of `proctor report`."""
-
-    shared: tuple[ResultTable, ...]
-    """Of all pairs together."""
+    reasons: Plot
+    costs: tuple[Plot, ...]
+    """Empty where no trial cost anything."""
+    validity: tuple[ResultTable, ...]
+    spent: tuple[ResultTable, ...]
     tasks: tuple[ResultTable, ...]
-    """Of each task."""
-    folded: bool
-    """Whether those of each task are folded."""
+    """Of each task its leaderboard, and the environment's metrics."""
+    played: tuple[ResultTable, ...]
+    """What was run."""
 
 
 class OverviewFigures(NamedTuple):
@@ -72,7 +51,7 @@ class OverviewFigures(NamedTuple):
     totals: Totals
     matrix: Matrix
     letters: Letters
-    tables: PageTables | None
+    details: RunDetails | None
     """None where the run has more than MOST_PAIRS: their page is a link away."""
     ended: tuple[TrialRow, ...]
     """The trials that ended last."""
@@ -102,11 +81,11 @@ def overview_page(viewer: Viewer, request: Request) -> Response:
 
 
 def tables_page(viewer: Viewer, request: Request) -> Response:
-    """The tables of a run's report."""
+    """How the trials of a run ended, what they cost, and the tables of its report."""
     store = viewer.open(request)
     kept = viewer.kept_report(store)
-    tables = kept.made("tables", lambda: _tables(kept.report, folded=False))
-    page = viewer.page("tables.html", f"Tables of {store.run}", run=viewer.head(store), place="tables", tables=tables)
+    details = kept.made("details", lambda: _details(store, kept.report))
+    page = viewer.page("tables.html", f"Tables of {store.run}", run=viewer.head(store), place="tables", details=details)
     page.headers.update(kept.headers(time.monotonic()))
     return page
 
@@ -118,21 +97,36 @@ def _figures(viewer: Viewer, store: Store, report: RunReport) -> OverviewFigures
         totals=totals(report),
         matrix=matrix(report.pairs, letters),
         letters=letters,
-        tables=_tables(report, folded=True) if len(report.pairs) <= MOST_PAIRS else None,
+        details=_details(store, report) if len(report.pairs) <= MOST_PAIRS else None,
         ended=tuple(last_ended(store, LAST)),
     )
 
 
-def _tables(report: RunReport, *, folded: bool) -> PageTables:
-    of_tasks = [table for each in task_tables([report]) for table in (each.board, each.metrics) if table is not None]
-    return PageTables(tuple(shared_tables([report])), tuple(of_tasks), folded)
+def _details(store: Store, report: RunReport) -> RunDetails:
+    return run_details(store.manifest(), report, trial_facts(store), partial(trials_address, store.run))
 
 
-def totals(report: RunReport) -> Totals:
-    """The run's trials, over all pairs."""
-    pairs = report.pairs
-    faults = sum(sum(pair.faults.values()) for pair in pairs)
-    return Totals(sum(pair.planned for pair in pairs), sum(pair.scored for pair in pairs), faults)
+def trials_address(run: str, agent: str, task: str, **selected: str) -> str:
+    """The address of a pair's trials."""
+    return link("runs", run, "trials", agent=agent, task=task, **selected)
+
+
+def run_details(manifest: Manifest, report: RunReport, facts: Facts, address: Address) -> RunDetails:
+    """The details of a report; the marks of plots lead to an address."""
+    plan = manifest.read_plan()
+    validity, *spent = shared_tables([report])
+    tasks = []
+    for each in task_tables([report]):
+        of_task = [pair for pair in report.pairs if pair.task == each.task]
+        tasks += [with_bounds(each.board, of_task, facts), *([each.metrics] if each.metrics is not None else [])]
+    return RunDetails(
+        reasons=reasons(report.pairs, address),
+        costs=tuple(cost_plots(report.pairs, facts, plan.all_prices(), address)),
+        validity=(validity,),
+        spent=tuple(spent),
+        tasks=tuple(tasks),
+        played=(agents_table(plan), tasks_table(manifest)),
+    )
 
 
 def kept_letters(viewer: Viewer, store: Store, report: RunReport) -> Letters:
@@ -143,25 +137,3 @@ def kept_letters(viewer: Viewer, store: Store, report: RunReport) -> Letters:
 def scores_stamp(report: RunReport) -> tuple[tuple[str, str, int, float | None], ...]:
     """What changes whenever a run's scores do."""
     return tuple((pair.agent, pair.task, pair.scored, pair.value) for pair in report.pairs)
-
-
-def matrix(pairs: Sequence[PairReport], letters: Letters) -> Matrix:
-    """The pairs as a matrix: tasks in the order of the plan, agents in that of their first task."""
-    by_pair = {(pair.agent, pair.task): pair for pair in pairs}
-    tasks = {pair.task: pair for pair in pairs}
-    agents = dict.fromkeys(pair.agent for pair in pairs)
-    rows = {}
-    for agent in agents:
-        found = [by_pair.get((agent, task)) for task in tasks]
-        rows[agent] = tuple(None if pair is None else _cell(pair, letters) for pair in found)
-    return Matrix(tuple(tasks.values()), rows)
-
-
-def _cell(pair: PairReport, letters: Letters) -> PairCell:
-    return PairCell(
-        pair,
-        None if pair.coverage == 1 else coverage_text(pair.coverage),
-        sum(pair.faults.values()),
-        None if pair.mean_score is None else round(SHADES * pair.mean_score),
-        letters.of_task.get(pair.task, {}).get(pair.agent, ""),
-    )

@@ -1,51 +1,27 @@
-"""The plots of a run: scores and reasons over all tasks, and costs, turns and learning curves of one."""
+"""One plot of a run, or of a comparison, as a picture of its own."""
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from eval_client.plan.plan import Plan
-from eval_client.report.html import figures
-from eval_client.report.html.facts import trial_facts
+from eval_client.report.plots.figures import cost_plots, matrix, reasons
 from eval_client.report.plots.svg import Plot
 from eval_client.report.report import PairReport
 from eval_client.store.store import Store
+from eval_client.store.trials.query import QueryError
+from eval_client.store.trials.scores import trial_facts
 from eval_client.view.pages.compare import compared_plot
-from eval_client.view.rendering import link
+from eval_client.view.pages.overview import trials_address
 from eval_client.view.runs import NotFound
-from eval_client.view.trials.query import QueryError
 from eval_client.view.viewer import Viewer
 
-MOST_PAIRS = 60
-"""In a larger run the reasons are shown task by task."""
-OF_RUN = ("matrix", "reasons")
-NAMES = (*OF_RUN, "cost", "turns", "learning", "differences")
-
-
-class RunPlots(NamedTuple):
-    """The plots of a page."""
-
-    task: str
-    """The task that `of_task` is about."""
-    tasks: tuple[str, ...]
-    """All tasks of the run."""
-    of_run: tuple[Plot, ...]
-    of_task: tuple[Plot, ...]
-    """Empty where nothing is scored."""
-
-
-def plots_page(viewer: Viewer, request: Request) -> Response:
-    """The plots of a run and of one of its tasks, by default the first. Raises NotFound, SQLAlchemyError."""
-    store = viewer.open(request)
-    plots = _plots(viewer, store, request.query_params.get("task", ""))
-    return viewer.page("run_plots.html", f"Plots of {store.run}", run=viewer.head(store), place="plots", plots=plots)
+NAMES = ("matrix", "reasons", "cost", "differences")
 
 
 def plot_svg(viewer: Viewer, request: Request) -> Response:
-    """One plot as SVG. Raises NotFound, QueryError, CompareError, SQLAlchemyError."""
+    """One plot as SVG. Raises NotFound, QueryError, CompareError, DatabaseError."""
     name, run = request.path_params["name"], request.query_params.get("run", "")
     if name not in NAMES:
         raise NotFound(f"there is no plot {name!r}; the plots are: {', '.join(NAMES)}")
@@ -53,10 +29,11 @@ def plot_svg(viewer: Viewer, request: Request) -> Response:
         return _picture(viewer, compared_plot(viewer, request))
     if not run:
         raise QueryError("run: name the run whose plot is wanted")
-    plots = _plots(viewer, viewer.runs.open(run), request.query_params.get("task", ""))
-    drawn = next((plot for plot in (*plots.of_run, *plots.of_task) if plot.name == name), None)
+    store = viewer.runs.open(run)
+    pairs, task = _pairs(viewer, store, request.query_params.get("task", ""))
+    drawn = viewer.kept.get(("plot", store.run, name, task), lambda: _drawn(store, pairs, name))
     if drawn is None:
-        raise NotFound(f"run {run!r} has no plot {name!r} of task {plots.task!r}: nothing to draw yet")
+        raise NotFound(f"run {run!r} has no plot {name!r} of task {task!r}: nothing to draw yet")
     return _picture(viewer, drawn)
 
 
@@ -67,32 +44,19 @@ def _picture(viewer: Viewer, plot: Plot) -> Response:
     return Response((sheet + plot.svg).encode("utf-8", "backslashreplace"), media_type="image/svg+xml")
 
 
-def _plots(viewer: Viewer, store: Store, task: str) -> RunPlots:
+def _pairs(viewer: Viewer, store: Store, task: str) -> tuple[Sequence[PairReport], str]:
+    """The pairs of a task, of all where none is named. Raises NotFound."""
     pairs = viewer.report(store).pairs
     tasks = tuple(dict.fromkeys(pair.task for pair in pairs))
     if task and task not in tasks:
         raise NotFound(f"run {store.run!r} has no task {task!r}; its tasks are: {', '.join(tasks)}")
-    chosen = task or next((pair.task for pair in pairs if pair.scored), tasks[0] if tasks else "")
-    return viewer.kept.get(("plots", store.run, chosen), lambda: _drawn(store, pairs, tasks, chosen))
+    return [pair for pair in pairs if task in ("", pair.task)], task
 
 
-def _drawn(store: Store, pairs: Sequence[PairReport], tasks: tuple[str, ...], task: str) -> RunPlots:
-    address = partial(_address, store.run)
-    of_task = [pair for pair in pairs if pair.task == task]
-    manifest = store.manifest()
-    prices = Plan.model_validate(manifest.plan).all_prices()
-    facts = trial_facts(store, task)
-    found = figures.task_plots(of_task, facts, prices, manifest.resumed_at, address)
-    return RunPlots(
-        task,
-        tasks,
-        (
-            figures.matrix(pairs, address),
-            figures.reasons(pairs if len(pairs) <= MOST_PAIRS else of_task, address),
-        ),
-        tuple(plot for each in found for plot in each.plots),
-    )
-
-
-def _address(run: str, agent: str, task: str, **selected: str) -> str:
-    return link("runs", run, "trials", agent=agent, task=task, **selected)
+def _drawn(store: Store, pairs: Sequence[PairReport], name: str) -> Plot | None:
+    """The plot; of costs that of the first task that cost anything."""
+    address = partial(trials_address, store.run)
+    if name != "cost":
+        return (matrix if name == "matrix" else reasons)(pairs, address)
+    prices = store.manifest().read_plan().all_prices()
+    return next(iter(cost_plots(pairs, trial_facts(store), prices, address)), None)

@@ -3,27 +3,27 @@
 from itertools import zip_longest
 from typing import NamedTuple
 
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from eval_client.report.conversation import first_difference
-from eval_client.report.readings import answer_reader
-from eval_client.report.trajectory import Trajectory
+from eval_client.report.parsed_actions import answer_reader
 from eval_client.store.store import Store
-from eval_client.view.pages.trial import TurnPage, found_trial, whole_number
-from eval_client.view.pages.turns import PAGE, PageMessage, PageTurn, shown_turns
+from eval_client.store.trials.rows import TrialRow, sample_trials
+from eval_client.store.trials.trajectory import Trajectory
+from eval_client.view.pages.trial import (
+    PAGE,
+    PageTurn,
+    found_trial,
+    page_place,
+    shown_turns,
+    turn_pages,
+    whole_number,
+)
 from eval_client.view.rendering import link
 from eval_client.view.runs import NotFound
-from eval_client.view.trials.rows import TrialRow, sample_trials
 from eval_client.view.viewer import Viewer
-
-
-class SharedMessages(NamedTuple):
-    """What both trials were shown in a turn."""
-
-    trial: Trajectory
-    """The trial that the addresses of long texts lead to."""
-    messages: tuple[PageMessage, ...]
 
 
 class SideTurn(NamedTuple):
@@ -32,8 +32,8 @@ class SideTurn(NamedTuple):
     number: int
     left: PageTurn | None
     right: PageTurn | None
-    shared: SharedMessages | None
-    """None where they were shown different things."""
+    shared: Markup | None
+    """What both were shown; None where that differs."""
     first_difference: bool
     """Whether this is the first turn in which they were shown different things."""
     same_answer: bool
@@ -53,13 +53,14 @@ def side_page(viewer: Viewer, request: Request) -> Response:
     left = found_trial(store, given.get("a", ""), None)
     right = found_trial(store, given.get("b") or str(_companion(store, left)), None)
     first = first_difference(left.turns, right.turns)
-    turn = whole_number(given, "turn", 0)
+    turn, here = whole_number(given, "turn", 0), ("runs", store.run, "side")
     most = max(len(left.turns), len(right.turns))
     if not (given.get("b") and turn) and most:
         turn = most if first is None else first + 1
-        address = link("runs", store.run, "side", a=left.trial, b=right.trial, turn=turn)
+        address = link(*here, a=left.trial, b=right.trial, turn=turn)
         return RedirectResponse(f"{address}#turn-{turn}", 307)
     page = max(0, min(turn, most) - 1) // PAGE
+    ends = [(begin, min(most, begin + PAGE - 1)) for begin in range(1, most + 1, PAGE)]
     return viewer.page(
         "side.html",
         f"{_label(left)} and {_label(right)}",
@@ -69,7 +70,7 @@ def side_page(viewer: Viewer, request: Request) -> Response:
         choices=_choices(store, left, right),
         first=None if first is None else first + 1,
         turns=_turns(store, left, right, page, first),
-        pages=_pages(left, right, most, page),
+        pages=turn_pages(ends, page, lambda first: link(*here, a=left.trial, b=right.trial, turn=first)),
     )
 
 
@@ -98,18 +99,14 @@ def _label(trial: Trajectory) -> str:
 
 def _turns(store: Store, left: Trajectory, right: Trajectory, page: int, first: int | None) -> list[SideTurn]:
     """The turns of a page. Sides with equal digests were shown the same."""
-    found = []
-    manifest = store.manifest()
-    both = zip_longest(
-        *(shown_turns(each.turns, page, 0, answer_reader(manifest, each.task)) for each in (left, right))
-    )
-    for place, (a, b) in enumerate(both, page * PAGE):
+    found, manifest = [], store.manifest()
+    sides = (shown_turns(each, page, answer_reader(manifest, each.task), page_place(each)) for each in (left, right))
+    for place, (a, b) in enumerate(zip_longest(*sides), page * PAGE):
         shared, alike = None, False
         if a is not None and b is not None:
             alike = _said(a) == _said(b)
             if a.told.digest == b.told.digest:  # one side's history may already have held some of the messages
-                sides = (SharedMessages(left, a.messages), SharedMessages(right, b.messages))
-                shared = max(sides, key=lambda side: len(side.messages))
+                shared = max((a, b), key=lambda side: len(side.told.messages)).sent
         found.append(SideTurn(place + 1, a, b, shared, place == first, alike))
     return found
 
@@ -119,12 +116,3 @@ def _said(turn: PageTurn) -> object:
     action = turn.told.action
     calls = () if action is None else tuple((call.name, call.arguments) for call in action.tool_calls)
     return turn.told.stop, None if action is None else action.content, calls
-
-
-def _pages(left: Trajectory, right: Trajectory, most: int, current: int) -> list[TurnPage]:
-    """The pages of turns; none where one page has them all."""
-    pages = []
-    for number, first in enumerate(range(1, most + 1, PAGE)):
-        address = link("runs", left.run, "side", a=left.trial, b=right.trial, turn=first)
-        pages.append(TurnPage(f"{first} to {min(most, first + PAGE - 1)}", address, number == current))
-    return pages if len(pages) > 1 else []

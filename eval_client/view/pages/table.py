@@ -1,16 +1,19 @@
-"""The table of a run's trials, and the trials of one sample."""
+"""The table of a run's trials, as a page and as files, and the trials of one sample."""
 
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
-from eval_client.plan.plan import Plan
+from eval_client.report.export import Row, csv_lines, json_lines
+from eval_client.store.store import Store
+from eval_client.store.trials.query import NONE, SIZE, TrialQuery, trial_query
+from eval_client.store.trials.rows import rows_of, sample_trials, select_ids
+from eval_client.store.trials.search import find_trials, with_text
 from eval_client.view.rendering import link
 from eval_client.view.runs import NotFound
-from eval_client.view.trials.query import NONE, SIZE, TrialQuery, trial_query
-from eval_client.view.trials.rows import sample_trials
-from eval_client.view.trials.search import find_trials
 from eval_client.view.viewer import Viewer
 from proctor.types import FinishReason
 
@@ -26,6 +29,8 @@ class SortHeading(NamedTuple):
     address: str
 
 
+ROWS = 500
+"""Rows of a file that are read and sent at once."""
 TITLES = (
     ("#", "id"),
     ("agent", "agent"),
@@ -58,7 +63,7 @@ def trials_page(viewer: Viewer, request: Request) -> Response:
         place="trials",
         query=query,
         carried=query.carried(),
-        agents=[agent.name for agent in Plan.model_validate(manifest.plan).agents],
+        agents=[agent.name for agent in manifest.read_plan().agents],
         tasks=list(manifest.tasks),
         reasons=[*FinishReason, NONE],
         headings=_headings(store.run, query),
@@ -105,3 +110,37 @@ def _address(run: str, query: TrialQuery, place: str = "trials", **changed: str)
     """The address of the first page of a query, changed, or of its rows at another place."""
     size = {} if query.size == SIZE else {"size": str(query.size)}
     return link("runs", run, place, **{**query.carried(), **size, **changed})
+
+
+def trials_csv(viewer: Viewer, request: Request) -> Response:
+    """The trials that the filter selects, as CSV. Raises StoreError, QueryError."""
+    return _file(viewer, request, csv_lines, "trials.csv", "text/csv; charset=utf-8")
+
+
+def trials_jsonl(viewer: Viewer, request: Request) -> Response:
+    """The trials that the filter selects, as JSON, one a line. Raises StoreError, QueryError."""
+    return _file(viewer, request, json_lines, "trials.jsonl", "application/x-ndjson")
+
+
+def _file(
+    viewer: Viewer, request: Request, lines: Callable[[Iterable[Row]], Iterator[str]], name: str, media_type: str
+) -> Response:
+    store = viewer.open(request)
+    query = trial_query(request.query_params).model_copy(update={"after": ""})
+    rows = _rows(store, query, select_ids(store, query))
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingResponse(_parts(lines(rows)), media_type=media_type, headers=headers)
+
+
+def _rows(store: Store, query: TrialQuery, trials: list[int]) -> Iterator[Row]:
+    """The rows of the trials that hold the query's text, in their order. No connection outlasts ROWS of them."""
+    for start in range(0, len(trials), ROWS):
+        some = trials[start : start + ROWS]
+        if query.text:
+            some = [trial for trial, holds in with_text(store, some, query.text) if holds]
+        yield from (row.model_dump(mode="json") for row in rows_of(store, some))
+
+
+def _parts(lines: Iterator[str]) -> Iterator[bytes]:
+    while part := "".join(islice(lines, ROWS)):
+        yield part.encode("utf-8", "backslashreplace")

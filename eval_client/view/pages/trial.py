@@ -1,31 +1,43 @@
 """One trial: its score with the evidence, its attempts and its turns."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple, TypeVar
 
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from eval_client.plan.plan import Plan
-from eval_client.report.conversation import conversation
-from eval_client.report.readings import answer_reader, environment_of
-from eval_client.report.trajectory import Trajectory, read_trajectory
+from eval_client.report.conversation import ConversationTurn, conversation
+from eval_client.report.parsed_actions import AnswerReader, answer_reader, environment_of
+from eval_client.report.trial_markdown import (
+    EVIDENCE,
+    Showing,
+    answer_markdown,
+    attempts_markdown,
+    evidence_markdown,
+    evidence_text,
+    sent_markdown,
+    turn_facts,
+    turn_texts,
+)
 from eval_client.store.connection import StoreError
+from eval_client.store.records import Turn
 from eval_client.store.store import Store
-from eval_client.view.pages.same_sample import same_sample
-from eval_client.view.pages.turns import PAGE, page_of, page_text, part_of, shown_turns
-from eval_client.view.rendering import link
+from eval_client.store.trials.query import MAX_TRIAL, QueryError, trial_query
+from eval_client.store.trials.rows import Neighbours, neighbours, sample_outcomes
+from eval_client.store.trials.trajectory import Trajectory, read_trajectory
+from eval_client.store.values import Unreadable
+from eval_client.view.rendering import from_markdown, link
 from eval_client.view.runs import NotFound
-from eval_client.view.trials.query import MAX_TRIAL, QueryError, TrialQuery, trial_query
-from eval_client.view.trials.rows import Neighbours, neighbours
 from eval_client.view.viewer import Viewer
-from proctor.types import Finish
 
+PAGE = 50
+"""Turns of a page."""
 MAX_DIGITS = 9
 Default = TypeVar("Default", int, None)
-EVIDENCE = "evidence"
-"""The part of a trial, in addresses of whole texts, that its score rests on."""
+MOST_SAME = 12
+"""Trials that a page names; the rest are a link away."""
 
 
 class TurnPage(NamedTuple):
@@ -34,6 +46,15 @@ class TurnPage(NamedTuple):
     label: str
     address: str
     current: bool
+
+
+class PageTurn(NamedTuple):
+    """A turn: what it cost, what was sent, and the answer."""
+
+    told: ConversationTurn
+    facts: tuple[str, ...]
+    sent: Markup
+    answer: Markup
 
 
 class TurnPlace(NamedTuple):
@@ -47,28 +68,59 @@ class TurnPlace(NamedTuple):
 
 def trial_page(viewer: Viewer, request: Request) -> Response:
     """A trial with a page of its turns. Raises StoreError, QueryError."""
-    store, place = viewer.open(request), _place(request.query_params)
-    trial = found_trial(store, request.path_params["trial"], place.journal)
+    store, asked = viewer.open(request), _place(request.query_params)
+    trial = found_trial(store, request.path_params["trial"], asked.journal)
     manifest = store.manifest()
-    page = page_of(trial.turns, place.unfolded or place.turn)
+    page = page_of(trial.turns, asked.unfolded or asked.turn)
     query, world = trial_query(request.query_params), environment_of(manifest, trial.task)
+    parts = (trial.turns[first : first + PAGE] for first in range(0, len(trial.turns), PAGE))
+    ends, here = [(part[0].turn, part[-1].turn) for part in parts], ("runs", trial.run, "trials", trial.trial)
+    same = same_sample(store, trial, [agent.name for agent in manifest.read_plan().agents])
+    place = page_place(trial, journal=asked.journal, **query.carried())
     return viewer.page(
         "trial.html",
         f"{trial.agent} × {trial.task} × {trial.sample}",
         run=viewer.head(store),
         place="trial",
         trial=trial,
-        asked=place,
-        turns=list(shown_turns(trial.turns, page, place.unfolded, answer_reader(manifest, trial.task))),
-        pages=_pages(trial, place, page, query),
+        turns=list(shown_turns(trial, page, answer_reader(manifest, trial.task), place, asked.unfolded)),
+        pages=turn_pages(ends, page, lambda first: link(*here, journal=asked.journal, turn=first, **query.carried())),
         carried=query.carried(),
         beside=Neighbours(None, None) if query.text else neighbours(store, query, trial.trial),
-        same=same_sample(store, trial, [agent.name for agent in Plan.model_validate(manifest.plan).agents]),
-        evidence=None if trial.finish is None else page_text(_evidence(trial.finish), EVIDENCE),
+        same=same[:MOST_SAME],
+        same_more=max(0, len(same) - MOST_SAME),
+        evidence="" if trial.finish is None else from_markdown(evidence_markdown(trial.finish, place)),
         drawing=world.drawing_title if world is not None and trial.finish is not None else None,
-        lost=[each for each in trial.attempts if each.outcome != "finished"],
+        attempts=from_markdown(attempts_markdown(trial, place)),
         others=[each for each in trial.journals if each != trial.journal],
     )
+
+
+def page_place(trial: Trajectory, **carried: object) -> Showing:
+    """How a page shows a trial: long texts are cut, and what is not shown is a link away."""
+
+    def refer(turn: int, part: str, words: str) -> str:
+        address = ("runs", trial.run, "trials", trial.trial)
+        if part == "earlier":
+            return f"[{words} ▸]({link(*address, **carried, earlier=turn)}#turn-{turn})"
+        return f"[{words}]({link(*address, 'raw', journal=trial.journal, turn=turn, part=part)})"
+
+    return Showing(refer, cut=True)
+
+
+def page_of(turns: Sequence[Turn], turn: int) -> int:
+    """The index of the page that has a turn: the last page for a turn after all."""
+    place = next((place for place, each in enumerate(turns) if each.turn >= turn), max(len(turns) - 1, 0))
+    return place // PAGE
+
+
+def shown_turns(
+    trial: Trajectory, page: int, read: AnswerReader, place: Showing, unfolded: int = 0
+) -> Iterator[PageTurn]:
+    """The turns of a page; `unfolded` is the turn whose earlier messages are shown too."""
+    for told in islice(conversation(trial.turns, page * PAGE), PAGE):
+        sent = from_markdown(sent_markdown(told, place, whole=told.turn == unfolded))
+        yield PageTurn(told, tuple(turn_facts(told, place)), sent, from_markdown(answer_markdown(told, read, place)))
 
 
 def raw_text(viewer: Viewer, request: Request) -> Response:
@@ -76,19 +128,15 @@ def raw_text(viewer: Viewer, request: Request) -> Response:
     place, part = _place(request.query_params), request.query_params.get("part", "")
     trial = found_trial(viewer.open(request), request.path_params["trial"], place.journal)
     if part == EVIDENCE and trial.finish is not None:
-        found: str | None = _evidence(trial.finish)
+        found: str | None = evidence_text(trial.finish)
     else:
-        found = next((part_of(told, part) for told in conversation(trial.turns) if told.turn == place.turn), None)
+        turns = (told for told in conversation(trial.turns) if told.turn == place.turn)
+        found = next((dict(turn_texts(told)).get(part) for told in turns), None)
     if found is None:
         raise NotFound(f"trial {trial.trial} has no part {part!r} of turn {place.turn}")
     name = f'attachment; filename="trial-{trial.trial}-turn-{place.turn}.txt"'
     content = found.encode("utf-8", "backslashreplace")
     return Response(content, media_type="text/plain; charset=utf-8", headers={"Content-Disposition": name})
-
-
-def _evidence(finish: Finish) -> str:
-    """What the environment's score rests on, as JSON."""
-    return json.dumps(finish.detail, ensure_ascii=False, indent=2)
 
 
 def found_trial(store: Store, number: str, journal: int | None) -> Trajectory:
@@ -97,6 +145,8 @@ def found_trial(store: Store, number: str, journal: int | None) -> Trajectory:
         raise NotFound(f"{number!r} is no trial's number")
     try:
         return read_trajectory(store, int(number), journal)
+    except Unreadable:
+        raise
     except StoreError as error:
         raise NotFound(str(error)) from error
 
@@ -119,15 +169,31 @@ def _is_count(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS
 
 
-def _pages(trial: Trajectory, place: TurnPlace, current: int, query: TrialQuery) -> list[TurnPage]:
-    """The pages of a trial's turns; none where one page has them all."""
-    firsts = range(0, len(trial.turns), PAGE)
-    if len(firsts) < 2:
-        return []
-    pages = []
-    for number, first in enumerate(firsts):
-        turns = trial.turns[first : first + PAGE]
-        asked = {"journal": place.journal, "turn": turns[0].turn, **query.carried()}
-        address = link("runs", trial.run, "trials", trial.trial, **asked)
-        pages.append(TurnPage(f"{turns[0].turn} to {turns[-1].turn}", address, number == current))
-    return pages
+def turn_pages(ends: Sequence[tuple[int, int]], current: int, address: Callable[[int], str]) -> list[TurnPage]:
+    """The pages of turns, by the first and the last turn of each; none where one page has them all."""
+    each = enumerate(ends)
+    pages = [TurnPage(f"{first} to {last}", address(first), number == current) for number, (first, last) in each]
+    return pages if len(pages) > 1 else []
+
+
+class SameSample(NamedTuple):
+    """A trial of the same sample."""
+
+    id: int
+    agent: str
+    epoch: int
+    score: float | None
+    reason: str | None
+
+
+def same_sample(store: Store, trial: Trajectory, agents: list[str]) -> list[SameSample]:
+    """The other trials of a trial's sample: its own agent's first, then those of `agents` in their order.
+
+    The trial's epoch comes first within an agent. `agents` lets the database read its index on (run, agent, task).
+    """
+    outcomes = sample_outcomes(store, agents, trial.task, trial.sample)
+    found = [SameSample(*outcome) for outcome in outcomes if outcome[0] != trial.trial]
+    return sorted(
+        found,
+        key=lambda each: (each.agent != trial.agent, agents.index(each.agent), each.epoch != trial.epoch, each.epoch),
+    )

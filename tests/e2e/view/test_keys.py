@@ -157,7 +157,7 @@ def test_nothing_happens_while_one_types(page: Page, address: str) -> None:
 
 
 def test_a_focused_row_keeps_the_focus_when_the_table_changes(page: Page, address: str) -> None:
-    with page.expect_response(lambda answer: "/events" in answer.url):
+    with page.expect_response(lambda answer: answer.url.endswith("/live")):
         page.goto(f"{address}/runs/done/trials")
     page.keyboard.press("j")
     page.keyboard.press("j")

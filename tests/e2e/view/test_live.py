@@ -1,20 +1,13 @@
 """A run under way in a browser: its count grows by itself, and what is not heard of any more is said."""
 
 import json
-import os
-import signal
-import time
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 from playwright.sync_api import Browser, Page, expect
 
-from eval_client.store.connection import connect
-from tests.database_servers import postgresql
 from tests.e2e.gates import Gate
 from tests.e2e.proctor import begin, proctor, scored
 from tests.e2e.view.conftest import KEY, PLANNED, Begin, viewer
@@ -125,88 +118,3 @@ def test_without_javascript_the_panel_is_there(tmp_path: Path, run: Begin, way: 
         page.locator("#rows th a").first.click()
         expect(page.locator("h1")).to_contain_text("naive × db-own")
     context.close()
-
-
-@pytest.mark.browser
-@pytest.mark.postgresql
-def test_the_sums_of_several_clients_are_the_stores_also_after_one_has_left(
-    tmp_path: Path, run: Begin, way: Gate, page: Page
-) -> None:
-    with postgresql() as database:
-        store = {"PROCTOR_STORE": database.url}
-        engine = connect(database.url)
-
-        def rows(query: str) -> list[tuple[Any, ...]]:
-            with engine.connect() as connection:
-                return [tuple(row) for row in connection.execute(sa.text(query))]
-
-        def stands_agreed() -> bool:
-            """Stop the first client, so that the store stands still too; it goes on if its last is not told yet."""
-            os.kill(first.pid, signal.SIGSTOP)
-            time.sleep(1)
-            if _scored(told(address)["live"]) == dict(rows(SCORED)):
-                return True
-            os.kill(first.pid, signal.SIGCONT)
-            time.sleep(0.2)
-            return False
-
-        (tmp_path / "plan.yaml").touch()
-        way.shut(SPARED // 4)
-        first = run("--shards", "2", concurrency=4, **store)
-        with viewer(tmp_path, "--store", database.url) as address:
-            until(lambda: _published(engine) == 2)
-            page.goto(f"{address}/runs/slow")
-            expect(page.locator("#live section")).to_have_count(1, timeout=WAIT_MS)
-            _go_on(way, lambda: _is_shared(told(address)["live"]))
-            left = _second(first.pid)
-            os.kill(left, signal.SIGINT)
-            _go_on(way, lambda: rows("SELECT count(*) FROM proctor_shard WHERE state = 'left'") == [(1,)])
-            until(stands_agreed, seen=lambda: told(address)["live"])
-            scored = dict(rows(SCORED))
-            assert sum(scored.values()) < PLANNED, "the run is still under way"
-            live = told(address)["live"]
-            assert sum(pair["planned"] for pair in live["pairs"]) == PLANNED
-            (turns,) = rows("SELECT count(*) FROM proctor_turn")[0]
-            assert 0 < live["turns"] <= turns, "what became durable since the last view is not told yet"
-            until_shown(page, sum(scored.values()))
-            os.kill(first.pid, signal.SIGCONT)
-            way.open()
-            expect(page.locator("#state")).to_have_text("finished", timeout=WAIT_MS)
-            until_shown(page, PLANNED)
-            first.communicate(timeout=slowly(60))
-        engine.dispose()
-
-
-def _go_on(way: Gate, until_true: Callable[[], bool]) -> None:
-    """Let the calls pass that wait, after each look at a condition, until it holds."""
-
-    def look() -> bool:
-        if until_true():
-            return True
-        way.shut(0)
-        return False
-
-    until(look)
-
-
-def _published(engine: sa.Engine) -> int:
-    with engine.connect() as connection:
-        if not sa.inspect(connection).has_table("proctor_live"):
-            return 0
-        return int(connection.execute(sa.text("SELECT count(*) FROM proctor_live WHERE beat > 1")).scalar_one())
-
-
-def _is_shared(live: dict[str, Any] | None) -> bool:
-    """Whether both clients play: neither may have more than its share of the endpoint."""
-    return live is not None and live["use"]["endpoint e"] == [4, 4] and sum(_scored(live).values()) > 4
-
-
-def _scored(live: dict[str, Any] | None) -> dict[str, int]:
-    return {pair["agent"]: pair["scored"] for pair in live["pairs"]} if live else {}
-
-
-def _second(parent: int) -> int:
-    """The process of the client that the first one has started."""
-    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-    (child,) = (each for each in children if b"join" in Path(f"/proc/{each}/cmdline").read_bytes())
-    return int(child)

@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from eval_client.report.report import VALIDITY, PairReport
-from eval_client.report.tables.agentbench import (
+from eval_client.core.statistics.missing import group_mean_bounds
+from eval_client.report.agentbench import (
     TASKS,
     PlayedTask,
     agent_rows,
@@ -15,7 +15,7 @@ from eval_client.report.tables.agentbench import (
     scores_table,
     validity_table,
 )
-from eval_client.report.tables.bounds import group_mean_bounds
+from eval_client.report.report import VALIDITY, PairReport
 from proctor.tables.command import rendered
 from proctor.tables.table import Figure
 

@@ -21,9 +21,10 @@ def run(folder: Path, name: str, *, seed: int = 0, digest: str = "d") -> str:
     return str(folder / name)
 
 
-@pytest.mark.parametrize("command", ["report", "agentbench"])
-def test_unlike_runs_are_refused_with_each_difference(command: str, tmp_path: Path) -> None:
-    done = CliRunner().invoke(proctor, [command, run(tmp_path, "one"), run(tmp_path, "two", seed=1, digest="e")])
+@pytest.mark.parametrize("options", [(), ("--form", "agentbench")])
+def test_unlike_runs_are_refused_with_each_difference(options: tuple[str, ...], tmp_path: Path) -> None:
+    runs = run(tmp_path, "one"), run(tmp_path, "two", seed=1, digest="e")
+    done = CliRunner().invoke(proctor, ["report", *options, *runs])
     assert done.exit_code == 2
     assert "t of one, t of two: seed: 0 and 1" in done.output
     assert "digest: d and e" in done.output

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from pydantic import JsonValue
 
-from eval_client.doctor.tasks import TaskFacts, as_planned
+from eval_client.doctor.tasks import data_findings
 from eval_client.plan.plan import Plan
 from eval_client.preflight import new_run
 from eval_client.report.report import report
@@ -134,14 +135,25 @@ def test_limits_below_the_published_ones_take_the_claim_back(
     plan = Plan.model_validate({**PLAN, "limits": {"trial": limits}})
     listed = SampleList(task="t", environment="simulbench", samples=("1",), digest="d", published_rounds=rounds)
     assert new_run(plan, "p", (), None, {"t": listed})[0].tasks["t"].comparable == why
-    facts = TaskFacts("t", 1, "d", None, False, rounds=rounds)
-    assert as_planned(facts, plan).not_comparable == why
+    assert doctor_says(plan, {}, rounds) == why
 
 
 def test_doctor_names_the_agent_that_is_asked_otherwise() -> None:
-    facts = TaskFacts("t", 1, "d", None, False, published_sampling={"temperature": 0})
-    why = as_planned(facts, Plan.model_validate(PLAN)).not_comparable
-    assert why == "the published agents had temperature: 0; set it in the `sampling` of a"
+    why = "the published agents had temperature: 0; set it in the `sampling` of a"
+    assert doctor_says(Plan.model_validate(PLAN), {"temperature": 0}, None) == why
+
+
+def doctor_says(plan: Plan, sampling: dict[str, JsonValue], rounds: int | None) -> str | None:
+    """Why a task can't be compared whose published agents had this sampling and so many turns."""
+
+    class Played(Bare):
+        max_turns: ClassVar[int | None] = rounds
+
+        def published_sampling(self) -> dict[str, JsonValue]:
+            return sampling
+
+    found = [each.what for each in data_findings(Played(), "t", plan) if each.id == "not-comparable"]
+    return found[0].removeprefix("task t: ") if found else None
 
 
 def test_a_worker_tells_the_published_rounds_only_where_scores_can_be_compared() -> None:

@@ -3,11 +3,11 @@
 import pytest
 
 from eval_client.core.spend import Price
+from eval_client.plan.estimate import TrialUsage, typical_usage
 from eval_client.plan.plan import Plan
-from eval_client.price_list import shipped_prices
-from eval_client.report.preview import preview
-from eval_client.report.usage import TrialUsage, typical_usage
-from proctor.tables.money import money_text
+from eval_client.plan.preview import preview
+from eval_client.plan.price_list import shipped_prices
+from proctor.tables.table import money_text
 
 TASKS = [
     {"name": "tables", "environment": "db", "parameters": {"engine": "sqlite"}},

@@ -13,15 +13,16 @@ import sqlalchemy as sa
 
 from eval_client.report.export import json_lines
 from eval_client.report.exports import inspect_log
-from eval_client.report.exports.atif import trajectories
 from eval_client.report.exports.calls import arguments_object
 from eval_client.report.exports.pairs import exported_pairs
-from eval_client.report.exports.sft import RowChoice
-from eval_client.report.exports.write import write_atif, write_inspect, write_sft
-from eval_client.report.trajectory import BATCH, read_trajectories
+from eval_client.report.exports.write import write_inspect
 from eval_client.store.connection import StoreError
 from eval_client.store.store import Store
+from eval_client.store.trials.trajectory import BATCH, read_trajectories
 from proctor.types import FinishReason, Message, ToolCall
+from proctor_bridges.exports.atif import trajectories
+from proctor_bridges.exports.files import write_atif, write_sft
+from proctor_bridges.exports.sft import RowChoice
 from tests.exported_run import ECHO, FINISHES, SECRET, THOUGHT, write_run
 from tests.tool_calls import invalid_history
 
@@ -337,7 +338,7 @@ def test_a_file_that_cannot_be_written_leaves_the_earlier_one(
 ) -> None:
     path = tmp_path / "sft.jsonl"
     path.write_text("earlier")
-    monkeypatch.setattr("eval_client.report.exports.sft._message", lambda *_: 1 / 0)
+    monkeypatch.setattr("proctor_bridges.exports.sft._message", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_sft(store, path, RowChoice())
     assert [each.name for each in tmp_path.iterdir()] == ["sft.jsonl"]

@@ -7,18 +7,18 @@ import pytest
 
 from eval_client.report.compare.compare import compare_run
 from eval_client.report.compare.measure import Settings
-from eval_client.report.compare.sides import find_pairs
-from eval_client.report.html.page import report_page
+from eval_client.report.compare.sides import Reference, find_pairs
 from eval_client.report.pair_statistics import MOST_WORK, TEST_WORK, Letters, pair_statistics, run_letters
-from eval_client.report.reference import Reference
 from eval_client.report.report import report
-from eval_client.report.tables.run_report import pairs_table, task_tables
+from eval_client.report.run_tables import pairs_table, task_tables
 from eval_client.store.store import Store
 from eval_client.store.tables import trial_table
+from eval_client.view.saved import report_page
 from proctor.tables.command import rendered
 from proctor.tables.table import entry_lines
 from proctor.types import Summary
 from tests.unit.eval_client.report.compare.stored import Grades, stored_run
+from tests.unit.eval_client.view.told import Page
 
 
 def drawn_run(folder: Path, seed: int, agents: int, samples: int, tasks: tuple[str, ...] = ("db", "os")) -> Store:
@@ -105,7 +105,7 @@ def test_every_sample_counts_once_in_every_figure(tmp_path: Path, stored: float 
     (row,) = compare_run(find_pairs(reference, None, lambda _: store), Settings(), lettered=True).comparisons[0].tasks
     assert row.mean == (0.5, 0.5)
     assert row.primary is None or (row.primary.a, row.primary.b) == (0.5, 0.5)
-    assert "0.500 [" in report_page(store)
+    assert "0.500 [" in Page(report_page(store)).text
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from eval_client.core.statistics.power import detectable_at_worst
 from eval_client.plan.plan import Plan
-from eval_client.report.preview import planned_tasks, preview, volumes
+from eval_client.plan.preview import planned_tasks, preview, volumes
 
 PLAN = Plan.model_validate(
     {

@@ -1,5 +1,6 @@
 """What a run found out, and how it is shown."""
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -7,10 +8,9 @@ import sqlalchemy as sa
 
 from eval_client.plan.plan import Plan
 from eval_client.report.report import PairReport, RunReport, report
-from eval_client.report.tables.matrix import matrix_table, took
-from eval_client.report.tables.run_report import pairs_table, report_tables
+from eval_client.report.run_tables import matrix_table, pairs_table, report_tables, took
 from eval_client.run.context import spent_so_far
-from eval_client.store.connection import connect, sqlite_url
+from eval_client.store.connection import StoreError, connect, sqlite_url
 from eval_client.store.journal import Cost, Journal
 from eval_client.store.records import Manifest, TaskRecord, Trial, Turn
 from eval_client.store.store import Store
@@ -300,6 +300,15 @@ def test_costs_have_a_total_and_small_sums_are_not_rounded_away() -> None:
     assert "money is without c: no price is known" in "\n".join(lines)
     assert "prices: of a list" in "\n".join(lines)
     assert "total" not in shown(RunReport(run="r", state="s", version="1", pairs=pairs[:1]))
+
+
+@pytest.mark.parametrize("twice", ['"score": 0.5, "score": 1.0', '"score": 1.0, "metrics": {"m": 1, "\\u006d": 2}'])
+def test_a_store_with_a_score_or_a_metric_twice_can_not_be_read(store: Store, twice: str) -> None:
+    finish = f'{{"reason": "completed", {twice}}}'
+    with store.engine.begin() as connection:
+        connection.execute(sa.update(trial_table).where(trial_table.c.score.is_not(None)).values(finish=finish))
+    with pytest.raises(StoreError, match="proctor_trial"):
+        list(itertools.chain(store.finishes("free", "t"), store.finishes("paid", "t")))
 
 
 @pytest.mark.parametrize("kept", ["null", "NaN", "Infinity", '"many"'])

@@ -1,6 +1,7 @@
 """One trial's conversation: rebuilt as it was sent, shown on a terminal, as Markdown and as JSON."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,11 +11,11 @@ from pydantic import JsonValue
 
 from eval_client.cli.results.show import show
 from eval_client.report.conversation import ConversationTurn, conversation, first_difference
-from eval_client.report.trajectory import read_trajectory, trial_to_read
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.journal import Cost, Journal
 from eval_client.store.records import Manifest, Trial, Turn
 from eval_client.store.store import Store
+from eval_client.store.trials.trajectory import read_trajectory, trial_to_read
 from proctor.types import Action, Finish, FinishReason, Message, Observation, Tool, ToolCall
 from task_server.wire.messages import Act, Stop
 from tests.pace import cost_s
@@ -133,20 +134,20 @@ async def test_the_newest_journal_is_read_and_an_earlier_one_on_demand(runs: Pat
 async def test_a_terminal_shows_score_attempts_turns_and_evidence(runs: Path) -> None:
     shown = call(runs, "latest", "0")
     assert "gpt × os × a/b, epoch 0" in shown
-    assert "score 1.000  completed" in shown
-    assert "score parts strict 0.5" in shown
+    assert "score 1.000, completed" in shown
+    assert "score parts: strict 0.5" in shown
     assert "attempt 1: diverged on worker-2" in shown
-    assert 'call count {"what":   (c1)' in shown
-    assert "◂ reasoning" in shown
-    assert "read as   invalid_format" in shown
-    assert "read as   answer   7" in shown
+    assert re.search(r'call count c1 *\n    {"what": ', shown)
+    assert "  reasoning" in shown
+    assert re.search(r"read as *\n    invalid_format", shown)
+    assert re.search(r"read as answer *\n    7", shown)
     assert "2 tries" in shown
-    assert "model 1.2 s, world 0.5 s" in shown
-    assert shown.count("◂ answer (cut by max_tokens)") == 1
-    assert '{"said": "7"}' in shown
+    assert "model 1.2 s · world 0.5 s" in shown
+    assert shown.count("cut this answer at max_tokens") == 1
+    assert '"said": "7"' in shown
     assert "\\x1b[31m7\\u202e" in shown
     assert "\x1b" not in shown
-    assert "earlier ones, by --journal: 0" in shown
+    assert "turns of journal 1; others: 0" in shown
 
 
 async def test_a_trial_is_named_by_its_number_or_by_agent_task_and_sample(runs: Path) -> None:
@@ -181,7 +182,7 @@ async def test_a_wrong_name_is_told_with_what_there_is(runs: Path, args: list[st
 async def test_a_turn_is_shown_with_all_that_was_sent(runs: Path) -> None:
     shown = call(runs, "first", "0", "--turn", "2")
     assert (
-        shown.index("be brief") < shown.index("how many?") < shown.index("new in this turn") < shown.index("◂ answer")
+        shown.index("be brief") < shown.index("how many?") < shown.index("new in this turn") < shown.index("  answer")
     )
 
 
@@ -190,7 +191,7 @@ async def test_side_by_side_begins_before_the_first_difference(runs: Path) -> No
     assert "both were shown the same in turns 1 to 1" in shown
     assert shown.count("how many?") == 1
     assert "again" in shown
-    assert "the agent stopped" in shown
+    assert "The agent stopped" in shown
     assert "both were shown the same in every turn" in call(runs, "first", "0", "--against", "first:gpt@os/a/b")
 
 

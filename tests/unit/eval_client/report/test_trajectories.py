@@ -3,10 +3,10 @@
 import asyncio
 from pathlib import Path
 
-from eval_client.report.trajectory import read_trajectories
 from eval_client.store.journal import Cost, Journal
 from eval_client.store.records import Trial
 from eval_client.store.store import Store
+from eval_client.store.trials.trajectory import read_trajectories
 from proctor.types import Finish, FinishReason
 from tests.exported_run import write_run
 

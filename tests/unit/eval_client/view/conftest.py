@@ -7,7 +7,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-from pydantic import SecretStr
 
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.journal import Cost, Journal
@@ -16,6 +15,7 @@ from eval_client.store.store import Store
 from eval_client.view.access import ViewAccess
 from eval_client.view.app import build_app
 from eval_client.view.runs import FolderRuns
+from proctor.config.tokens import AccessTokens
 from proctor.types import Action, Finish, FinishReason, Message, Observation, Tool, ToolCall
 from task_server.wire.messages import Act, Stop
 
@@ -116,7 +116,7 @@ def client(folder: Path) -> Client:
     """Makes clients of the folder's viewer, with its tokens as an argument."""
 
     def make(*tokens: str, **headers: str) -> httpx.AsyncClient:
-        access = ViewAccess(tuple(map(SecretStr, tokens)))
+        access = ViewAccess(AccessTokens(*tokens))
         transport = httpx.ASGITransport(build_app(FolderRuns(folder), access))
         return httpx.AsyncClient(transport=transport, base_url=ORIGIN, headers=headers)
 

@@ -68,7 +68,7 @@ def _turn(number: int, shown: str, answer: str) -> Turn:
 def served(folder: Path) -> Iterator[str]:
     """The address of a viewer of the runs in a folder."""
     with listen("127.0.0.1", 0) as listener:
-        config = uvicorn.Config(build_app(FolderRuns(folder), ViewAccess(())), log_level="warning")
+        config = uvicorn.Config(build_app(FolderRuns(folder), ViewAccess()), log_level="warning")
         server = EmbeddedServer(config)
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()

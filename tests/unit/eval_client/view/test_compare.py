@@ -16,10 +16,10 @@ from eval_client.view.access import ViewAccess
 from eval_client.view.app import build_app
 from eval_client.view.runs import FolderRuns
 from tests.unit.eval_client.report.compare.stored import stored_run
-from tests.unit.eval_client.report.html.pages import GRADES, Page
 from tests.unit.eval_client.report.test_pair_statistics import drawn_run
 from tests.unit.eval_client.view.conftest import ORIGIN
 from tests.unit.eval_client.view.test_pages import text_of
+from tests.unit.eval_client.view.told import GRADES, Page
 
 MORE = {f"agent{number}": {"os": [0.0, 1.0]} for number in range(7)}
 
@@ -50,7 +50,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def viewer(runs: Path) -> httpx.AsyncClient:
-    transport = httpx.ASGITransport(build_app(FolderRuns(runs), ViewAccess(())))
+    transport = httpx.ASGITransport(build_app(FolderRuns(runs), ViewAccess()))
     return httpx.AsyncClient(transport=transport, base_url=ORIGIN)
 
 
@@ -97,7 +97,7 @@ async def test_page_and_json_have_the_figures_that_the_command_prints(
                 f"{low:+.3f} .. {high:+.3f}",
             ]
             assert row[6:8] == [f"{task[p]:.4f}" for p in ("p", "p_holm")]
-    for text in (text for each in found for task in each["tasks"] for text in (*task["notes"], *task["warnings"])):
+    for text in (text for each in found for task in each["tasks"] for text in task["warnings"]):
         assert text in unescape(page)
     assert ("NOT ALIKE" in page) == ("across" in query)
     marks = re.findall(r'<a class="mark" href="#([^"]+)"', page)

@@ -17,11 +17,12 @@ from eval_client.store.store import Store
 from eval_client.view.access import ViewAccess
 from eval_client.view.app import build_app
 from eval_client.view.runs import FolderRuns
+from eval_client.view.saved import report_page
 from tests.browser import chromium
-from tests.unit.eval_client.report.html.pages import told_run
 from tests.unit.eval_client.view.conftest import ORIGIN, Client
 from tests.unit.eval_client.view.played import served
 from tests.unit.eval_client.view.test_pages import text_of
+from tests.unit.eval_client.view.told import told_run
 
 SVG = "{http://www.w3.org/2000/svg}"
 FOUND = "axe.run().then(found => found.violations.map(({id, impact}) => ({id, impact})))"
@@ -43,8 +44,15 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def viewer(told: Path) -> httpx.AsyncClient:
-    transport = httpx.ASGITransport(build_app(FolderRuns(told), ViewAccess(())))
+    transport = httpx.ASGITransport(build_app(FolderRuns(told), ViewAccess()))
     return httpx.AsyncClient(transport=transport, base_url=ORIGIN)
+
+
+def saved(folder: Path) -> Path:
+    """The file of the run's overview."""
+    store = Store(connect(sqlite_url(folder / "told")), "told")
+    (folder / "told.html").write_text(report_page(store, samples=True, trials=(0,)), encoding="utf-8")
+    return folder / "told.html"
 
 
 def marks(svg: str) -> dict[str, str]:
@@ -64,49 +72,35 @@ async def count(viewer: httpx.AsyncClient, address: str) -> int:
 
 async def test_every_mark_leads_to_the_trials_that_it_stands_for(viewer: httpx.AsyncClient) -> None:
     async with viewer:
-        page = await text_of(viewer, "/runs/told/plots?task=os")
+        page = await text_of(viewer, "/runs/told")
         found: dict[str, str] = {}
         for svg in re.findall(r"<svg.*?</svg>", page, re.DOTALL):
             found |= marks(svg)
-        assert len(found) > 15
+        assert len(found) > 8
         for title, address in found.items():
             pair = {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
             assert pair["agent"] in title
             assert pair["task"] in ("os", "db")
             assert await count(viewer, address) > 0, title
-        passed = [title for title in found if " passed with " in title and title.startswith("gpt")]
         shares = {title: address for title, address in found.items() if title.startswith("gpt, os: ") and "%" in title}
         assert len(shares) >= 2
         for title, address in shares.items():
             share = re.search(r"([\d.]+)%", title)
             if "reason=" in address and share is not None:
                 assert await count(viewer, address) == round(float(share[1]) * 6 / 100), title
-        counted = sum(int(re.sub(r".*: (\d+) passed.*", r"\1", title)) for title in passed)
-        assert counted == await count(viewer, found[passed[0]])
     assert page.count("<summary>The figures</summary>") == page.count("<svg")
 
 
-async def test_a_task_has_plots_of_its_own_trials_alone(viewer: httpx.AsyncClient) -> None:
+@pytest.mark.parametrize(("name", "task"), [("reasons", ""), ("cost", "os"), ("cost", "db"), ("matrix", "")])
+async def test_a_plot_alone_is_the_one_on_the_page(viewer: httpx.AsyncClient, name: str, task: str) -> None:
     async with viewer:
-        of_os = await text_of(viewer, "/runs/told/plots")
-        of_db = await text_of(viewer, "/runs/told/plots?task=db")
-        await text_of(viewer, "/runs/told/plots?task=none", 404)
-    for page, task in ((of_os, "os"), (of_db, "db")):
-        assert re.findall(r'<strong aria-current="page">(\w+)</strong>', page) == [task]
-        assert f"{task}: running mean of the scores" in page
-    assert "db: running mean" not in of_os
-
-
-@pytest.mark.parametrize("name", ["matrix", "reasons", "cost", "turns", "learning"])
-async def test_a_plot_alone_is_the_one_on_the_page(viewer: httpx.AsyncClient, name: str) -> None:
-    async with viewer:
-        page = await text_of(viewer, "/runs/told/plots?task=db")
-        answer = await viewer.get(f"/api/v1/plots/{name}.svg?run=told&task=db")
+        page = await text_of(viewer, "/runs/told")
+        answer = await viewer.get(f"/api/v1/plots/{name}.svg?run=told&task={task}")
         sheet = re.search(r'<\?xml-stylesheet type="text/css" href="([^"]+)"', answer.text)
         assert sheet is not None
-        assert ".plot .curve" in await text_of(viewer, sheet[1])
+        assert ".plot .front" in await text_of(viewer, sheet[1])
     assert answer.headers["content-type"] == "image/svg+xml"
-    assert answer.text.partition("?>\n")[2] in page
+    assert (answer.text.partition("?>\n")[2] in page) == (name != "matrix"), "the page has the scores as a table"
     assert marks(answer.text.partition("?>\n")[2])
 
 
@@ -126,7 +120,7 @@ async def test_the_plot_of_a_comparison_alone(viewer: httpx.AsyncClient) -> None
         ("pie.svg?run=told", 404),
         ("matrix.svg", 400),
         ("matrix.svg?run=none", 404),
-        ("turns.svg?run=told&task=none", 404),
+        ("cost.svg?run=told&task=none", 404),
         ("differences.svg?a=told:gpt", 400),
     ],
 )
@@ -138,7 +132,7 @@ async def test_a_plot_that_is_not_there_is_refused(viewer: httpx.AsyncClient, ad
 
 async def test_hostile_names_and_pairs_without_scores_are_drawn_too(client: Client) -> None:
     async with client() as viewer:
-        page = await text_of(viewer, "/runs/first/plots")
+        page = await text_of(viewer, "/runs/first")
         for svg in re.findall(r"<svg.*?</svg>", page, re.DOTALL):
             ElementTree.fromstring(svg)
         unscored = await viewer.get("/api/v1/plots/cost.svg?run=first")
@@ -146,14 +140,14 @@ async def test_hostile_names_and_pairs_without_scores_are_drawn_too(client: Clie
     assert unscored.status_code in (200, 404)
 
 
-async def test_a_run_without_a_score_has_no_plots_of_tasks(folder: Path, client: Client) -> None:
+async def test_a_run_without_a_score_has_no_plot_of_costs(folder: Path, client: Client) -> None:
     store = Store(connect(sqlite_url(folder / "first")), "first")
     with store.engine.begin() as connection:
         connection.exec_driver_sql("UPDATE proctor_trial SET score = NULL, reason = NULL")
     async with client() as viewer:
-        page = await text_of(viewer, "/runs/first/plots")
-        missing = await viewer.get("/api/v1/plots/learning.svg?run=first")
-    assert "No trial of this task has a score yet" in page
+        page = await text_of(viewer, "/runs/first")
+        missing = await viewer.get("/api/v1/plots/cost.svg?run=first")
+    assert "tokens per trial and" not in page
     assert (missing.status_code, "nothing to draw yet" in missing.text) == (404, True)
 
 
@@ -166,16 +160,15 @@ def test_axe_finds_nothing_serious(told: Path, scheme: Literal["light", "dark"])
         "/runs/told",
         "/runs/told/trials/0?agent=gpt",
         "/runs/told/side?a=0&b=14",
-        "/runs/told/plots",
-        "/runs/told/report.html",
+        "/runs/told/tables",
         "/compare",
         "/compare?a=told:gpt&b=told:naive",
         "/compare?a=told:gpt&b=told:nobody",
     ]
     with served(told) as address, chromium() as browser:
         page = browser.new_context(color_scheme=scheme).new_page()
-        for path in addresses:
-            page.goto(address + path)
+        for path in (*(address + each for each in addresses), saved(told).as_uri()):
+            page.goto(path)
             page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true })")
             page.evaluate(axe)
             found = page.evaluate(FOUND)
@@ -188,13 +181,13 @@ def test_a_browser_draws_plots_with_their_colours_and_without_a_violation(told: 
     with served(told) as address, chromium() as browser:
         page = browser.new_context(color_scheme="dark").new_page()
         page.on("console", lambda message: said.append(message.text))
-        page.goto(f"{address}/api/v1/plots/learning.svg?run=told&task=os")
-        alone = page.evaluate("getComputedStyle(document.querySelector('.curve')).stroke")
-        page.goto(f"{address}/runs/told/plots?task=os")
-        within = page.evaluate("getComputedStyle(document.querySelector('.curve')).stroke")
-        page.locator("#plot-matrix a.mark").first.click()
+        page.goto(f"{address}/api/v1/plots/cost.svg?run=told&task=os")
+        alone = page.evaluate("getComputedStyle(document.querySelector('.dot')).stroke")
+        page.goto(f"{address}/runs/told")
+        within = page.evaluate("getComputedStyle(document.querySelector('.dot')).stroke")
+        page.locator("figure a.mark").first.click()
         page.wait_for_url(re.compile(r"/runs/told/trials\?agent=gpt&task="))
-        page.goto(f"{address}/runs/told/report.html")
-        assert page.evaluate("getComputedStyle(document.querySelector('.curve')).stroke") == "rgb(134, 177, 242)"
-    assert alone == within == "rgb(132, 182, 247)"
+        page.goto(saved(told).as_uri())
+        in_file = page.evaluate("getComputedStyle(document.querySelector('.dot')).stroke")
+    assert alone == within == in_file == "rgb(132, 182, 247)"
     assert [text for text in said if "Content Security Policy" in text] == []

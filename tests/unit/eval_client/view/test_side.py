@@ -29,7 +29,7 @@ async def pair(tmp_path: Path) -> Path:
 
 
 def viewer_of(folder: Path) -> httpx.AsyncClient:
-    transport = httpx.ASGITransport(build_app(FolderRuns(folder), ViewAccess(())))
+    transport = httpx.ASGITransport(build_app(FolderRuns(folder), ViewAccess()))
     return httpx.AsyncClient(transport=transport, base_url=ORIGIN)
 
 

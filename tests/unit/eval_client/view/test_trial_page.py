@@ -15,6 +15,7 @@ from eval_client.store.tables import attempt_table
 from eval_client.view.access import ViewAccess
 from eval_client.view.app import build_app
 from eval_client.view.runs import FolderRuns
+from proctor.observability.redaction import visible
 from proctor.types import Action, Finish, FinishReason, Message, Observation, Tool, ToolCall
 from task_server.wire.messages import Act, Stop
 from tests.unit.eval_client.view.conftest import ORIGIN, PLAN
@@ -130,7 +131,7 @@ async def test_11_each_turn_is_shown_as_what_it_is(viewer: httpx.AsyncClient) ->
 
 async def test_12_all_attempts_stand_with_cause_worker_and_times(viewer: httpx.AsyncClient) -> None:
     lost = words(await opened(viewer, LOST))
-    assert f"lost on worker-2, begun 2026-11-20 10:21:03 , ended 2026-11-20 10:21:58 : {CAUSE}" in lost
+    assert f"lost on worker-2, begun 2026-11-20 10:21:03, ended 2026-11-20 10:21:58: {CAUSE}" in lost
     assert "finished on worker-1, begun 20" in lost
     told = (await viewer.get(f"/api/v1/runs/first/trials/{LOST}")).json()
     assert [(each["outcome"], each["cause"], each["worker"]) for each in told["attempts"]] == [
@@ -161,3 +162,50 @@ async def test_13_score_parts_and_evidence_show_all_of_a_finish(viewer: httpx.As
     assert parts == {"found": "3.0", "rate": "0.125"}
     evidence = html.unescape(page.partition('class="evidence"')[2].partition("</details>")[0])
     assert all(text in evidence for text in ('"expected": 42', '"said": "43"', '"<a>"', "1.5"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "````\n```text\n~~~\n# no heading\n---\n</pre></div>",
+        "    indented\n\ttab\n\n\nend\n\n",
+        "*a* _b_ `c` [d](javascript:e) ![f](/g) <h> &lt; &#60; \\* 1. - + > | ~~i~~",
+        "<script>alert(1)</script>",
+        "a  \nb\r\nc\x00\u2028\ufeff",
+        "***",
+        "**",
+    ],
+)
+async def test_nothing_in_a_text_or_a_name_is_read_as_markdown(tmp_path: Path, text: str) -> None:
+    """Of a message, an answer, a function that is called, and a sample; each text is shown as it is."""
+    (tmp_path / "first").mkdir()
+    store = Store(connect(sqlite_url(tmp_path / "first")), "first")
+    trial = Trial(id=0, agent="gpt", task="riddles", sample=text.replace("\0", ""), epoch=0)
+    store.create(Manifest(version="1", plan_path="p", plan=PLAN, identity={}), [trial])
+    journal = Journal(store, store.take_over())
+    await journal.begin(trial, 1, 0, "0" * 32)
+    called = ToolCall(id=text, name=text, arguments=text)
+    await journal.turn(
+        trial,
+        0,
+        _turn(1, Observation(messages=(user(text),)), Act(action=Action(content=text, tool_calls=(called,))), "stop"),
+    )
+    await journal.end(trial, 1, "lost", text, "worker-2")
+    await journal.close()
+    store.engine.dispose()
+    transport = httpx.ASGITransport(build_app(FolderRuns(tmp_path), ViewAccess()))
+    async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as viewer:
+        page = await opened(viewer, 0)
+        told = (await viewer.get("/api/v1/runs/first/trials/0")).json()
+    assert len(told["turns"]["items"]) == 1
+    said = [html.unescape(each) for each in re.findall(r'<pre class="words">(.*?)</pre>', page, re.DOTALL)]
+    assert said[:3] == [visible(text)] * 3
+    one_line = " ".join(visible(text).split())
+    attempt = words(page.partition('class="attempts"')[2].partition("</ul>")[0])
+    assert attempt.endswith(f": {one_line}")
+    assert f"call {one_line} {one_line}" in section(page, 1)
+    main = page.partition("<main")[2].partition("</main>")[0]
+    assert not re.search(
+        r"<(script|em|code|img|h\d|h)>|javascript:[^e]|href=.javascript",
+        main.replace("<h1>", "").replace("<h2>", "").replace("<h3>", "").replace("<h4>", ""),
+    )

@@ -18,12 +18,12 @@ from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.records import Manifest, Trial, Turn
 from eval_client.store.store import Store
 from eval_client.store.tables import turn_table
+from eval_client.store.trials import search
+from eval_client.store.trials.query import TrialQuery, trial_query
+from eval_client.store.trials.search import with_text
 from eval_client.view.access import ViewAccess
 from eval_client.view.app import build_app
 from eval_client.view.runs import FolderRuns
-from eval_client.view.trials import search
-from eval_client.view.trials.query import TrialQuery, trial_query
-from eval_client.view.trials.search import with_text
 from proctor.types import Action, FinishReason, Message, Observation, Tool, ToolCall
 from task_server.wire.messages import Act, Stop
 from tests.pace import slowly

@@ -7,11 +7,9 @@ import pytest
 
 from eval_client.report.plots.cost import CostPoint, cost_and_score
 from eval_client.report.plots.differences import TaskDifference, differences_plot
-from eval_client.report.plots.learning import EndedTrial, learning_curve, running_mean
 from eval_client.report.plots.matrix import MatrixCell, score_matrix
 from eval_client.report.plots.reasons import ReasonShares, reasons_plot
 from eval_client.report.plots.svg import Plot
-from eval_client.report.plots.turns import TurnCounts, turns_plot
 from proctor.tables.table import Figure
 from tests.unit.eval_client.report.plots.drawings import checked
 
@@ -88,27 +86,6 @@ def test_agents_that_cost_nothing_have_a_place_on_the_axis() -> None:
     assert titles[1] == "gpt: step_sr 58.3 ±2.4, 3 money per trial; on the Pareto front"
 
 
-@pytest.mark.parametrize(("agents", "most"), [(0, 0), (1, 1), (3, 8), (50, 1999)])
-def test_turns_have_a_mark_for_each_range_with_trials(agents: int, most: int) -> None:
-    chance = random.Random(3)
-    pairs = [
-        TurnCounts(name, {chance.randint(0, most): 3, most: 1}, {chance.randint(0, most): 2} if most > 1 else {})
-        for name in names(agents, "agent")
-    ]
-    plot = turns_plot("os", pairs)
-    counts = [entry for row in plot.table.rows for entry in row.cells if isinstance(entry, int)]
-    assert len(checked(plot)) == sum(count > 0 for count in counts)
-    assert sum(counts) == sum(sum(pair.passed.values()) + sum(pair.failed.values()) for pair in pairs)
-    assert len(plot.table.columns) <= 19
-
-
-def test_a_turn_is_one_bar_where_there_are_few() -> None:
-    plot = turns_plot("os", [TurnCounts("gpt", {1: 4, 3: 1}, {3: 2})])
-    titles = ["gpt: 4 passed with 1 turn", "gpt: 1 passed with 3 turns", "gpt: 2 failed with 3 turns"]
-    assert checked(plot) == titles
-    assert [row.cells for row in plot.table.rows] == [("gpt", "passed", 0, 4, 0, 1), ("gpt", "failed", 0, 0, 0, 2)]
-
-
 @pytest.mark.parametrize(("agents", "tasks"), SIZES)
 def test_reasons_have_a_mark_for_each_share_and_for_faults(agents: int, tasks: int) -> None:
     chance = random.Random(4)
@@ -130,24 +107,6 @@ def test_faults_are_in_no_share() -> None:
     later = reasons_plot([ReasonShares("gpt", "os", {"invalid_format": 1.0}, 0)], REASONS)
     assert later.svg.count('class="reason reason-2"') == 2, "the colour of a reason is its own, whichever occur"
     assert checked(reasons_plot([ReasonShares("gpt", "os", {}, 2)], REASONS)) == ["gpt, os: 2 faults"]
-
-
-@pytest.mark.parametrize(("agents", "trials"), [(0, 0), (1, 0), (1, 1), (3, 7), (50, 400)])
-def test_learning_curves_have_a_mark_for_each_agent_with_a_score(agents: int, trials: int) -> None:
-    chance = random.Random(5)
-    curves = [
-        running_mean(
-            name,
-            [EndedTrial(f"s{place}", f"c{place % 9}", chance.random()) for place in range(trials)],
-            planned=trials,
-        )
-        for name in names(agents, "agent")
-    ]
-    plot = learning_curve("os", curves)
-    assert len(checked(plot)) == (agents if trials else 0)
-    in_table = [entry for row in plot.table.rows for entry in row.cells if isinstance(entry, Figure)]
-    assert len(in_table) == sum(len(curve.points) for curve in curves)
-    assert all(len(curve.points) <= 26 for curve in curves)
 
 
 @pytest.mark.parametrize("tasks", [0, 1, 20])

@@ -10,8 +10,7 @@ import pytest
 
 from eval_client.store.connection import sqlite_url
 from eval_client.view.access import TRIES, ViewAccess
-from eval_client.view.app import PAGES, build_app
-from eval_client.view.headers import SECURITY
+from eval_client.view.app import PAGES, SECURITY, build_app
 from eval_client.view.json_api import ROUTES
 from eval_client.view.rendering import assets
 from eval_client.view.runs import FolderRuns, OneRun

@@ -7,15 +7,14 @@ from pathlib import Path
 from urllib.parse import quote, quote_from_bytes, unquote
 
 import pytest
-from pydantic import SecretStr
 from starlette.types import ASGIApp, Message
 
+from eval_client.store.trials.query import SORTS
 from eval_client.view.access import COOKIE, ViewAccess
-from eval_client.view.app import PAGES, build_app
-from eval_client.view.headers import SECURITY
+from eval_client.view.app import PAGES, SECURITY, build_app
 from eval_client.view.json_api import ROUTES
 from eval_client.view.runs import FolderRuns
-from eval_client.view.trials.query import SORTS
+from proctor.config.tokens import AccessTokens
 from tests.unit.eval_client.view.conftest import AGENTS, HOSTILE, SAMPLES
 
 REQUESTS = 10_000
@@ -163,9 +162,9 @@ async def answer(
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("tokens", [(), (SecretStr(TOKEN),)], ids=["no token", "a token"])
-async def test_no_address_fails_and_no_answer_is_too_large(folder: Path, tokens: tuple[SecretStr, ...]) -> None:
-    app = build_app(FolderRuns(folder), ViewAccess(tokens))
+@pytest.mark.parametrize("tokens", [(), (AccessTokens(TOKEN),)], ids=["no token", "a token"])
+async def test_no_address_fails_and_no_answer_is_too_large(folder: Path, tokens: tuple[AccessTokens, ...]) -> None:
+    app = build_app(FolderRuns(folder), ViewAccess(*tokens))
     before = (folder / "first" / "run.sqlite").read_bytes()
     fuzz, met = Fuzz(len(tokens)), set[int]()
     for _ in range(REQUESTS // 2):

@@ -1,0 +1,63 @@
+"""How answers are read, by the environments that are installed here."""
+
+import json
+import logging
+from collections.abc import Callable
+from functools import lru_cache, partial
+
+from pydantic import JsonValue
+
+from eval_client.report.conversation import ConversationTurn
+from eval_client.store.records import Manifest
+from proctor.config.task import TaskDefinition
+from proctor.environment import Environment
+from proctor.session.play import read_answer
+from proctor.types import Action, ParsedAction
+
+log = logging.getLogger(__name__)
+
+AnswerReader = Callable[[Action | None], ParsedAction | None]
+"""Reads an answer; None where there is none, or nothing can be said of it."""
+
+
+def answer_reader(manifest: Manifest, task: str) -> AnswerReader:
+    """Reads the answers to a task.
+
+    It says nothing where the plan does not define the task, or its environment is not installed here.
+    """
+    return partial(_read, environment_of(manifest, task))
+
+
+def environment_of(manifest: Manifest, task: str) -> Environment | None:
+    """The environment that plays a task; None where the plan does not define the task, or it is not installed here."""
+    tasks = manifest.plan.get("tasks")
+    named = {str(each.get("name")): each for each in tasks if isinstance(each, dict)} if isinstance(tasks, list) else {}
+    definition = named.get(task, {})
+    return _built(json.dumps(definition)) if "environment" in definition else None
+
+
+def turn_facts(turn: ConversationTurn, read: AnswerReader) -> dict[str, JsonValue]:
+    """A turn as JSON, with how its answer is read."""
+    reading = read(turn.action)
+    return {**turn.model_dump(mode="json"), "reading": reading and reading.model_dump(mode="json")}
+
+
+@lru_cache(maxsize=64)
+def _built(definition: str) -> Environment | None:
+    """The environment of a task definition; None where it can't be built, for whatever reason: its code may be new."""
+    try:
+        return TaskDefinition.model_validate_json(definition).without_files().build()
+    except Exception as error:
+        log.info("trials are shown without what their world says of them: %s", error)
+        return None
+
+
+def _read(environment: Environment | None, action: Action | None) -> ParsedAction | None:
+    """What the environment reads. Whatever its code raises costs the reading, not the page."""
+    if environment is None or action is None:
+        return None
+    try:
+        return read_answer(environment, action)
+    except Exception:
+        log.warning("%s.parse_action failed", type(environment).__name__, exc_info=True)
+        return None

@@ -1,0 +1,1 @@
+"""What files that are published have beside the report, and what they must not have."""

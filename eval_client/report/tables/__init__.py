@@ -1,1 +1,0 @@
-"""Pure: the tables of a report, and those of papers."""
