@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-import sqlalchemy as sa
 
-from eval_client.cli.usage import UsageProblem, report_file_errors
+from eval_client.cli.usage import FILE, UsageProblem, report_file_errors
 from eval_client.core.error_limit import ErrorLimit
 from eval_client.core.selection import SelectionError
-from eval_client.store.connection import StoreError
+from eval_client.store.connection import DatabaseError, StoreError, reason
 from proctor.config.secrets import secret_text
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 STORE = "PROCTOR_STORE"
+MOST_PARTS = 10_000
 _PASSWORD = re.compile(r"://[^/@]*:[^/]*@|[?&]password=")
 
 
@@ -44,10 +44,23 @@ store_option = click.option(
     help="Database server for runs (postgresql+psycopg://, mysql+pymysql://). A URL with a password goes into "
     "PROCTOR_STORE, or into the file that PROCTOR_STORE_FILE names. Default: SQLite in the run's folder.",
 )
+
+
+def _usable_folder(_context: click.Context, _option: click.Parameter, output: Path) -> Path:
+    try:
+        output.stat()
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise UsageProblem(f"-o {output}: {error.strerror}; name another folder") from error
+    return output
+
+
 output_option = click.option(
     "-o",
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
+    callback=_usable_folder,
     default=Path("runs"),
     show_default=True,
     help="Folder of the runs.",
@@ -56,57 +69,30 @@ run_argument = click.argument("run", metavar="[RUN]", default="latest")
 limit_option = click.option(
     "--limit", type=click.IntRange(min=1), help="Play only N samples of each task, spread over its categories."
 )
-
-
-_PARAMETERS = "eval_client.cli.parameters"
-"""Where `-T` leaves its overrides for `--set`, in the command's `meta`."""
-
-
-def _keep_parameters(context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> None:
-    context.meta[_PARAMETERS] = tuple(map(_parameter_override, given))
-
-
-def _parameter_override(given: str) -> str:
-    task, dot, rest = given.partition(".")
-    parameter, equals, value = rest.partition("=")
-    if not (task and dot and parameter and equals) or "=" in task:
-        raise UsageProblem(f"-T {given}: write it as TASK.PARAMETER=VALUE, such as -T db.engine=sqlite")
-    return f"tasks.{task}.parameters.{parameter}={value}"
-
-
-def _with_parameters(context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
-    return (*context.meta.get(_PARAMETERS, ()), *given)
-
-
-def set_option(command: Command) -> Command:
-    """`--set` and its short form for parameters of tasks, `-T`: both end in `overrides`, those of `-T` first."""
-    short = click.option(
-        "-T",
-        multiple=True,
-        metavar="TASK.PARAMETER=VALUE",
-        is_eager=True,
-        expose_value=False,
-        callback=_keep_parameters,
-        help="Short for --set tasks.TASK.parameters.PARAMETER=VALUE, for example -T db.engine=sqlite.",
-    )
-    long = click.option(
-        "--set",
-        "overrides",
-        multiple=True,
-        metavar="FIELD=VALUE",
-        callback=_with_parameters,
-        help="Override a field of the plan, for example limits.run.money=5 or agents.gpt.concurrency=4.",
-    )
-    return long(short(command))
-
-
-shards_option = click.option(
-    "--shards",
-    type=click.IntRange(1, 64),
-    default=1,
-    show_default=True,
-    help="Client processes on this machine that play the run together; more than 1 needs PostgreSQL.",
+set_option = click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="FIELD=VALUE",
+    help="Override a field of the plan, for example limits.run.money=5 or tasks.db.parameters.engine=sqlite.",
 )
+
+
+def plan_at_hand_options(command: Command) -> Command:
+    """Which plan to go on with, where the run's own is not known to be this user's."""
+    trust = click.option(
+        "--trust-stored-plan",
+        is_flag=True,
+        help="Act on the plan in the run's store: whoever wrote it may run commands here, and gets the keys it names.",
+    )
+    plan = click.option(
+        "--plan",
+        "plan_path",
+        type=FILE,
+        help="The plan's file, if it has moved, or the run is from another machine; it must agree with the run in "
+        "everything that shapes a trial.",
+    )
+    return plan(trust(command))
 
 
 def _error_limit(_context: click.Context, _option: click.Parameter, given: str | None) -> ErrorLimit | None:
@@ -116,6 +102,23 @@ def _error_limit(_context: click.Context, _option: click.Parameter, given: str |
         raise UsageProblem(f"--fail-on-error {error}") from error
 
 
+def _part(_context: click.Context, _option: click.Parameter, given: str | None) -> tuple[int, int] | None:
+    if given is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,5})(\+1)?/([0-9]{1,5})", given)
+    number, of = (int(found[1]) + bool(found[2]), int(found[3])) if found else (0, 0)
+    if not 1 <= number <= of <= MOST_PARTS:
+        raise UsageProblem(f"--part {given}: write K/N, part K of N, from 1/N to N/N, N at most {MOST_PARTS}")
+    return number, of
+
+
+part_option = click.option(
+    "--part",
+    metavar="K/N",
+    callback=_part,
+    help="Play part K of N of the samples, as the run NAME.KofN; other machines play the others. K+1/N counts from 0. "
+    "Needs --name.",
+)
 fail_on_error_option = click.option(
     "--fail-on-error",
     metavar="N|SHARE",
@@ -134,7 +137,5 @@ def report_usage_errors() -> Iterator[None]:
             yield
     except (SelectionError, StoreError) as error:
         raise UsageProblem(str(error)) from error
-    except sa.exc.SQLAlchemyError as error:
-        raise UsageProblem(
-            f"the store can't be used: {getattr(error, 'orig', None) or type(error).__name__}"
-        ) from error
+    except DatabaseError as error:
+        raise UsageProblem(f"the store can't be used: {reason(error)}") from error

@@ -1,43 +1,29 @@
 """`proctor doctor`."""
 
-import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import click
-import sqlalchemy as sa
 
 from eval_client.cli.common import output_option, report_usage_errors, set_option, store_option
 from eval_client.cli.usage import FILE
-from eval_client.doctor.finding import Finding, Status, fail, ok
-from eval_client.doctor.machine_checks import Options, machine_checks
-from eval_client.doctor.plan_checks import PlanChecks
-from eval_client.doctor.resumed import store_check
-from eval_client.doctor.run_checks import findings
+from eval_client.doctor.finding import Check, Finding, Status, fail, findings, ok
+from eval_client.doctor.plan_checks import Options, PlanChecks, machine_checks, whole_store
 from eval_client.plan.load import read_plan
-from eval_client.store.connection import StoreError, connect, sqlite_url
-from eval_client.store.run_folders import find_run, run_folders
-from eval_client.store.store import Store
+from eval_client.store.run_folders import find_run
 from proctor import event_loop
 from proctor.config.yaml import FileError
 from proctor.http.client import http_client
+from proctor.observability.output import console
 
-COLOURS = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "red", Status.SKIP: "bright_black"}
-CLOSING_S = 60.0
-"""How long to wait for environments to shut down that started too late to be reported."""
+COLOURS = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "bold red", Status.SKIP: "bright_black"}
 
 
 @click.command()
 @click.argument("plan", required=False, type=FILE)
-@click.option(
-    "--run",
-    "run",
-    metavar="RUN",
-    help="The run whose store is checked; with PLAN, the run to resume. Default with PLAN and without --store: the "
-    "latest unfinished run of PLAN.",
-)
+@click.option("--run", metavar="RUN", help="Check the whole store of this run too.")
 @set_option
 @output_option
 @store_option
@@ -75,69 +61,44 @@ def doctor(
 
 
 async def _examine(path: Path | None, overrides: tuple[str, ...], options: Options, as_json: bool) -> list[Finding]:
-    found, closing = [], set[asyncio.Task[None]]()
-    async for finding in _found(path, overrides, options, closing):
+    found = list[Finding]()
+    async for finding in _found(path, overrides, options):
         found.append(finding)
         if not as_json:
             _print(finding)
     whole = {"findings": [each.model_dump(mode="json") for each in found]}
     click.echo(json.dumps(whole) if as_json else _summary(found))
-    if closing:
-        _, left = await asyncio.wait(closing, timeout=CLOSING_S)
-        for task in left:
-            task.cancel()
     return found
 
 
-async def _found(
-    path: Path | None, overrides: tuple[str, ...], options: Options, closing: set[asyncio.Task[None]]
-) -> AsyncIterator[Finding]:
-    limit_s = options.patience_s + 1.0
+async def _found(path: Path | None, overrides: tuple[str, ...], options: Options) -> AsyncIterator[Finding]:
+    limit_s, of_run = options.patience_s + 1.0, dict[str, Check]()
+    if options.run is not None:
+        of_run["store of the run"] = whole_store(find_run(options.run, options.store, options.output)[0])
     if path is None:
-        wanted = machine_checks(options)
-        if options.run is not None:
-            wanted.append(store_check(find_run(options.run, options.store, options.output)[0]))
-        async for finding in findings(wanted, limit_s):
+        async for finding in findings(machine_checks(options) | of_run, limit_s):
             yield finding
         return
     try:
         plan = read_plan(path, overrides)
-    except FileError as error:
-        for line in str(error).splitlines():
-            yield fail("plan-broken", line)
-        return
-    yield ok("plan", f"{path}: {len(plan.agents)} agents, {len(plan.tasks)} tasks, {len(plan.pairs())} pairs")
-    try:
         client = http_client(tls=plan.tls)
     except FileError as error:
-        yield fail("plan-broken", f"{path}: {error}")
+        for line in str(error).splitlines():
+            what = line if str(path) in line else f"{path}: {line}"
+            yield fail("plan-broken", what, "the plan can't be run", "correct the line that is named")
         return
+    yield ok("plan", f"{path}: {len(plan.agents)} agents, {len(plan.tasks)} tasks, {len(plan.pairs())} pairs")
     async with client as http:
-        checks = PlanChecks(plan, options, http, _resumable(path, options), closing)
-        async for finding in findings(checks.all(), limit_s):
+        checks = PlanChecks(plan, options, http)
+        async for finding in findings(checks.all() | of_run, limit_s, closing=checks.played):
             yield finding
 
 
-def _resumable(path: Path, options: Options) -> Store | None:
-    """The run that `--run` names, else the latest unfinished run of this plan in SQLite; None where there is none."""
-    if options.run is not None:
-        return find_run(options.run, options.store, options.output)[0]
-    if options.store is not None:
-        return None
-    for folder in reversed(run_folders(options.output)):
-        store = Store(connect(sqlite_url(folder)), folder.name)
-        try:
-            manifest = store.manifest()
-            if manifest.plan_path == str(path.resolve()) and store.state() != "finished":
-                return store
-        except (StoreError, sa.exc.SQLAlchemyError):
-            continue
-    return None
-
-
 def _print(finding: Finding) -> None:
-    mark = click.style(f"{finding.status.value:<4}", fg=COLOURS[finding.status], bold=finding.status is Status.FAIL)
-    click.echo(f"{mark}  {finding.id}: {finding.what}")
+    from rich.text import Text
+
+    mark = Text(f"{finding.status.value:<4}", COLOURS[finding.status])
+    console(highlight=False).print(Text.assemble(mark, f"  {finding.id}: {finding.what}"), soft_wrap=True)
     if finding.is_problem:
         click.echo(f"      why: {finding.why}")
         click.echo(f"      fix: {finding.fix}")

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
-import sqlalchemy as sa
 
 from eval_client.cli.main import CRASHED
-from eval_client.cli.manage.listed import run_state
+from eval_client.cli.manage.ls import run_state
 from eval_client.on_end import run_on_end
 from eval_client.run_request import RunRequest
-from eval_client.store.connection import StoreError
+from eval_client.store.connection import DatabaseError, StoreError
 from proctor.observability.redaction import redacted
 
 if TYPE_CHECKING:
@@ -29,15 +28,15 @@ class RunEnd(contextlib.AbstractContextManager[None]):
     stopped: str = ""
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
-        request, command = self._request, self._request.plan.on_end
-        if not command or not self.begun or request.joins:
+        command = self._request.plan.on_end
+        if not command or not self.begun:
             return
         if failed := run_on_end(command, self._facts(error)):
-            self._errors().print(f"on_end: {redacted(failed)}", style="yellow", markup=False, soft_wrap=True)
+            self._errors().print(f"on_end: {failed}", style="yellow", soft_wrap=True)
 
     def _facts(self, error: BaseException | None) -> dict[str, str]:
         state = "unknown"
-        with contextlib.suppress(sa.exc.SQLAlchemyError, StoreError):
+        with contextlib.suppress(DatabaseError, StoreError):
             state = run_state(self._request.store)
         return {
             "PROCTOR_RUN": str(self._request.folder.resolve()),

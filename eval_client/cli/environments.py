@@ -36,18 +36,9 @@ def _describe(name: str) -> dict[str, object]:
 @click.command()
 @click.argument("name", metavar="ENVIRONMENT")
 @click.option("--data", type=click.Path(path_type=Path), help="The environment's data. Default: its own samples.")
-@click.option(
-    "-p",
-    "-T",
-    "--parameter",
-    "parameters",
-    multiple=True,
-    metavar="FIELD=VALUE",
-    help="A field of the environment, as YAML.",
-)
+@click.option("-T", "parameters", multiple=True, metavar="FIELD=VALUE", help="A field of the environment, as YAML.")
 @click.option("--samples", default=3, show_default=True, type=click.IntRange(min=1), help="How many samples to play.")
-@click.option("--seed", default=0, show_default=True, help="Seed of the sessions.")
-def check(name: str, data: Path | None, parameters: tuple[str, ...], samples: int, seed: int) -> None:
+def check(name: str, data: Path | None, parameters: tuple[str, ...], samples: int) -> None:
     """Check that ENVIRONMENT meets the contract of environments.
 
     Checks that need a policy which the environment lacks are skipped, with a message. Exit code 1 where a check fails.
@@ -59,7 +50,7 @@ def check(name: str, data: Path | None, parameters: tuple[str, ...], samples: in
 
     async def passes() -> bool:
         passed = True
-        async for result in run_check(environment, samples=samples, seed=seed):
+        async for result in run_check(environment, samples=samples):
             state = "FAIL" if result.state == "broken" else result.state
             click.echo(f"{state:<8} {result.name}{': ' if result.detail else ''}{result.detail}")
             passed = passed and result.ok

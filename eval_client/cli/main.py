@@ -6,45 +6,63 @@ import importlib
 import sys
 from importlib.metadata import version
 from types import ModuleType
+from typing import Any
 
 import click
 
-from eval_client.shadowed import shadowed
-from eval_client.steps import say_start
+from eval_client.import_conflicts import shadowed
+from eval_client.progress_messages import say_start
 
 COMMANDS = {
     "demo": ("demo", "Play every environment on its own samples with built-in agents: no key, no network."),
-    "init": ("plans.init", "Write a commented plan, after three questions."),
+    "init": ("plans.plan_file", "Write a commented plan, after three questions."),
     "run": ("run", "Play a plan, or models on environments: recorded turn by turn."),
     "resume": ("run", "Resume a run where it stopped; no model call is paid for twice."),
-    "retry": ("run", "Play chosen trials of a run again; their earlier results are kept."),
-    "join": ("join", "Add a client to a run in progress."),
-    "status": ("results.inspect", "Show the progress of a run."),
-    "report": ("results.inspect", "Show a run's scores with standard errors, coverage, validity, faults and costs."),
-    "agentbench": ("results.inspect", "Print runs in the form of AgentBench's tables."),
+    "status": ("results.status", "Show the progress of a run."),
+    "report": ("results.report", "Show a run's scores with standard errors, coverage, validity, faults and costs."),
     "show": ("results.show", "Show the conversation of one trial, with its score and the evidence."),
     "view": ("results.view", "Show runs in a browser: scores, trials, and every turn of a trial."),
     "compare": ("results.compare", "Compare two agents: by how much they differ, how sure that is, what is missing."),
     "ls": ("manage.ls", "List the runs."),
     "export": ("results.export", "Write a run as JSONL, CSV or Parquet, for Inspect or Harbor, or to train on."),
-    "stop": ("manage.stop", "Stop a run from another terminal or host; it can be resumed."),
+    "stop": ("manage.commands", "Stop a run from another terminal or host; it can be resumed."),
     "rescore": ("manage.rescore", "Score the answers of a run again, with other settings; no agent is asked."),
-    "rm": ("manage.remove", "Remove runs."),
-    "prune": ("manage.remove", "Remove runs that are older than an age."),
-    "copy": ("manage.copy", "Copy a run to another store."),
+    "rm": ("manage.commands", "Remove runs, by name or by age."),
     "doctor": ("doctor", "Check a machine or a plan for problems, and print a fix for each."),
-    "plan": ("plan", "Check a plan, print it resolved, or print the JSON Schema of plans."),
+    "plan": ("plans.plan_file", "Check a plan, print it resolved, or print the JSON Schema of plans."),
     "envs": ("environments", "List the installed environments."),
     "play": ("person.command", "Play an environment yourself, at a terminal."),
     "check": ("environments", "Check that an environment meets the contract of environments."),
-    "up": ("up", "Play a plan with its servers on the nodes of a Ray cluster."),
-    "down": ("up", "Remove the servers and clients of `proctor up` from a Ray cluster."),
-    "worker": ("servers.commands", "Start a worker: it serves tasks and runs their sessions."),
-    "controller": ("servers.commands", "Start a controller: it places sessions on workers."),
-    "agents": ("servers.commands", "Serve built-in agents through the OpenAI Chat Completions protocol."),
-    "serve": ("servers.serve", "Let clients of other programs play tasks, by their own protocols."),
-    "completion": ("manage.completion", "Print the script for completion in bash, zsh or fish."),
+    "worker": ("servers", "Start a worker: it serves tasks and runs their sessions."),
+    "controller": ("servers", "Start a controller: it places sessions on workers."),
+    "agents": ("servers", "Serve built-in agents through the OpenAI Chat Completions protocol."),
+    "completion": ("manage.commands", "Print the script for completion in bash, zsh or fish."),
 }
+PARTS = (
+    "a run has one client; `proctor run PLAN --name NAME --part K/N` plays a fixed part of the samples as a run of its "
+    "own, on as many machines as you like, and `proctor report NAME` reads the parts as one run"
+)
+GONE = {
+    "join": PARTS,
+    "--shards": PARTS,
+    "copy": "copy the run's folder while no client plays it; of a database server take a dump",
+    "retry": "it is `proctor resume RUN --retry SELECTION`",
+    "agentbench": "it is `proctor report RUN... --form agentbench`",
+    "prune": "it is `proctor rm --older-than AGE`",
+    "plan schema": "it is `proctor plan print --schema`",
+    "alfworld": "the shipped games are made by `python -m tools.datagen` in a checkout",
+    "mind2web generate": "the shipped tasks are made by `python -m tools.datagen` in a checkout; `data` takes your own",
+    "webshop generate": "the shipped catalogue is made by `python -m tools.datagen` in a checkout",
+    "simulbench tasks": "the mode `generate` went with it; the mode `live` takes a file of your own tasks",
+    "simulbench scripts": "the mode `extract` went with it; the mode `script` takes a file of your own scripts",
+    "simulbench scores": "it is `proctor report RUN... --form simulbench`",
+    "simulbench": "it is `proctor report --form simulbench`, or `proctor export --as simulbench-pairs` or `-dialogues`",
+    "stss files": "it is `proctor export RUN --as stss-files`",
+    "stss scenarios": "it is `proctor export RUN --as stss-scenarios`",
+    "stss table": "it is `proctor report RUN... --form stss`",
+    "webshop browse": "`proctor play webshop` shows the shop's pages at a terminal",
+}
+"""Commands and options of the version before, and what is said of each."""
 SERVERS = {"worker": "worker", "controller": "controller", "agents": "agent-server", "serve": "gateway"}
 """command -> the role of its process in logs and traces; other commands have the role `client`."""
 CRASHED = 70
@@ -52,10 +70,28 @@ CRASHED = 70
 
 
 class Commands(click.Group):
-    """Subcommands by name; only the module of the one called is imported."""
+    """Subcommands by name; only the module of the one called is imported. What they print controls no terminal."""
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        """Run the command."""
+        from proctor.observability.output import clean_streams
+
+        with clean_streams():
+            return super().main(*arguments, **options)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Raises UsageError where an argument is no UTF-8 (stores and messages hold that), or a command is gone."""
+        for each in args:
+            if each.encode("utf-8", "replace").decode() != each:
+                raise click.UsageError(f"{each}: not in UTF-8; rename the file or folder, or type it again")
+        options = (each.partition("=")[0] for each in args if each.startswith("--"))
+        for name in (" ".join(args[:2]), " ".join(args[:1]), *options):
+            if name in GONE:
+                raise click.UsageError(f"`{'' if name[:2] == '--' else 'proctor '}{name}` is gone: {GONE[name]}")
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names, in the order that a new user needs them; the commands of environments come last."""
+        """All names, in the order that a new user needs them; the commands of packages come last."""
         from proctor import plugins
 
         return [*COMMANDS, *(name for name in plugins.names() if name not in COMMANDS)]
@@ -65,19 +101,17 @@ class Commands(click.Group):
         if cmd_name in COMMANDS:
             command: click.Command = getattr(_module(cmd_name), cmd_name)
             return command
-        from eval_client.cli.recorded import open_run
         from proctor import plugins
 
-        ctx.obj = open_run
         return plugins.load(cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
-        if of_environments := [name for name in self.list_commands(ctx) if name not in COMMANDS]:
-            with formatter.section("Commands of environments"):
-                formatter.write_dl([(name, f"See `proctor {name} --help`.") for name in of_environments])
+        if added := [name for name in self.list_commands(ctx) if name not in COMMANDS]:
+            with formatter.section("Commands of environments and packages"):
+                formatter.write_dl([(name, f"See `proctor {name} --help`.") for name in added])
 
 
 def _module(command: str) -> ModuleType:
@@ -118,9 +152,16 @@ def main() -> None:
         sys.exit(_refused("Proctor runs on Linux and macOS; on Windows, use it in WSL (Windows Subsystem for Linux)"))
     if (problem := shadowed()) is not None:
         sys.exit(_refused(problem))
-    say_start()
     gc.disable()  # scanning what is being imported again and again would cost a tenth of the start
     atexit.register(gc.freeze)  # as would a search for dead cycles among all objects of a process that ends
+    from proctor.observability.output import clean_streams  # it may have been hidden by another package
+
+    with clean_streams():
+        _main()
+
+
+def _main() -> None:
+    say_start()
     try:
         if sys.argv[1:2] and sys.argv[1] in COMMANDS:
             _module(sys.argv[1])

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import functools
-import os
 import signal
 import socket
 import sys
@@ -21,13 +20,15 @@ from eval_client.core.progress import RunResult, grouped_causes
 from eval_client.interrupts import STOPPED_BY_USER, Interrupts
 from eval_client.monitor.screen import screen
 from eval_client.preflight import PreflightError
+from eval_client.progress_messages import say_step
 from eval_client.run.context import RunContext
 from eval_client.run_request import RunRequest
 from eval_client.servers import metrics_address
 from eval_client.servers.server_process import ServerProcessError
-from eval_client.steps import say_step
 from eval_client.store.connection import Fenced, retry_until_available
 from proctor import event_loop
+from proctor.observability.descriptors import OutOfDescriptors
+from proctor.observability.output import console
 from task_server.wire.errors import TaskServerError
 
 if TYPE_CHECKING:
@@ -42,11 +43,9 @@ def _listen(_context: click.Context, _option: click.Parameter, where: str | None
     if not where:
         return None
     try:
-        socket_ = metrics_address.listener(where)
+        return metrics_address.listener(where)
     except ValueError as error:
         raise UsageProblem(str(error)) from error
-    os.environ[metrics_address.VARIABLE] = where  # for the clients of --shards
-    return socket_
 
 
 metrics_option = click.option(
@@ -54,8 +53,7 @@ metrics_option = click.option(
     metavar="[HOST:]PORT",
     envvar=metrics_address.VARIABLE,
     callback=_listen,
-    help="Serve Prometheus metrics at /metrics during the run; any host but a loopback address needs PROCTOR_TOKEN. "
-    "The nth client of --shards listens on PORT + n - 1.",
+    help="Serve Prometheus metrics at /metrics during the run; any host but a loopback address needs PROCTOR_TOKEN.",
 )
 
 
@@ -68,9 +66,7 @@ async def _guarded(interrupts: Interrupts) -> RunResult:
 
 def error_console() -> "Console":
     """The console on standard error, for everything that is not a result."""
-    from rich.console import Console
-
-    return Console(stderr=True)
+    return console(stderr=True)
 
 
 def _exposed(played: RunContext, metrics: socket.socket | None) -> contextlib.AbstractContextManager[None]:
@@ -97,7 +93,7 @@ def play(request: RunRequest, *, quiet: bool, metrics: socket.socket | None = No
         with screen(played, None if quiet else errors(), request.folder), _exposed(played, metrics):
             yield
 
-    interrupts = Interrupts(request, watched, lambda text: errors().print(text, markup=False, soft_wrap=True))
+    interrupts = Interrupts(request, watched, lambda text: errors().print(text, soft_wrap=True))
     with end:
         try:
             with report_usage_errors():
@@ -107,7 +103,7 @@ def play(request: RunRequest, *, quiet: bool, metrics: socket.socket | None = No
         except (asyncio.CancelledError, KeyboardInterrupt):
             _print_how_to_resume(request, errors())
             sys.exit(INTERRUPTED)
-        except (PreflightError, ServerProcessError, TaskServerError, Fenced) as error:
+        except (PreflightError, ServerProcessError, TaskServerError, Fenced, OutOfDescriptors) as error:
             raise UsageProblem(str(error)) from error
         sys.exit(code)
 
@@ -118,9 +114,8 @@ def show_result(request: RunRequest, ended: RunResult, errors: "Console", second
     With the seconds that it took, one table of tasks by agents stands in place of the report.
     """
     from eval_client.report.report import report
-    from eval_client.report.tables.matrix import matrix_table, took
-    from eval_client.report.tables.run_report import report_tables
-    from eval_client.report.trajectory import trial_to_read
+    from eval_client.report.run_tables import matrix_table, report_tables, took
+    from eval_client.store.trials.trajectory import trial_to_read
     from proctor.tables.command import print_tables
 
     result = event_loop.run(retry_until_available(report, request.store, aside=False))
@@ -130,14 +125,12 @@ def show_result(request: RunRequest, ended: RunResult, errors: "Console", second
         errors.print(f"all tables, with validity and costs: proctor report {request.folder}", soft_wrap=True)
     all_scored = all(pair.scored + pair.declined == pair.planned for pair in result.pairs)
     why = None if any(pair.scored for pair in result.pairs) else _only_cause(ended, result)
-    for loss in ended.losses:
-        errors.print(loss, markup=False, soft_wrap=True)
     for refusal in ended.refusals() if why is None else ():
-        errors.print(refusal, style="red", markup=False, soft_wrap=True)
+        errors.print(refusal, style="red", soft_wrap=True)
     if ended.stopped is not None:
-        errors.print(f"stopped: {ended.stopped}", markup=False, soft_wrap=True)
+        errors.print(f"stopped: {ended.stopped}", soft_wrap=True)
     if all_scored:
-        errors.print(f"run: {request.folder}", markup=False, soft_wrap=True)
+        errors.print(f"run: {request.folder}", soft_wrap=True)
     else:
         _print_how_to_resume(request, errors)
     lowest = event_loop.run(retry_until_available(trial_to_read, request.store, aside=False))
@@ -145,9 +138,9 @@ def show_result(request: RunRequest, ended: RunResult, errors: "Console", second
         errors.print(f"read the lowest-scored trial: proctor show {request.folder} {lowest}", soft_wrap=True)
         errors.print(f"look at all of them in a browser: proctor view {request.folder}", soft_wrap=True)
     for estimate in result.estimates:
-        errors.print(estimate, markup=False, soft_wrap=True)
+        errors.print(estimate, soft_wrap=True)
     if why is not None:
-        errors.print(f"nothing was scored: {why}", style="red", markup=False, soft_wrap=True)
+        errors.print(f"nothing was scored: {why}", style="red", soft_wrap=True)
     if ended.stopped == STOPPED_BY_USER:
         return INTERRUPTED
     if ended.refused or why is not None:
@@ -169,4 +162,4 @@ def _only_cause(ended: RunResult, result: "RunReport") -> str | None:
 
 def _print_how_to_resume(request: RunRequest, errors: "Console") -> None:
     where = "" if request.store.engine.dialect.name == "sqlite" else " (with PROCTOR_STORE or --store as now)"
-    errors.print(f"resume with: proctor resume {request.folder}{where}", markup=False, soft_wrap=True)
+    errors.print(f"resume with: proctor resume {request.folder}{where}", soft_wrap=True)

@@ -24,8 +24,12 @@ class UsageProblem(click.ClickException):
 
 @contextlib.contextmanager
 def report_file_errors() -> Iterator[None]:
-    """Turn errors in files that the user wrote into UsageProblem."""
+    """Turn errors in files that the user wrote, and what the system refuses of a file, into UsageProblem."""
     try:
         yield
     except FileError as error:
         raise UsageProblem(str(error)) from error
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise UsageProblem(": ".join(map(str, filter(None, (error.filename, error.strerror))))) from error

@@ -1,1 +1,1 @@
-"""Commands that manage runs: stop, rm, prune, copy; and shell completion."""
+"""Commands that manage runs: ls, stop, rm, copy, rescore; and shell completion."""

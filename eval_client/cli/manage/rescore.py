@@ -13,6 +13,7 @@ from pydantic import JsonValue
 
 from eval_client.cli.common import (
     output_option,
+    plan_at_hand_options,
     quiet_option,
     report_usage_errors,
     run_argument,
@@ -21,10 +22,11 @@ from eval_client.cli.common import (
 )
 from eval_client.cli.play import INTERRUPTED, error_console
 from eval_client.cli.usage import UsageProblem
-from eval_client.plan.load import recorded_plan, with_overrides
-from eval_client.preflight import PreflightError
-from eval_client.rescore.rescore import AnswersNotBought, RescoreRequest, check_overrides
-from eval_client.rescore.rescore import rescore as score_again
+from eval_client.plan.load import with_overrides
+from eval_client.plan_at_hand import plan_at_hand
+from eval_client.preflight import PreflightError, check_identity
+from eval_client.report.rescore import AnswersNotBought, RescoreRequest, check_overrides
+from eval_client.report.rescore import rescore as score_again
 from eval_client.store.lock import is_worked_on, no_client
 from eval_client.store.run_folders import checked_name, find_run, new_name, open_store
 from eval_client.store.runs.remove import remove_run
@@ -35,6 +37,7 @@ from eval_client.store.store import Store
 @run_argument
 @output_option
 @store_option
+@plan_at_hand_options
 @set_option
 @click.option("--name", help="Name of the new run and its folder. Default: made from the plan's name and the time.")
 @click.option("--pay-judges", is_flag=True, help="Buy the answers of judges, hosts and users that RUN does not have.")
@@ -43,6 +46,8 @@ def rescore(
     run: str,
     output: Path,
     store: str | None,
+    plan_path: Path | None,
+    trust_stored_plan: bool,
     overrides: tuple[str, ...],
     name: str | None,
     pay_judges: bool,
@@ -61,24 +66,26 @@ def rescore(
     """
     errors = error_console()
     with report_usage_errors():
-        source, _ = find_run(run, store, output)
+        source, at = find_run(run, store, output)
         manifest = source.manifest()
         if is_worked_on(source):
             raise UsageProblem(f"run {source.run!r} is being played; wait for its end, or: proctor stop {source.run}")
-        before = recorded_plan(manifest.plan, asks_models=False)
+        at_hand = plan_at_hand(source.run, at, manifest, plan_path, (), trust_stored=trust_stored_plan)
+        before = at_hand.plan
         plan = with_overrides(before, overrides)
         folder = output / checked_name(name or new_name(f"{plan.name[:30]}-rescored"))
         with no_client(source), _new_store(store, folder) as target:
             try:
+                check_identity(manifest, before)
                 check_overrides(before, plan)
-                request = RescoreRequest(source, target, plan, overrides, pay_judges)
+                request = RescoreRequest(source, target, plan, (*at_hand.overrides, *overrides), pay_judges)
                 asyncio.run(score_again(request, _say, _ignore if quiet else _say))
             except AnswersNotBought as needed:
                 raise UsageProblem(f"{needed}; --pay-judges buys them. Nothing was written") from needed
             except PreflightError as error:
                 raise UsageProblem(str(error)) from error
     _print_result(source, target, quiet)
-    errors.print(f"run: {folder}, re-scored from {source.run}", markup=False, soft_wrap=True)
+    errors.print(f"run: {folder}, re-scored from {source.run}", soft_wrap=True)
     sys.exit(0 if all(pair.complete for pair in target.pair_totals()) else 1)
 
 
@@ -115,7 +122,7 @@ def _new_store(store: str | None, folder: Path) -> Iterator[Store]:
 def _print_result(source: Store, target: Store, quiet: bool) -> None:
     """Print the report of the new run, and how many scores of each pair changed."""
     from eval_client.report.report import report
-    from eval_client.report.tables.run_report import report_tables
+    from eval_client.report.run_tables import report_tables
     from proctor.tables.command import print_tables
 
     print_tables(report_tables([report(target)], full=False), "text")

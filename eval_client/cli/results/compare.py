@@ -1,5 +1,6 @@
 """`proctor compare`: whether one agent is better than another, and how sure that is."""
 
+import functools
 import json
 import sys
 from pathlib import Path
@@ -9,16 +10,15 @@ from pydantic import TypeAdapter
 
 from eval_client.cli.common import json_option, output_option, report_usage_errors, store_option
 from eval_client.cli.results.html_report import write_comparison
+from eval_client.cli.results.plan_parts import find_results
 from eval_client.cli.usage import FILE, UsageProblem
-from eval_client.report.compare.alike import ACROSS
-from eval_client.report.compare.compare import compare_run, compare_sides
-from eval_client.report.compare.gates import with_gates
+from eval_client.report.compare.compare import compare_run, compare_sides, with_gates
 from eval_client.report.compare.measure import Settings
-from eval_client.report.compare.render import report_console, show_comparison, show_comparisons
-from eval_client.report.compare.sides import find_pairs, find_side
+from eval_client.report.compare.sides import ACROSS, CompareError, find_pairs, find_side, parse_reference
+from eval_client.report.compare.tables import comparison_tables
 from eval_client.report.compare.values import Comparison, Comparisons
-from eval_client.report.reference import CompareError, parse_reference
-from eval_client.store.run_folders import find_run
+from eval_client.store.store import Store
+from proctor.tables.command import print_tables
 
 BETWEEN = click.FloatRange(0, 1, min_open=True, max_open=True)
 MARGIN = click.FloatRange(0, 1)
@@ -91,8 +91,9 @@ def compare(
 ) -> None:
     """Compare agents A and B, or all pairs of agents of RUN.
 
-    A and B are RUN, RUN:AGENT, RUN:AGENT@TASK, or :AGENT of the latest run. RUN is a folder, a name, or `latest`. In
-    CI, A is the baseline. Exit codes: 0, 1 where B fails a gate, 2 where the two can't be compared.
+    A and B are RUN, RUN:AGENT, RUN:AGENT@TASK, or :AGENT of the latest run. RUN is a folder, a name, or `latest`, or
+    the parts of a plan: the name that they share, or their names with commas between them. In CI, A is the baseline.
+    Exit codes: 0, 1 where B fails a gate, 2 where the two can't be compared.
     """
     settings = Settings(
         alpha=alpha, power=power, pass_at=pass_at, bootstrap=bootstrap or 0, seed=seed, across=across, tasks=tasks
@@ -104,13 +105,19 @@ def compare(
             "a gate needs A, the baseline, and B"
         )
     found: Comparison | Comparisons
+
+    @functools.cache
+    def open_run(run: str) -> Store:
+        parts = run.split(",")
+        return find_results([run] if len(parts) < 2 or Path(run).exists() else parts, store, output)[0]
+
     with report_usage_errors():
         try:
             if len(sides) == 1:
-                pairs = find_pairs(parse_reference(sides[0]), against, lambda run: find_run(run, store, output)[0])
+                pairs = find_pairs(parse_reference(sides[0]), against, open_run)
                 found = compare_run(pairs, settings, lettered=against is None)
             else:
-                a, b = (find_side(parse_reference(side), lambda run: find_run(run, store, output)[0]) for side in sides)
+                a, b = (find_side(parse_reference(side), open_run) for side in sides)
                 found = with_gates(compare_sides(a, b, settings), if_worse, unless_as_good)
         except CompareError as error:
             raise UsageProblem(str(error)) from error
@@ -118,8 +125,15 @@ def compare(
         write_comparison(found, settings, html)
     if as_json:
         click.echo(found.model_dump_json())
-    elif isinstance(found, Comparison):
-        show_comparison(found, report_console())
     else:
-        show_comparisons(found, report_console())
+        _print(found)
     sys.exit(1 if isinstance(found, Comparison) and found.gates else 0)
+
+
+def _print(found: Comparison | Comparisons) -> None:
+    each = [found] if isinstance(found, Comparison) else found.comparisons
+    if unlike := dict.fromkeys(text for one in each for text in one.alike):
+        click.echo(f"NOT ALIKE: {'; '.join(unlike)}\n")
+    print_tables(comparison_tables(found), "text")
+    for line in (line for one in each for line in one.gates):
+        click.echo(f"FAILED {line}")

@@ -1,113 +1,132 @@
 """`proctor export`: a run's rows, or the run as other people's programs read it."""
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Any
 
 import click
 
-from eval_client.cli.common import output_option, report_usage_errors, run_argument, store_option
+from eval_client.cli.common import output_option, report_usage_errors, store_option
+from eval_client.cli.results.plan_parts import find_results
 from eval_client.cli.usage import UsageProblem
+from eval_client.report.bench_runs import finished_trials, recorded_pairs
 from eval_client.report.export import FORMATS, export_rows
-from eval_client.report.exports.sft import Arguments, RowChoice
-from eval_client.report.exports.write import write_atif, write_inspect, write_sft
+from eval_client.report.exports.formats import exports, separate_exports
+from eval_client.report.report import report
+from eval_client.store.parts import PlanStore
 from eval_client.store.run_folders import find_run
-from proctor.types import FinishReason
+from eval_client.store.store import Store
+from proctor.entry_points import EXPORTS, missing
+from proctor.plugins import FinishedTrial, RecordedPair, RecordedRun, TrialExport
 
-TRANSCRIPTS = ("inspect", "atif", "sft")
-"""Formats of whole trials: they have no choice of rows."""
+FORMS = exports()
+"""Of whole trials: they have no choice of rows."""
 
 
 @click.command()
-@run_argument
+@click.argument("runs", metavar="[RUN]...", nargs=-1)
 @output_option
 @store_option
 @click.option(
-    "--format",
+    "--as",
     "form",
-    type=click.Choice([*FORMATS, *TRANSCRIPTS]),
+    type=click.Choice(list(dict.fromkeys([*FORMATS, *FORMS, *separate_exports()]))),
     default="jsonl",
     show_default=True,
-    help="inspect: Inspect's logs. atif: Harbor's trajectories. sft: conversations to train on.",
+    help=" ".join(f"{name}: {form.help}." for name, form in FORMS.items()),
 )
 @click.option("--what", type=click.Choice(["trials", "turns", "replies"]), help="Rows to write. Default: trials.")
 @click.option(
     "--to",
     type=click.Path(path_type=Path),
-    help="File to write; a folder for inspect and atif. Default: in RUN's folder. sft: Parquet if it ends in .parquet.",
-)
-@click.option("--min-score", type=click.FloatRange(0, 1), help="sft: only trials with at least this score.")
-@click.option(
-    "--reason",
-    "reasons",
-    multiple=True,
-    type=click.Choice([reason.value for reason in FinishReason]),
-    help="sft: only trials that ended so; may be repeated. Default: all but faults.",
-)
-@click.option(
-    "--arguments",
-    type=click.Choice(get_args(Arguments)),
-    help="sft: the arguments of calls as JSON text, the default, or as objects.",
+    help="File to write, or folder where a format has several files. Default: in RUN's folder.",
 )
 def export(
-    run: str,
+    runs: tuple[str, ...],
     output: Path,
     store: str | None,
     form: str,
     what: str | None,
     to: Path | None,
-    min_score: float | None,
-    reasons: tuple[str, ...],
-    arguments: Arguments | None,
+    **options: Any,
 ) -> None:
     """Write the trials of RUN to a file, complete or not at all.
 
-    RUN is a folder, a name, or `latest`, the default. JSONL, CSV and Parquet hold the trials, the turns, or the replies
-    of judges and hosts; the agent `recorded` replays turns as JSONL. The other formats hold whole trials.
+    RUN is a folder, a name, or `latest`, the default; several are the parts of a plan, written as one run. JSONL, CSV
+    and Parquet hold the trials, the turns, or the replies of judges and hosts; the agent `recorded` replays turns as
+    JSONL. The other formats hold whole trials.
     """
-    _check_options(form, what, to, min_score, reasons, arguments)
+    if (fix := missing(EXPORTS, form)) is not None:
+        raise UsageProblem(f"--as {form} is not installed; {fix}")
+    own = _own_options(form, options)
+    _check_places(form, what, to)
     with report_usage_errors():
-        found, folder = find_run(run, store, output)
-        found.manifest()
+        stores = find_results(runs or ("latest",), store, output, texts=True)
+        if len(stores) > 1:
+            raise UsageProblem(
+                f"{len(stores)} runs are named; export each by itself: only parts of one plan are one run"
+            )
+        found, folder = stores[0], _folder(stores[0], next(iter(runs), "latest"), store, output)
         if form in FORMATS:
             kind = what or "trials"
             path = to or folder / f"{kind}.{form}"
             sources = {"trials": found.trial_rows, "turns": found.turn_rows, "replies": found.reply_rows}
             click.echo(f"{export_rows(sources[kind](), form, path)} {kind}: {path}")
-        elif form == "sft":
-            path = to or folder / "sft.jsonl"
-            choice = RowChoice(
-                min_score=min_score,
-                reasons=frozenset(FinishReason(reason) for reason in reasons),
-                arguments=arguments or "text",
-            )
-            click.echo(f"{write_sft(found, path, choice)} conversations: {path}")
         else:
-            path = to or folder / form
-            trials, files = (write_inspect if form == "inspect" else write_atif)(found, path)
-            click.echo(f"{trials} trials in {files} files: {path}")
+            chosen = FORMS[form]
+            path = to or folder / chosen.place
+            recorded = StoredRun(found, lambda other: find_results((other,), store, output, texts=True)[0])
+            written = chosen.write(recorded if isinstance(chosen, TrialExport) else found, path, **own)
+            click.echo(f"{written}: {path}")
 
 
-def _check_options(
-    form: str,
-    what: str | None,
-    to: Path | None,
-    min_score: float | None,
-    reasons: tuple[str, ...],
-    arguments: str | None,
-) -> None:
-    """Raises UsageProblem where options don't fit the format."""
+export.params += {option.name: option for form in FORMS.values() for option in form.options}.values()
+
+
+class StoredRun(RecordedRun):
+    """A run of a store; `find` finds other runs. Raises StoreError."""
+
+    def __init__(self, store: Store, find: Callable[[str], Store]) -> None:
+        self._store, self._find, self.name = store, find, store.run
+
+    def __iter__(self) -> Iterator[FinishedTrial]:
+        return finished_trials(self._store, {pair.task for pair in self._store.pair_totals()})
+
+    def pairs(self) -> Sequence[RecordedPair]:
+        made = report(self._store)
+        return recorded_pairs(made, {pair.task for pair in made.pairs})
+
+    def other(self, run: str) -> RecordedRun:
+        return StoredRun(self._find(run), self._find)
+
+
+def _own_options(form: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of the options of a format. Raises UsageProblem where one of another format is given."""
+    names = {str(option.name) for option in FORMS[form].options} if form in FORMS else set()
+    for name, each in FORMS.items():
+        for option in each.options:
+            if str(option.name) not in names and options[str(option.name)] not in (None, ()):
+                raise UsageProblem(f"{option.opts[0]} is for --as {name}, not for {form}; leave it out")
+    return {name: options[name] for name in names}
+
+
+def _folder(store: Store, name: str, url: str | None, output: Path) -> Path:
+    """Where a run's files go unless told otherwise: its own folder; for the parts of a plan, one of their name."""
+    if not isinstance(store, PlanStore):
+        return find_run(name, url, output)[1]
+    folder = output / store.run
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _check_places(form: str, what: str | None, to: Path | None) -> None:
+    """Raises UsageProblem where `--what` or `--to` don't fit the format."""
     if what is not None and form not in FORMATS:
         raise UsageProblem(f"--what is for {', '.join(FORMATS)}; {form} holds whole trials: leave it out")
-    for name, given in (("--min-score", min_score is not None), ("--reason", reasons), ("--arguments", arguments)):
-        if given and form != "sft":
-            raise UsageProblem(f"{name} is for --format sft, not for {form}; leave it out")
     if to is None:
         return
-    if form in ("inspect", "atif") and to.is_file():
+    in_folder = form in FORMS and FORMS[form].is_folder
+    if in_folder and to.is_file():
         raise UsageProblem(f"--to {to}: a file; {form} writes several, name a folder")
-    if form not in ("inspect", "atif") and to.is_dir():
+    if not in_folder and to.is_dir():
         raise UsageProblem(f"--to {to}: a folder; {form} is one file, name that")
-    if arguments == "object" and to.suffix == ".parquet":
-        raise UsageProblem(
-            "--arguments object: a column of Parquet has one type; write to a .jsonl file, or leave it out"
-        )

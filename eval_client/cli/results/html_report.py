@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from eval_client.cli.usage import UsageProblem
-from eval_client.report.compare.measure import Settings
-from eval_client.report.compare.values import Comparison, Comparisons
 from eval_client.store.store import Store
+
+if TYPE_CHECKING:
+    from eval_client.report.compare.measure import Settings
+    from eval_client.report.compare.values import Comparison, Comparisons
 
 
 def trial_ids(_context: click.Context, _option: click.Parameter, given: str) -> tuple[int, ...]:
@@ -20,8 +23,8 @@ def trial_ids(_context: click.Context, _option: click.Parameter, given: str) -> 
 
 
 def write_html(stores: Sequence[Store], file: Path, *, title: str | None, samples: bool, trials: Sequence[int]) -> None:
-    """Write the report of the one run, and print the file's name. Raises StoreError, SQLAlchemyError."""
-    from eval_client.report.html.page import report_page  # the templates' library is loaded only here
+    """Write the report of the one run, and print the file's name. Raises StoreError, DatabaseError."""
+    from eval_client.view.saved import report_page  # the templates' library is loaded only here
 
     if len(stores) > 1:
         raise UsageProblem(f"--html: a file holds one run, and {len(stores)} are named; write a file for each")
@@ -29,9 +32,9 @@ def write_html(stores: Sequence[Store], file: Path, *, title: str | None, sample
     click.echo(f"report: {file}")
 
 
-def write_comparison(found: Comparison | Comparisons, settings: Settings, file: Path) -> None:
+def write_comparison(found: "Comparison | Comparisons", settings: "Settings", file: Path) -> None:
     """Write a comparison."""
-    from eval_client.report.html.comparison import comparison_page  # the templates' library is loaded only here
+    from eval_client.view.saved import comparison_page  # the templates' library is loaded only here
 
     _write(comparison_page(found, settings), file)
 

@@ -1,21 +1,22 @@
 """`proctor show`: reads one trial's conversation."""
 
+import contextlib
 import io
 import json
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from eval_client.cli.common import output_option, report_usage_errors, store_option
+from eval_client.report.compare.sides import CompareError, parse_reference
 from eval_client.report.conversation import conversation
-from eval_client.report.readings import AnswerReader, answer_reader, turn_facts
-from eval_client.report.reference import CompareError, parse_reference
-from eval_client.report.show_trial import show_against, show_trial
-from eval_client.report.trajectory import Trajectory, find_trial, read_trajectory
-from eval_client.report.trial_markdown import markdown
+from eval_client.report.parsed_actions import AnswerReader, answer_reader, turn_facts
+from eval_client.report.terminal import ReadTrial, side_by_side, trial_text
+from eval_client.report.trial_markdown import Showing, trial_markdown
 from eval_client.store.connection import StoreError
 from eval_client.store.run_folders import find_run
+from eval_client.store.trials.trajectory import Trajectory, find_trial, read_trajectory
+from proctor.observability.output import console
 
 FORM = "a trial is a number, or AGENT@TASK/SAMPLE"
 
@@ -57,16 +58,16 @@ def show(
         raise click.UsageError("--against: leave out --json, --markdown, --turn and --journal")
     name, place = (run, trial) if trial is not None else _split(run)
     with report_usage_errors():
-        shown, reads = _read(name, place, store, output, epoch, journal)
+        shown = _read(name, place, store, output, epoch, journal)
         other = None if against is None else _read(*_other(name, against), store, output, epoch, None)
-        if turn is not None and turn not in {each.turn for each in shown.turns}:
-            raise StoreError(f"trial {shown.trial} has no turn {turn}; it has {len(shown.turns)}")
-    if as_json:
-        click.echo(_json(shown, reads, turn))
-    elif as_markdown:
-        click.echo(markdown(shown, turn), nl=False)
-    else:
-        _print((shown, reads), other, turn, pager)
+        if turn is not None and turn not in {each.turn for each in shown[0].turns}:
+            raise StoreError(f"trial {shown[0].trial} has no turn {turn}; it has {len(shown[0].turns)}")
+        if as_json:
+            click.echo(_json(*shown, turn))
+        elif as_markdown:
+            click.echo(trial_markdown(*shown, Showing(), turn), nl=False)
+        else:
+            _print(shown, other, turn, pager)
 
 
 def _split(address: str) -> tuple[str, str]:
@@ -80,9 +81,7 @@ def _other(run: str, address: str) -> tuple[str, str]:
     return (name or run, place) if colon and "@" not in name else (run, address)
 
 
-def _read(
-    run: str, place: str, store: str | None, output: Path, epoch: int, journal: int | None
-) -> tuple[Trajectory, AnswerReader]:
+def _read(run: str, place: str, store: str | None, output: Path, epoch: int, journal: int | None) -> ReadTrial:
     """A trial, and how its answers are read. Raises StoreError."""
     try:
         named = parse_reference(f"{run}:{place}")
@@ -105,19 +104,18 @@ def _json(trial: Trajectory, read: AnswerReader, turn: int | None) -> str:
     return json.dumps({**facts, "turns": turns}, ensure_ascii=False)
 
 
-def _print(
-    shown: tuple[Trajectory, AnswerReader], other: tuple[Trajectory, AnswerReader] | None, turn: int | None, pager: bool
-) -> None:
-    trial, read = shown
-    terminal = Console(highlight=False)
+def _print(shown: ReadTrial, other: ReadTrial | None, turn: int | None, pager: bool) -> None:
+    terminal = console(highlight=False)
     width = terminal.width if terminal.is_terminal else 120
     text = io.StringIO()
-    page = Console(file=text, width=width, highlight=False, force_terminal=terminal.is_terminal)
+    page = console(file=text, width=width, highlight=False, force_terminal=terminal.is_terminal)
     if other is None:
-        show_trial(trial, page, read, turn)
+        page.print(trial_text(*shown, turn))
     else:
-        show_against(trial, other[0], page, (read, other[1]))
-    if pager and terminal.is_terminal and text.getvalue().count("\n") >= terminal.height:
-        click.echo_via_pager(text.getvalue(), color=True)
-    else:
-        click.echo(text.getvalue(), nl=False)
+        for each in side_by_side(shown, other):
+            page.print(each)
+    with contextlib.redirect_stdout(terminal.file):  # the page is clean, and has the codes of its styles
+        if pager and terminal.is_terminal and text.getvalue().count("\n") >= terminal.height:
+            click.echo_via_pager(text.getvalue(), color=True)
+        else:
+            click.echo(text.getvalue(), nl=False)

@@ -32,6 +32,9 @@ from proctor.http.tls import ServerTls
     show_default=f"the first free one of {PORT} to {PORT + PORTS - 1}",
     help="Port to listen on; 0 for any free one.",
 )
+@click.option(
+    "--controller", metavar="URL", help="Show its workers and the runs that share them too, asked with PROCTOR_TOKEN."
+)
 @click.option("--no-open", is_flag=True, help="Open no browser; on a terminal one is opened otherwise.")
 @click.option("--tls-cert", type=FILE, envvar="PROCTOR_TLS_CERT", show_envvar=True, help="PEM file of a certificate.")
 @click.option("--tls-key", type=FILE, envvar="PROCTOR_TLS_KEY", show_envvar=True, help="PEM file of its private key.")
@@ -41,6 +44,7 @@ def view(
     store: str | None,
     host: str,
     port: int | None,
+    controller: str | None,
     no_open: bool,
     tls_cert: Path | None,
     tls_key: Path | None,
@@ -61,7 +65,7 @@ def view(
     with report_usage_errors():
         try:
             tls = ServerTls(cert=tls_cert, key=tls_key)
-            serve(_viewed(run, store, output), host, port, tls, announce)
+            serve(_viewed(run, store, output), host, port, tls, announce, controller=controller)
         except (ConfigError, ValueError) as error:
             raise UsageProblem(str(error)) from error
 

@@ -45,6 +45,14 @@ class Terminal:
         before, _, self._unread = self._unread.partition(text)
         return before + text
 
+    def rest(self) -> str:
+        """What is printed up to the end of the program."""
+        while True:
+            try:
+                self._unread += self._decoder.decode(os.read(self._end, 1 << 16))
+            except OSError:
+                return self._unread
+
 
 @contextmanager
 def on_a_terminal(*arguments: str, cwd: Path, **extra: str) -> Iterator[tuple[subprocess.Popen[bytes], Terminal]]:

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.database_servers import mariadb, postgresql
 from tests.e2e.commands.terminal import on_a_terminal
-from tests.e2e.proctor import begin, proctor, rows
+from tests.e2e.proctor import begin, proctor
 from tests.pace import slowly, until
 
 PLAN = """\
@@ -19,6 +18,7 @@ tags: [nightly]
 agents: [{name: naive, builtin: naive}]
 tasks: [{name: db-own, environment: db, parameters: {engine: sqlite}}]
 """
+ANY = ("--owner", "any")
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "plan.yaml").write_text(PLAN)
     for name, owner, *options in (("a", "ann", "--tag", "small"), ("b", "bob"), ("c", "")):
         command = ("run", "plan.yaml", "--name", name, "--limit", "2", "-q", *options)
-        run = proctor(*command, cwd=folder, PROCTOR_OWNER=owner)
+        run = proctor(*command, cwd=folder, PROCTOR_USER=owner)
         assert run.returncode == 0, run.stderr
     return folder
 
@@ -52,22 +52,61 @@ def date_back(run: Path, created_at: str) -> None:
     store.close()
 
 
-def test_runs_are_found_by_tag_owner_and_date(tmp_path: Path, played: Path) -> None:
+def test_runs_are_found_by_tag_and_owner(tmp_path: Path, played: Path) -> None:
     take(played, tmp_path, "a", "b")
     date_back(tmp_path / "runs" / "a", "2026-01-31T23:30:00+00:00")
-    assert names(tmp_path) == ["a", "b"]
-    assert names(tmp_path, "--tag", "nightly") == ["a", "b"]
-    assert names(tmp_path, "--tag", "nightly", "--tag", "small") == ["a"]
-    assert names(tmp_path, "--owner", "bob") == ["b"]
-    assert names(tmp_path, "--since", "30d") == ["b"]
-    assert names(tmp_path, "--until", "2026-01-31") == ["a"]
-    assert names(tmp_path, "--until", "2026-01-31T23:00") == []
-    assert names(tmp_path, "--since", "2026-01-31", "--until", "2026-02-01") == ["a"]
+    assert names(tmp_path, *ANY) == ["a", "b"]
+    assert names(tmp_path, *ANY, "--tag", "nightly") == ["a", "b"]
+    assert names(tmp_path, *ANY, "--tag", "nightly", "--tag", "small") == ["a"]
+    assert names(tmp_path, "--owner", "bob") == names(tmp_path, PROCTOR_USER="bob") == ["b"]
     line = proctor("ls", "--owner", "ann", cwd=tmp_path).stdout
     assert line == "a: finished, 2/2 trials scored, begun 2026-01-31 23:30 by ann, tags nightly small\n"
     resumed = proctor("resume", "a", "-q", cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stderr
     assert names(tmp_path, "--tag", "small", "--owner", "ann") == ["a"]
+
+
+def test_whose_runs_are_left_out_is_said(tmp_path: Path, played: Path) -> None:
+    take(played, tmp_path, "a", "b", "c")
+    mine = proctor("ls", cwd=tmp_path, PROCTOR_USER="ann")
+    assert [line.split(":")[0] for line in mine.stdout.splitlines()] == ["a", "c"], "nobody is known to have begun c"
+    assert mine.stderr == "not ann's: bob (1); --owner any lists them too\n"
+    assert "not eve's: ann (1), bob (1), ? (1)" in proctor("ls", "--owner", "eve", cwd=tmp_path).stderr
+    nobody = proctor("ls", cwd=tmp_path, PROCTOR_USER="")
+    assert len(nobody.stdout.splitlines()) == 3
+    assert "by ?" in nobody.stdout.splitlines()[2]
+    assert nobody.stderr.startswith("which runs are yours is not known, so all count; set PROCTOR_USER")
+
+
+def test_rm_by_age_takes_this_users_runs_and_asks_where_an_owner_is_not_known(tmp_path: Path, played: Path) -> None:
+    take(played, tmp_path, "a", "b", "c")
+    for name in ("a", "b", "c"):
+        date_back(tmp_path / "runs" / name, "2026-01-31T00:00:00+00:00")
+    old = ("rm", "--older-than", "30d")
+    pruned = proctor(*old, "--yes", cwd=tmp_path, PROCTOR_USER="ann")
+    assert (pruned.returncode, pruned.stdout) == (0, "removed a\n")
+    assert "no run is that old" in proctor(*old, "--yes", cwd=tmp_path, PROCTOR_USER="ann").stderr
+    for options, user in (((), ""), (ANY, "ann")):
+        refused = proctor(*old, "--yes", *options, cwd=tmp_path, PROCTOR_USER=user)
+        assert refused.returncode == 2
+        assert "whose all these are is not known: name them to `proctor rm`" in " ".join(refused.stderr.split())
+    assert names(tmp_path, *ANY) == ["b", "c"]
+    assert proctor(*old, "--yes", "--owner", "bob", cwd=tmp_path).stdout == "removed b\n"
+    with on_a_terminal(*old, "--yes", *ANY, cwd=tmp_path) as (process, terminal):
+        terminal.until("Remove this run for good? [y/N]")
+        terminal.type(b"y\n")
+        assert process.wait(slowly(30)) == 0
+    assert names(tmp_path, *ANY) == []
+
+
+def test_stop_leaves_the_run_of_another_person_alone(tmp_path: Path, played: Path) -> None:
+    take(played, tmp_path, "a", "b", "c")
+    for run, owner in (("b", "bob"), ("c", "any")):
+        refused = proctor("stop", run, cwd=tmp_path, PROCTOR_USER="ann")
+        assert refused.returncode == 2
+        assert f"and you are ann; stop it with --owner {owner}" in " ".join(refused.stderr.split())
+    assert proctor("stop", cwd=tmp_path, PROCTOR_USER="ann").stderr == "a is not being played\n"
+    assert proctor("stop", "b", *ANY, cwd=tmp_path).stderr == "b is not being played\n"
 
 
 def test_an_empty_folder_says_how_to_begin(tmp_path: Path) -> None:
@@ -77,14 +116,14 @@ def test_an_empty_folder_says_how_to_begin(tmp_path: Path) -> None:
     assert proctor("ls", "--json", cwd=tmp_path).stdout == "[]\n"
 
 
-def test_wrong_dates_and_tags_are_refused(tmp_path: Path) -> None:
+def test_wrong_ages_and_tags_are_refused(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(PLAN)
     for arguments, told in (
-        (("ls", "--since", "yesterday"), "write 2026-11-20, 2026-11-20T18:00 (UTC), or an age"),
-        (("prune", "--older-than", "30"), "write a number and m, h, d or w"),
+        (("rm", "--older-than", "30"), "write a number and m, h, d or w"),
+        (("rm", "a", "--older-than", "30d"), "name the runs to remove, or their age"),
+        (("rm", "a", "--tag", "nightly"), "--tag and --owner choose among runs --older-than an age"),
+        (("prune",), "`proctor prune` is gone: it is `proctor rm --older-than AGE`"),
         (("run", "plan.yaml", "--tag", "a b"), "--tag a b: use up to 64 letters"),
-        (("copy", "r"), "--to: name the store to copy to"),
-        (("copy", "r", "--to", "postgresql+psycopg://u:secret@db/x"), "put the URL into PROCTOR_COPY_TO"),
     ):
         refused = proctor(*arguments, cwd=tmp_path)
         assert refused.returncode == 2
@@ -99,7 +138,7 @@ def test_rm_removes_what_it_is_told_to_alone(tmp_path: Path, played: Path) -> No
     assert "a: finished, 2/2 trials scored" in asked.stderr
     assert "add --yes" in asked.stderr
     assert proctor("rm", "a", "nope", "--yes", cwd=tmp_path).returncode == 2
-    assert names(tmp_path) == ["a", "b", "c"]
+    assert names(tmp_path, *ANY) == ["a", "b", "c"]
     removed = proctor("rm", "a", "runs/b", "--yes", cwd=tmp_path)
     assert (removed.returncode, removed.stdout) == (0, "removed a\nremoved b\n")
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["c"]
@@ -112,80 +151,34 @@ def test_rm_asks_on_a_terminal(tmp_path: Path, played: Path) -> None:
             terminal.until("Remove this run for good? [y/N]")
             terminal.type(answer)
             assert process.wait(slowly(30)) == (1 if left else 0)
-        assert names(tmp_path) == left
+        assert names(tmp_path, *ANY) == left
 
 
-def test_prune_takes_old_runs_alone(tmp_path: Path, played: Path) -> None:
+def test_rm_by_age_takes_old_runs_alone(tmp_path: Path, played: Path) -> None:
     take(played, tmp_path, "a", "b", "c")
     for name in ("a", "b"):
         date_back(tmp_path / "runs" / name, "2026-01-31T00:00:00+00:00")
     assert proctor("resume", "b", "-q", cwd=tmp_path).returncode == 0
-    assert proctor("prune", "--older-than", "30d", "--dry-run", cwd=tmp_path).stdout.startswith("a: finished")
-    assert proctor("prune", "--older-than", "30d", cwd=tmp_path).returncode == 2
-    assert names(tmp_path) == ["a", "b", "c"]
-    assert proctor("prune", "--older-than", "30d", "--yes", cwd=tmp_path).stdout == "removed a\n"
-    assert names(tmp_path) == ["b", "c"]
-    assert "no run is that old" in proctor("prune", "--older-than", "30d", "--yes", cwd=tmp_path).stderr
+    refused = proctor("rm", "--older-than", "30d", *ANY, cwd=tmp_path)
+    assert (refused.returncode, refused.stderr.splitlines()[0][:11]) == (2, "a: finished")
+    assert names(tmp_path, *ANY) == ["a", "b", "c"]
+    assert proctor("rm", "--older-than", "30d", "--yes", *ANY, cwd=tmp_path).stdout == "removed a\n"
+    assert names(tmp_path, *ANY) == ["b", "c"]
+    assert "no run is that old" in proctor("rm", "--older-than", "30d", "--yes", *ANY, cwd=tmp_path).stderr
 
 
-def test_a_run_that_is_played_is_neither_removed_nor_copied(tmp_path: Path) -> None:
+def test_a_run_that_is_played_is_not_removed(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(
         PLAN.replace("{name: naive, builtin: naive}", "{name: m, endpoint: 'http://127.0.0.1:9/v1'}")
     )
     client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path, OPENAI_API_KEY="x")
     until(lambda: '"running"' in proctor("status", "r", "--json", cwd=tmp_path).stdout)
-    for arguments in (("rm", "r", "--yes"), ("copy", "r", "--to", "other")):
-        refused = proctor(*arguments, cwd=tmp_path)
-        assert refused.returncode == 2
-        assert "proctor stop r" in refused.stderr
-    assert "no run is that old" in proctor("prune", "--older-than", "0m", "--yes", cwd=tmp_path).stderr
-    assert not (tmp_path / "other").exists() or not any((tmp_path / "other").iterdir())
+    refused = proctor("rm", "r", "--yes", cwd=tmp_path)
+    assert (refused.returncode, "proctor stop r" in refused.stderr) == (2, True)
+    assert "no run is that old" in proctor("rm", "--older-than", "0m", "--yes", cwd=tmp_path).stderr
     client.send_signal(signal.SIGINT)
     client.send_signal(signal.SIGINT)
     client.communicate(timeout=slowly(60))
-
-
-def there_and_back(folder: Path, url: str) -> None:
-    """Copy the run `a` to a database and back; every table is the same."""
-    before = dump(folder / "runs" / "a")
-    there = proctor("copy", "a", "--to", url, cwd=folder)
-    assert there.returncode == 0, there.stderr
-    assert "2 trials, 2 attempts" in there.stdout
-    assert names(folder, "--tag", "small", PROCTOR_STORE=url) == ["a"]
-    assert rows("a", folder, PROCTOR_STORE=url) == rows("a", folder)
-    again = proctor("copy", "a", "--to", url, cwd=folder)
-    assert again.returncode == 2
-    assert "exists in the other store already" in again.stderr
-    back = proctor("copy", "a", "--store", url, "--to", "back", cwd=folder)
-    assert back.returncode == 0, back.stderr
-    assert dump(folder / "back" / "a") == before
-    assert proctor("copy", "a", "--store", url, "--to", "back", cwd=folder).returncode == 2
-    assert proctor("resume", "a", "-q", cwd=folder, PROCTOR_STORE=url).returncode == 0
-    assert proctor("rm", "a", "--yes", cwd=folder, PROCTOR_STORE=url).returncode == 0
-    assert names(folder, PROCTOR_STORE=url) == []
-    assert names(folder) == ["a"]
-
-
-def dump(run: Path) -> list[str]:
-    """All rows of a SQLite store, sorted."""
-    store = sqlite3.connect(run / "run.sqlite")
-    rows = sorted(line for line in store.iterdump() if line.startswith("INSERT"))
-    store.close()
-    return rows
-
-
-@pytest.mark.postgresql
-def test_a_run_goes_to_postgresql_and_back_with_every_row(tmp_path: Path, played: Path) -> None:
-    take(played, tmp_path, "a")
-    with postgresql() as database:
-        there_and_back(tmp_path, database.url)
-
-
-@pytest.mark.mariadb
-def test_a_run_goes_to_mariadb_and_back_with_every_row(tmp_path: Path, played: Path) -> None:
-    take(played, tmp_path, "a")
-    with mariadb() as database:
-        there_and_back(tmp_path, database.url)
 
 
 @pytest.mark.parametrize(("shell", "says"), [("bash", "complete -o nosort"), ("zsh", "compdef"), ("fish", "complete ")])

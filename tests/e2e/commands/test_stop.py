@@ -32,14 +32,14 @@ def said_until_told(client: "subprocess.Popen[str]") -> str:
     return said
 
 
-def stop_and_resume(tmp_path: Path, *options: str, shards: int = 1, **extra: str) -> str:
+def stop_and_resume(tmp_path: Path, *options: str, **extra: str) -> str:
     """Stop a run that is under way, and resume it; what its client said."""
     (tmp_path / "agents.yaml").write_text(AGENTS)
     with server("agents", "--config", "agents.yaml", cwd=tmp_path) as agents, contextlib.ExitStack() as stack:
         write_plan(tmp_path, agents)
         way = stack.enter_context(gate(tmp_path / "plan.yaml", agents.url))
         way.shut(spared=3)
-        client = begin("run", "plan.yaml", "--name", "r", f"--shards={shards}", cwd=tmp_path, **KEY, **extra)
+        client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path, **KEY, **extra)
         until(lambda: way.calls > 3)
         stopping = begin("stop", "r", *options, cwd=tmp_path, **extra)
         errors = said_until_told(client)
@@ -71,9 +71,9 @@ def test_a_run_is_stopped_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.postgresql
-def test_all_clients_of_a_run_in_postgresql_stop(tmp_path: Path) -> None:
+def test_a_run_in_postgresql_stops(tmp_path: Path) -> None:
     with postgresql() as database:
-        stop_and_resume(tmp_path, shards=2, PROCTOR_STORE=database.url)
+        stop_and_resume(tmp_path, PROCTOR_STORE=database.url)
 
 
 @pytest.mark.mariadb

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from eval_client.cli.results.inspect import report
+from eval_client.cli.results.report import report
 from tests.unit.eval_client.report.compare.stored import stored_run
 
 

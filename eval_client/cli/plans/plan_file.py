@@ -1,17 +1,23 @@
-"""A commented plan, made from models and environments that were named on the command line."""
+"""`proctor init` and `proctor plan`, and the commented plan that it and `proctor run -m MODEL -e ENVIRONMENT` make."""
 
 import json
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
-from eval_client.cli.usage import UsageProblem
-from eval_client.plan.load import check_data
+import click
+
+from eval_client.cli.common import report_usage_errors, set_option
+from eval_client.cli.usage import FILE, UsageProblem
+from eval_client.plan.load import check_data, load_plan
 from eval_client.plan.plan import Plan
 from proctor import registry
+from proctor.config.model_fields import describe
 from proctor.config.yaml import parse, parse_value
 from proctor.environment import POLICY_KINDS, EnvironmentFault
 from proctor.llm.config import ChatConfig
 
+SUGGESTED = "db,kg,alfworld"
 NO_DOCKER = "a model's commands need the full isolation"
 
 
@@ -31,7 +37,7 @@ def plan_text(
     tasks = [line for name in dict.fromkeys(environments) for line in _task_lines(name, served)]
     names = _agent_names(models)
     lines = [
-        f"# Made by `{made_by}`. All fields: docs/reference/plan-fields.md, and `proctor plan schema` for your editor.",
+        f"# Made by `{made_by}`. All fields: docs/reference/plan-fields.md; for editors `proctor plan print --schema`.",
         f"name: {_quoted(names[0])}  # first part of the names of its runs",
         f"epochs: {epochs}  # how often each agent plays each sample",
     ]
@@ -122,3 +128,82 @@ def _quoted(text: str) -> str:
     """A text as YAML: in quotes unless it is plain in every reading."""
     plain = re.fullmatch(r"[A-Za-z][A-Za-z0-9._-]*", text) and parse_value(text, text) == text
     return text if plain else json.dumps(text, ensure_ascii=not text.isprintable())
+
+
+@click.command()
+@click.argument("path", metavar="[FILE]", default="plan.yaml", type=FILE)
+@click.option("-m", "--model", "models", multiple=True, metavar="MODEL", help="A model; several are compared.")
+@click.option("-e", "--environment", "environments", multiple=True, metavar="NAME", help="An environment to play.")
+@click.option(
+    "--base-url",
+    "base_urls",
+    multiple=True,
+    metavar="URL",
+    help="The models' endpoint, up to and including /v1; several times: servers of the same model.",
+)
+def init(path: Path, models: tuple[str, ...], environments: tuple[str, ...], base_urls: tuple[str, ...]) -> None:
+    """Write a commented plan to FILE, plan.yaml by default; a file that exists is never overwritten.
+
+    Asks three questions: for the model, its endpoint and the environments. What an option answers is not asked, and no
+    question is asked where model and environments are given.
+    """
+    if path.exists():
+        raise UsageProblem(f"{path}: exists already and is kept; name another file: proctor init OTHER.yaml")
+    asks = not (models and environments)
+    try:
+        models = models or (click.prompt("Model, as its endpoint calls it", default="gpt-4.1-mini"),)
+        if asks and not base_urls:
+            base_urls = (click.prompt("Its endpoint, up to and including /v1", default=url_in_effect(None)),)
+        environments = environments or _asked_environments()
+    except click.Abort as error:
+        raise UsageProblem(
+            "no answer, so no plan was written; options answer too: proctor init -m MODEL -e ENV"
+        ) from error
+    text = plan_text(models, environments, base_urls=base_urls, made_by="proctor init")
+    with report_usage_errors():
+        plan = made_plan(text)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise UsageProblem(f"{path}: can't be written: {error.strerror}") from error
+    click.echo(f"{path}: {len(plan.agents)} agents, {len(plan.tasks)} tasks")
+    click.echo(f"what it would play: proctor run {path} --dry-run; begin small: proctor run {path} --limit 5")
+
+
+def _asked_environments() -> tuple[str, ...]:
+    known = ", ".join(registry.names())
+    given: str = click.prompt(f"Environments, with commas between them ({known})", default=SUGGESTED)
+    return tuple(name.strip() for name in given.split(",") if name.strip())
+
+
+@click.group()
+def plan() -> None:
+    """Check a plan, print it resolved, or print the JSON Schema of plans."""
+
+
+@plan.command("print")
+@click.argument("path", metavar="[PLAN]", type=FILE, required=False)
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of plans, for editors; name no PLAN.")
+@set_option
+def print_(path: Path | None, schema: bool, overrides: tuple[str, ...]) -> None:
+    """Print PLAN with all defaults and overrides, as JSON (which is also YAML)."""
+    if schema:
+        found = Plan.model_json_schema()
+        describe({**found["$defs"], Plan.__name__: found}, Plan)
+        click.echo(json.dumps(found, indent=2))
+        return
+    if path is None:
+        raise UsageProblem("name a PLAN to print, or --schema")
+    with report_usage_errors():
+        click.echo(load_plan(path, overrides).model_dump_json(indent=2, exclude_none=True))
+
+
+@plan.command()
+@click.argument("path", metavar="PLAN", type=FILE)
+@set_option
+def check(path: Path, overrides: tuple[str, ...]) -> None:
+    """Check that PLAN can be run: its fields, its environments, their data."""
+    with report_usage_errors():
+        loaded = load_plan(path, overrides)
+    click.echo(f"{path}: {len(loaded.agents)} agents, {len(loaded.tasks)} tasks, {len(loaded.pairs())} pairs")

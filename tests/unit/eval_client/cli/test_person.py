@@ -4,15 +4,16 @@ import json
 
 import pytest
 
-from eval_client.cli.person.typed import UnreadableInput, parse_answer, parse_argument
+from eval_client.cli.person.terminal import UnreadableInput, parse_answer
 from proctor.tools.functions import arguments_schema
 from proctor.types import Tool
 
-TEXT, NUMBERS = {"type": "string"}, {"type": "array", "items": {"type": "integer"}}
+TEXT = {"type": "string"}
 RUN = Tool(name="run", parameters=arguments_schema(command=TEXT))
 RUN_ALL = Tool(name="run_all", parameters=arguments_schema(commands={"type": "array"}, times={"type": "integer"}))
+COUNT = Tool(name="count", parameters=arguments_schema(times={"type": "integer"}))
 LEAVE = Tool(name="leave", parameters={"type": "object", "properties": {}})
-TOOLS = (RUN, RUN_ALL, LEAVE)
+TOOLS = (RUN, RUN_ALL, COUNT, LEAVE)
 
 
 def calls(text: str) -> list[tuple[str, object]]:
@@ -50,20 +51,13 @@ def test_words_alone_call_nothing() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("go", "there are: run, run_all, leave"),
+        ("go", "there are: run, run_all, count, leave"),
         ("run {", "no JSON object"),
         ("run_all a", "as a JSON object"),
-        (" ", "name a"),
+        (" ", "name a function"),
+        ("count 5", "as a JSON object"),
     ],
 )
 def test_what_calls_no_function_says_how_to(text: str, told: str) -> None:
     with pytest.raises(UnreadableInput, match=told):
         parse_answer(text, TOOLS, 1)
-
-
-def test_an_argument_typed_alone_has_the_type_that_its_function_asks_for() -> None:
-    assert parse_argument(RUN, "command", "5") == "5"
-    assert parse_argument(RUN_ALL, "times", "5") == 5
-    assert parse_argument(RUN_ALL, "commands", "a b") == ["a b"]
-    with pytest.raises(UnreadableInput, match="times is of type integer"):
-        parse_argument(RUN_ALL, "times", "five")

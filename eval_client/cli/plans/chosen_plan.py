@@ -1,0 +1,207 @@
+"""The plan of `proctor run`: from a file or made from options, narrowed, with fallbacks of engines.
+
+One that is made is kept in the run's folder.
+"""
+
+import functools
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from eval_client.cli.common import Command
+from eval_client.cli.plans.plan_file import made_plan, plan_text
+from eval_client.cli.usage import UsageProblem
+from eval_client.core.selection import Filters
+from eval_client.doctor.finding import Finding, Status
+from eval_client.doctor.plan_checks import quick_problems
+from eval_client.doctor.tasks import engine_problem
+from eval_client.plan.filters import narrowed, with_left_out
+from eval_client.plan.load import load_plan, placed, read_plan
+from eval_client.plan.plan import Plan
+from proctor import event_loop, registry
+from proctor.config.task import TaskDefinition
+from proctor.environment import EnvironmentFault
+
+FILE = "plan.yaml"
+PATTERN = "May be given several times; *, ? and [...] are wildcards."
+OPTIONS = {
+    "tasks": ("--task", "NAME", "Play only these tasks of the plan."),
+    "agents": ("--agent", "NAME", "Play only these agents of the plan."),
+    "samples": ("--sample", "ID", "Play only these samples: ID or TASK/ID."),
+    "exclude": ("--exclude", "ID", "Leave these samples out: ID or TASK/ID."),
+}
+"""field of `Filters` -> its option, with what that takes and its help"""
+
+
+class ChosenPlan(NamedTuple):
+    """The plan of a new run: from a file, or made from options."""
+
+    plan: Plan
+    """Narrowed to what was chosen."""
+    path: Path | None
+    """The file that it was read from; None for a plan that was made."""
+    filters: Filters
+    """What was chosen of it, with what that leaves out."""
+    text: str = ""
+    """The YAML text of a plan that was made."""
+
+    def keep(self, folder: Path) -> Path:
+        """The plan's file. One that was made is written into the run's folder, unless one is there.
+
+        Raises UsageProblem.
+        """
+        if self.path is not None:
+            return self.path
+        if placed(self.plan, folder) != self.plan:
+            raise UsageProblem("--set: a path must be absolute in a run without a plan, whose plan lies in its folder")
+        path = folder / FILE
+        folder.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            path.write_text(self.text, encoding="utf-8")
+        return path
+
+
+def model_options(command: Command) -> Command:
+    """The options that make a plan."""
+    models = click.option(
+        "-m",
+        "--model",
+        "models",
+        multiple=True,
+        metavar="MODEL",
+        help="Instead of PLAN: a model, as its endpoint calls it; `naive`, `random` and `reference` are built in. "
+        "Several are compared.",
+    )
+    environments = click.option(
+        "-e",
+        "--environment",
+        "environments",
+        multiple=True,
+        metavar="NAME",
+        help="Instead of PLAN: an environment to play (`proctor envs` lists them); may be given several times.",
+    )
+    url = click.option(
+        "--base-url",
+        "base_urls",
+        multiple=True,
+        metavar="URL",
+        help="Endpoint of the models of -m, up to and including /v1; several times: servers of the same model. "
+        "Default: OPENAI_BASE_URL, else OpenAI. "
+        "The key comes from OPENAI_API_KEY.",
+    )
+    return models(environments(url(command)))
+
+
+def chosen_plan(
+    path: Path | None,
+    models: Sequence[str],
+    environments: Sequence[str],
+    base_urls: Sequence[str],
+    epochs: int | None,
+    overrides: Sequence[str],
+    filters: Filters,
+) -> ChosenPlan:
+    """The plan in the file, else the one that the options make. Raises UsageProblem, FileError."""
+    if path is not None:
+        if models or environments or base_urls:
+            raise UsageProblem("-m, -e and --base-url make a plan; leave them out, or leave PLAN out")
+        whole = read_plan(path, overrides)
+        plan = load_plan(path, overrides, lambda plan: narrowed(plan, filters))
+        return ChosenPlan(plan, path.resolve(), with_left_out(filters, whole))
+    if not (models and environments):
+        raise UsageProblem(
+            "name a plan (`proctor init` writes one), or at least one model and one environment: "
+            "proctor run -m gpt-4.1-mini -e db --limit 20; without a key: proctor run -m naive -e alfworld"
+        )
+    text = plan_text(
+        models, environments, base_urls=base_urls, epochs=epochs or 1, made_by=_command(models, environments)
+    )
+    plan = made_plan(text, overrides)
+    return ChosenPlan(narrowed(plan, filters), None, with_left_out(filters, plan), text)
+
+
+def _command(models: Sequence[str], environments: Sequence[str]) -> str:
+    named = [("-m", model) for model in models] + [("-e", name) for name in environments]
+    return shlex.join(["proctor", "run", *(part for pair in named for part in pair)])
+
+
+def print_next_steps(path: Path, folder: Path, overrides: Sequence[str], limit: int | None) -> None:
+    """Say on standard error where the plan is that was made, and how to go on with it."""
+    options = [part for override in overrides for part in ("--set", override)]
+    options += [] if limit is None else ["--limit", str(limit)]
+    click.echo(f"plan: {path} was made from -m and -e; edit a copy of it for more", err=True)
+    once_more = shlex.join(["proctor", "run", str(path), *options])
+    click.echo(f"play it once more: {once_more}; go on after a stop: proctor resume {folder}", err=True)
+
+
+def filter_options(command: Callable[..., None]) -> Callable[..., None]:
+    """`--task`, `--agent`, `--sample` and `--exclude`, which the command gets as `filters`."""
+
+    @functools.wraps(command)
+    def with_filters(*arguments: object, **options: Any) -> None:
+        command(*arguments, filters=Filters(**{field: options.pop(field) for field in OPTIONS}), **options)
+
+    wrapped: Callable[..., None] = with_filters
+    for field, (flag, takes, text) in reversed(OPTIONS.items()):
+        wrapped = click.option(flag, field, multiple=True, metavar=takes, help=f"{text} {PATTERN}")(wrapped)
+    return wrapped
+
+
+def with_fallbacks(chosen: ChosenPlan, path: Path, overrides: tuple[str, ...]) -> tuple[ChosenPlan, tuple[str, ...]]:
+    """The plan read from `path` with its fallbacks, and its overrides, which name the other engines.
+
+    Prints what was changed, why, and the fix. Raises UsageProblem where no task is left, FileError.
+    """
+    engines, left_out, lines = [], {}, []
+    for task, problem in event_loop.run(_problems(chosen.plan)):
+        engine, reason = _other_engine(chosen.plan, task)
+        if engine is None:
+            left_out[task.name] = f"task {task.name} is left out: {problem.what.removeprefix(f'task {task.name}: ')}"
+        else:
+            engines.append(f"tasks.{task.name}.parameters.engine={engine}")
+        lines.append(f"{'left out' if engine is None else 'fallback'}: {problem.what}{reason}; fix: {problem.fix}")
+    if not lines:
+        return chosen, overrides
+    kept = tuple(task.name for task in chosen.plan.tasks if task.name not in left_out)
+    if not kept:
+        raise UsageProblem("\n  ".join(["this machine can play no task of the plan:", *lines]))
+    for line in lines:
+        click.echo(line, err=True)
+    filters = chosen.filters
+    if left_out:
+        filters = filters.model_copy(update={"tasks": kept, "left_out": (*filters.left_out, *left_out.values())})
+    overrides = (*overrides, *engines)
+    plan = load_plan(path, overrides, lambda plan: narrowed(plan, filters))
+    return chosen._replace(plan=plan, filters=filters), overrides
+
+
+async def _problems(plan: Plan) -> list[tuple[TaskDefinition, Finding]]:
+    wanted = [task for task in plan.definitions() if task.fallback and plan.controller == "local"]
+    found = [(task, await engine_problem(task)) for task in wanted]
+    return [(task, problem) for task, problem in found if problem is not None]
+
+
+def _other_engine(plan: Plan, task: TaskDefinition) -> tuple[str | None, str]:
+    """The engine to play a task by instead of its own, and a reason. None where its agents can play it by no other."""
+    try:
+        engine = registry.load(task.environment).detect_parameters().get("engine")
+        if engine is None:
+            return None, ""
+        other = task.model_copy(update={"parameters": {**task.parameters, "engine": engine}}).build()
+    except (EnvironmentFault, ValueError):
+        return None, ""
+    models = [agent for agent, policy in plan.playing(task.name).items() if policy is None]
+    if models and other.trusted_agents_only():
+        return None, f"; engine {engine} is too thin an isolation for {', '.join(models)}"
+    return str(engine), f"; engine {engine} is used: {other.not_comparable_because() or 'a stand-in'}"
+
+
+def print_problems(plan: Plan, output: Path, store: str | None, *, quiet: bool) -> None:
+    """Print a line on standard error for each problem; with `quiet`, for those alone that leave trials unscored."""
+    for each in event_loop.run(quick_problems(plan, output, store)):
+        if each.status is Status.FAIL or not quiet:
+            kind = "problem" if each.status is Status.FAIL else "warning"
+            click.echo(f"{kind}: {each.what}; {each.why}; fix: {each.fix}", err=True)

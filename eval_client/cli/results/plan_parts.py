@@ -1,0 +1,70 @@
+"""Finds the runs that a report, comparison or export reads; the parts of a plan are read as one run."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from eval_client.plan_at_hand import is_listed
+from eval_client.store.connection import StoreError
+from eval_client.store.parts import PlanStore
+from eval_client.store.run_folders import find_parts, find_run
+from eval_client.store.store import Store
+from proctor.environment import Environment
+from proctor.summary import summarize
+
+log = logging.getLogger(__name__)
+
+
+def find_results(names: Sequence[str], store: str | None, output: Path, *, texts: bool = False) -> list[Store]:
+    """The runs of these names, each once: parts of a plan as one run, with what was said if `texts`.
+
+    A name may be that of a plan's parts together. Raises StoreError, DatabaseError.
+    """
+    found = [each for name in names for each in find_parts(name, store, output) or _run_or_parts(name, store, output)]
+    if any(each.manifest().part is not None for each in found):
+        return [one_run(found, texts=texts)]
+    named: dict[str, Store] = {}
+    for each in found:
+        if named.setdefault(each.run, each).engine.url != each.engine.url:
+            raise StoreError(f"{each.run}: another run of that name is given too; rename the folder of one")
+    return list(named.values())
+
+
+def _run_or_parts(name: str, store: str | None, output: Path) -> list[Store]:
+    """A run; where `latest` is a part, all parts that are there."""
+    found, _ = find_run(name, store, output)
+    if name != "latest" or (part := found.manifest().part) is None:
+        return [found]
+    return find_parts(part.plan, store, output)
+
+
+def one_run(parts: Sequence[Store], *, texts: bool) -> Store:
+    """The parts of a plan as one run, with what its environments make of all trials. Raises StoreError."""
+    whole = PlanStore(parts, texts=texts)
+    environments = {task: _environment(parts, task) for task in whole.manifest().tasks}
+    for pair in whole.pair_totals():
+        environment = environments[pair.task]
+        summary = whole.told.get((pair.agent, pair.task))
+        if summary is None and environment is not None and pair.scored:
+            summary = summarize(environment, *whole.clustered_finishes(pair.agent, pair.task))
+        if summary is not None:
+            whole.write_summary(pair.agent, pair.task, pair.scored, summary)
+    return whole
+
+
+def _environment(parts: Sequence[Store], task: str) -> Environment | None:
+    """A task's environment; None where it is not installed here, or a stranger's plan would have it read files.
+
+    An environment's code may raise anything over the settings of another version.
+    """
+    manifests = [part.manifest() for part in parts]
+    try:
+        definition = next(each for each in manifests[0].read_plan().definitions() if each.name == task)
+        known = all(is_listed(part.run, manifest) for part, manifest in zip(parts, manifests, strict=True))
+        if definition.without_files() != definition and not known:
+            log.warning("task %s: its own metrics are left out, since other people's plans name its files", task)
+            return None
+        return definition.build()
+    except Exception as error:
+        log.warning("task %s: its own metrics are left out: %s", task, error)
+        return None
