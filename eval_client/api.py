@@ -1,6 +1,8 @@
 """Evaluations from Python: `from proctor import evaluate, open_run, play, assert_scores`."""
 
 import asyncio
+import functools
+import logging
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -8,21 +10,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-import sqlalchemy as sa
 from pydantic import JsonValue
 
-from eval_client.arguments import Agents, entries_and_functions, new_request, override_texts
-from eval_client.filters import narrowed
+from eval_client.arguments import Agents, PlanLike, entries_and_functions, new_request, override_texts, plan_of
 from eval_client.interrupts import Interrupts
 from eval_client.monitor.screen import screen
-from eval_client.plan.load import kept_overrides, load_plan, recorded_plan, with_overrides
 from eval_client.plan.plan import Plan
+from eval_client.plan_at_hand import plan_at_hand
 from eval_client.preflight import PreflightError, check_plan
 from eval_client.run_request import RunRequest, Watcher
 from eval_client.run_results import PlanError, Run, RunInterrupted
 from eval_client.servers.server_process import ServerProcessError
-from eval_client.store.connection import Fenced, StoreError, reason
-from eval_client.store.records import Manifest
+from eval_client.store.connection import DatabaseError, Fenced, StoreError, reason
 from eval_client.store.run_folders import find_run
 from proctor import registry
 from proctor.agent_function import AgentFunction, FunctionAgent, FunctionCaller
@@ -32,6 +31,8 @@ from proctor.environment import POLICY_KINDS, Agent, Environment, EnvironmentFau
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Finish, FinishReason
 from task_server.wire.errors import TaskServerError
+
+log = logging.getLogger(__name__)
 
 INTERRUPT_S = 0.5
 """How often the main thread checks for Ctrl-C: a signal delivered to another thread does not wake it."""
@@ -92,7 +93,7 @@ def open_run(run: str = "latest", *, folder: str | Path = "runs", store: str | N
         found.store.manifest()
     except StoreError as error:
         raise PlanError(str(error)) from error
-    except sa.exc.SQLAlchemyError as error:
+    except DatabaseError as error:
         raise PlanError(f"store: {reason(error)}") from error
     return found
 
@@ -175,31 +176,31 @@ def _built(name: str, parameters: Mapping[str, JsonValue]) -> Environment:
         raise PlanError(str(error)) from error
 
 
-def _resumed(run: Run, agents: Agents, overrides: Mapping[str, JsonValue]) -> Run:
+def _resumed(run: Run, agents: Agents, plan: PlanLike | None, overrides: Mapping[str, JsonValue]) -> Run:
     """Resume a run with the same plan, plus `overrides`."""
     manifest = run.store.manifest()
-    texts = (*kept_overrides(manifest.overrides), *override_texts(overrides))
-    functions = entries_and_functions(agents)[1]
+    entries, functions = entries_and_functions(agents)
+    given: Callable[[Sequence[str]], Plan] | Path | None = Path(plan) if isinstance(plan, str | Path) else None
+    if plan is not None and (given is None or agents is not None):
+        given = functools.partial(plan_of, plan, entries or None, None)
     try:
-        path = Path(manifest.plan_path)
-        plan = _planned(manifest, path, texts)
-        check_plan(manifest, plan)
+        at_hand = plan_at_hand(run.name, run.folder, manifest, given, override_texts(overrides))
+        check_plan(manifest, at_hand.plan)
     except (FileError, PreflightError) as error:
         raise PlanError(str(error)) from error
+    for note in at_hand.notes:
+        log.warning("%s", note)
     request = RunRequest(
-        plan, str(path), run.store, run.folder, resume=True, overrides=texts, limit=manifest.limit, functions=functions
+        at_hand.plan,
+        at_hand.path,
+        run.store,
+        run.folder,
+        resume=True,
+        overrides=at_hand.overrides,
+        limit=manifest.limit,
+        functions=functions,
     )
     return _in_thread(request)
-
-
-def _planned(manifest: Manifest, path: Path, overrides: Sequence[str]) -> Plan:
-    """The plan of a resume: from its file where that is still there. Raises FileError."""
-    if path.is_file():
-        return load_plan(path, overrides, lambda plan: narrowed(plan, manifest.filters))
-    plan = with_overrides(recorded_plan(manifest.plan), overrides)
-    if any(endpoint.replicas_file is not None for endpoint in plan.endpoints):
-        raise FileError(f"{path}: is gone; a `replicas_file` is read for a plan's file alone, never for a stored plan")
-    return plan
 
 
 async def _executed(interrupts: Interrupts) -> Run:
@@ -211,7 +212,7 @@ async def _executed(interrupts: Interrupts) -> Run:
         raise PlanError(str(error)) from error
     except (ServerProcessError, TaskServerError, Fenced) as error:
         raise RunInterrupted(str(error), run) from error
-    except sa.exc.SQLAlchemyError as error:
+    except DatabaseError as error:
         raise RunInterrupted(f"the store can't be used: {reason(error)}", run) from error
     if ended.stopped is not None:
         raise RunInterrupted(ended.stopped, run)

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import sqlalchemy as sa
 from pydantic import JsonValue
 
 from eval_client.plan.entries import AgentEntry
@@ -15,7 +14,7 @@ from eval_client.plan.load import check_data, load_plan, placed
 from eval_client.plan.plan import POLICIES_AT_ONCE, Plan
 from eval_client.run_request import RunRequest
 from eval_client.run_results import PlanError
-from eval_client.store.connection import StoreError, reason
+from eval_client.store.connection import DatabaseError, StoreError, reason
 from eval_client.store.run_folders import checked_name, new_name, open_store
 from proctor.agent_function import AgentFunction
 from proctor.config.task import TaskDefinition
@@ -23,11 +22,13 @@ from proctor.config.yaml import FileError, parse
 
 AgentLike = AgentFunction | AgentEntry | Mapping[str, Any] | str
 """A function, an entry of a plan, or the name of a built-in agent."""
+PlanLike = str | Path | Mapping[str, Any] | Plan
+"""A plan's file, its fields, or a plan."""
 Agents = AgentLike | Sequence[AgentLike] | Mapping[str, AgentFunction] | None
 
 
 def new_request(
-    plan: str | Path | Mapping[str, Any] | Plan | None,
+    plan: PlanLike | None,
     agents: Agents,
     tasks: Sequence[str | Mapping[str, Any] | TaskDefinition] | None,
     overrides: Mapping[str, JsonValue],
@@ -46,7 +47,7 @@ def new_request(
         if isinstance(plan, str | Path) and agents is None and tasks is None:
             made, path = load_plan(Path(plan), texts), str(Path(plan).resolve())
         else:
-            made, path = _made(plan, None if agents is None else entries, tasks, texts), "(Python)"
+            made, path = plan_of(plan, None if agents is None else entries, tasks, texts), "(Python)"
         at = folder / checked_name(name or new_name(made.name))
         opened = open_store(store, at)
         opened.check()
@@ -54,7 +55,7 @@ def new_request(
         raise PlanError(str(error)) from error
     except OSError as error:
         raise PlanError(f"folder: {error}; name a folder that can be written to") from error
-    except sa.exc.SQLAlchemyError as error:
+    except DatabaseError as error:
         raise PlanError(f"store: {reason(error)}") from error
     given = tuple(texts)
     return RunRequest(made, path, opened, at, resume=False, overrides=given, limit=limit, functions=functions)
@@ -65,8 +66,8 @@ def override_texts(overrides: Mapping[str, JsonValue]) -> list[str]:
     return [f"{field}={json.dumps(value, default=str)}" for field, value in overrides.items()]
 
 
-def _made(
-    plan: str | Path | Mapping[str, Any] | Plan | None,
+def plan_of(
+    plan: PlanLike | None,
     agents: Sequence[Mapping[str, Any]] | None,
     tasks: Sequence[str | Mapping[str, Any] | TaskDefinition] | None,
     overrides: Sequence[str],

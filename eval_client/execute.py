@@ -2,11 +2,12 @@
 
 import asyncio
 import contextlib
-import dataclasses
 import logging
 import os
+import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from eval_client.core.events import Abandon
@@ -14,43 +15,48 @@ from eval_client.core.progress import RunResult
 from eval_client.core.spend import OUT_OF
 from eval_client.core.stall import STILL_S, StallReasons
 from eval_client.plan.plan import Plan
+from eval_client.plan_at_hand import list_run
 from eval_client.preflight import (
     PreflightError,
+    check_folder,
     check_plan,
     check_servers,
     check_tasks,
     check_trust,
     check_usable,
+    limits_of_part,
     new_run,
     trials_at_once,
 )
-from eval_client.run.context import RunContext, run_context
+from eval_client.run.context import RunContext, divided_by, run_context
 from eval_client.run.demand_report import DemandReport
-from eval_client.run.shard_coordinator import ShardCoordinator, leaves_early, must_close, until_over
-from eval_client.run.sharing import Sharing
-from eval_client.run.supply import LoneSupply
+from eval_client.run.last_client import succeed
+from eval_client.run.sharing import SharedSpending, Sharing
+from eval_client.run.supply import TrialSupply
 from eval_client.run.task_watcher import TaskWatcher
-from eval_client.run_request import RunRequest, Watcher, check_functions, check_shards
+from eval_client.run_request import RunRequest, Watcher, check_functions
 from eval_client.servers.local import LocalServers, local_servers, servers_with_functions
-from eval_client.servers.shard_processes import shard_processes
 from eval_client.store.connection import RunExists, RunOver, retry_until_available
-from eval_client.store.damage import check_at_rest, check_before_resume
-from eval_client.store.member import membership
+from eval_client.store.damage import check_before_resume, check_whole, file_of
+from eval_client.store.lock import taken_over
 from eval_client.store.records import Manifest, PairTotals, now_text
-from eval_client.store.shards import publish_last
 from eval_client.store.store import Store
-from eval_client.trial.command import command_agents
-from proctor.config.secrets import secret
-from proctor.event_loop import allow_descriptors, beside, descriptors_for
-from proctor.http.client import AnyClient, http_client
-from task_server.client.client import TaskClient
+from eval_client.trial.agent_kind import loop_agents
+from proctor.config.tokens import AccessTokens
+from proctor.event_loop import beside
+from proctor.http.client import HttpClient, http_client
+from proctor.observability.descriptors import SHORTAGE, allow_descriptors, descriptors_for, trials_for
+from task_server.client.client import HELD_S, TaskClient
+from task_server.wire.clients import PLAYED_ELSEWHERE, SILENT_S
 from task_server.wire.errors import TaskServerError
-from task_server.wire.messages import SampleList
+from task_server.wire.messages import SampleList, Sender
 
 log = logging.getLogger(__name__)
 
 POLL_S = 5.0
 ABANDONED_CLOSE_S = 3.0
+SILENCE_LOOK_S = 0.5
+NOT_SILENT = "run %r: another client played it within %.0f s; waiting until that client is silent"
 SUMMARIES_S = 60.0
 """Longest wait for the task server's summary of a pair."""
 
@@ -63,72 +69,94 @@ async def execute(request: RunRequest, watch: Watcher) -> RunResult:
     try:
         return await _execute(request, watch)
     except RunOver:
-        return RunResult(None, {})  # the run ended before this client could join
+        return RunResult(None, {})  # another client played it to its end meanwhile
 
 
 async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
     plan = request.plan
     check_usable(plan)
+    check_folder(request.folder)
     check_functions(request)
-    check_shards(request)
     request.store.check()
     if request.resume:
-        check_before_resume(request.store)
+        check_before_resume(request.store.engine, request.store.run, request.store.state())
     request.announce(_starting(request))
-    allow_descriptors(descriptors_for(sum(map(plan.concurrency_of, plan.agents))))
+    most = _most_trials(plan)
     async with http_client(tls=plan.tls) as http, _servers(request) as local:
         client = _client(plan, http, local)
         request.announce(f"asking {'its workers' if local.controller else plan.controller} for the samples")
-        known = request.store.manifest() if request.resume or request.joins else None
-        listed = (
-            {} if request.started_by_client else await _listed(plan, client, local, known.digests() if known else {})
-        )
-        leads = not (request.joins or request.started_by_client)
-        seen = await check_servers(known, plan, http) if leads else None
+        known = request.store.manifest() if request.resume else None
+        listed = await _listed(plan, client, local, known.digests() if known else {})
+        seen = await check_servers(known, plan, http)
         manifest = _begin(request, listed, known)
-        if seen is not None and seen.noted(manifest) != manifest:
+        if seen.noted(manifest) != manifest:
             manifest = seen.noted(manifest)
             request.store.update_manifest(manifest)
-        if leads:
-            await _say_bounds(request, client)
-        digests = manifest.digests()
-        async with membership(request.store, joins=request.joins, either=request.either) as member:
+        await _say_bounds(request, client, manifest)
+        user = os.environ.get("PROCTOR_USER", "")
+        client.play_for(sender := Sender(manifest.id, request.store.run, user, client=secrets.token_hex(16)))
+        ready = partial(_take_up, request, client, sender)
+        async with taken_over(request.store, ready, waits=request.either) as fence:
             if request.resume:
                 changed = {"plan": plan.model_dump(mode="json"), "overrides": request.overrides}
-                changed |= {"resumed_at": (*manifest.resumed_at, now_text())}
-                request.store.update_manifest(manifest.model_copy(update=changed))
+                changed |= {"plan_path": request.plan_path, "resumed_at": (*manifest.resumed_at, now_text())}
+                manifest = manifest.model_copy(update=changed)
+                list_run(request.store.run, manifest)
+                request.store.update_manifest(manifest)
                 if request.again is not None:
-                    request.store.play_again(request.again, member.shard)
-            async with shard_processes(request.store, request.folder, _options(local), request.shards) as others:
-                async with (
-                    command_agents(plan, request.folder) as commands,
-                    run_context(
-                        plan,
-                        member,
-                        http,
-                        client,
-                        builtin=local.agents,
-                        digests=digests,
-                        commands=commands,
-                        on_stop=others.stop,
-                        error_limit=request.fail_on_error,
-                    ) as context,
-                ):
-                    context.endpoints.began_with = manifest.models
-                    ended = await _play(request, context, client, local, watch)
-                    if not member.alone and leaves_early(ended):  # others may go on while our sessions end
-                        spent = context.endpoints.spend.by_agent
-                        await retry_until_available(
-                            publish_last, request.store.engine, request.store.run, member.shard, spent
-                        )
-                if member.alone or await must_close(member, ended):
-                    if not ended.abandoned:
-                        await summarize(request.store, client, digests)
-                    if member.alone or await must_close(member, ended):  # unless another client has joined meanwhile
-                        with contextlib.suppress(TimeoutError):  # on a time-out, an abandoned run stays `running`
-                            async with asyncio.timeout(ABANDONED_CLOSE_S if ended.abandoned else None):
-                                await retry_until_available(_close, request.store, ended, member.shard, aside=False)
-                return dataclasses.replace(ended, losses=tuple(await others.ended(until_over(request.store))))
+                    request.store.play_again(request.again, fence)
+            async with (
+                loop_agents(plan, request.folder) as commands,
+                run_context(
+                    plan,
+                    manifest,
+                    request.store,
+                    fence,
+                    http=http,
+                    client=client,
+                    builtin=local.agents,
+                    commands=commands,
+                    error_limit=request.fail_on_error,
+                    most=most,
+                ) as context,
+            ):
+                ended = await _play(request, context, client, local, watch)
+            if not ended.abandoned:
+                await summarize(request.store, client, manifest.digests())
+            with contextlib.suppress(TimeoutError):  # on a time-out, an abandoned run stays `running`
+                async with asyncio.timeout(ABANDONED_CLOSE_S if ended.abandoned else None):
+                    await retry_until_available(_close, request.store, ended, fence, aside=False)
+            return ended
+
+
+async def _take_up(request: RunRequest, client: TaskClient, sender: Sender) -> None:
+    """Return once no other client of the run is heard. Raises PreflightError where one plays on."""
+    client.play_for(sender._replace(succeeds=succeed(sender)))
+    if await client.give_way():
+        log.warning(NOT_SILENT, request.store.run, SILENT_S)
+        give_up = time.monotonic() + HELD_S
+        while await client.give_way():
+            if time.monotonic() > give_up:
+                raise PreflightError(PLAYED_ELSEWHERE)
+            await asyncio.sleep(SILENCE_LOOK_S)
+
+
+def _most_trials(plan: Plan) -> int | None:
+    """How many trials at once the files and connections of this process are enough for; None: all of the plan's."""
+    SHORTAGE.patience_s = plan.limits.patience_s
+    wanted = sum(map(plan.concurrency_of, plan.agents))
+    allowed = allow_descriptors(descriptors_for(wanted))
+    if wanted <= (most := trials_for(allowed)):
+        return None
+    log.warning(
+        "at most %d trials are played at once, for which the %d files and connections are enough that this process may "
+        "open; the plan's %d need `ulimit -n %d`",
+        most,
+        allowed,
+        wanted,
+        descriptors_for(wanted),
+    )
+    return most
 
 
 def _begin(request: RunRequest, listed: Mapping[str, SampleList], known: Manifest | None) -> Manifest:
@@ -138,7 +166,8 @@ def _begin(request: RunRequest, listed: Mapping[str, SampleList], known: Manifes
     """
     if known is None:
         from_plan = request.plan, request.plan_path, request.overrides
-        manifest, trials = new_run(*from_plan, request.limit, listed, filters=request.filters)
+        manifest, trials = new_run(*from_plan, request.limit, listed, filters=request.filters, part=request.part)
+        list_run(request.store.run, manifest)
         try:
             request.store.create(manifest, trials.first_of_tasks(), trials.copies())
             return manifest
@@ -146,34 +175,34 @@ def _begin(request: RunRequest, listed: Mapping[str, SampleList], known: Manifes
             if not request.either:
                 raise
             known = request.store.manifest()
-            check_before_resume(request.store)
+            check_before_resume(request.store.engine, request.store.run, request.store.state())
             check_plan(known, request.plan)
     check_tasks(known, listed)
     return known
 
 
-async def _say_bounds(request: RunRequest, client: TaskClient) -> None:
-    """Say how many trials each model plays at once, and what binds them."""
-    with contextlib.suppress(TaskServerError):
-        sessions = {task.name: task.total for task in (await client.tasks()).tasks}
+async def _say_bounds(request: RunRequest, client: TaskClient, manifest: Manifest) -> None:
+    """Say how many trials each model plays at once, and what binds them; of a part, how it shares the plan's limits."""
+    if manifest.part is not None:
+        log.warning("%s", limits_of_part(manifest.part, divided_by(manifest.part, request.store)))
+        return
+    with contextlib.suppress(TaskServerError, TimeoutError):
+        async with asyncio.timeout(POLL_S):
+            listed = await client.tasks()
+        sessions = {task.name: task.total for task in listed.tasks}
         for agent in [agent for agent in request.plan.agents if agent.is_model]:
             request.announce(trials_at_once(request.plan, agent, sessions))
 
 
-def _options(local: LocalServers) -> list[str]:
-    """The options by which other clients on this machine find the servers of this one."""
-    urls = {"--controller": local.controller, "--agents": local.agents}
-    return [f"{option}={url}" for option, url in urls.items() if url is not None]
-
-
-def _client(plan: Plan, http: AnyClient, local: LocalServers) -> TaskClient:
-    token = secret(plan.token_env)
+def _client(plan: Plan, http: HttpClient, local: LocalServers) -> TaskClient:
     return TaskClient(
         local.controller or plan.controller,
         http,
-        local.token if local.controller else token.get_secret_value() if token is not None else None,
+        local.token if local.controller else AccessTokens.of(plan.token_env),
         patience_s=plan.limits.patience_s,
         relayed=plan.route == "relayed",
+        blocks_s=plan.limits.trial.seconds and min(plan.limits.trial.seconds, 0.75 * plan.limits.patience_s),
+        outlasts=True,
     )
 
 
@@ -185,7 +214,7 @@ def _servers(request: RunRequest) -> contextlib.AbstractAsyncContextManager[Loca
     policies = {agent.model or agent.name: agent.policy for agent in own if agent.policy is not None}
     here = request.agents_here or bool(request.functions)
     servers = local_servers(
-        request.folder / "logs" / (f"joined-{os.getpid()}" if request.joins else ""),
+        request.folder / "logs",
         plan.definitions(),
         workers=plan.local.workers if plan.controller == "local" else 0,
         builtin_agents=() if here else tuple(policies.items()),
@@ -214,8 +243,12 @@ async def _play(
     """Play beside the loops that keep the runner informed. If a loop or a server fails, the run ends."""
     runner, limits = context.runner, request.plan.limits
     demand = DemandReport(request.store, request.plan, context.progress, context.endpoints)
-    supply = await _supply(context)
-    informed = asyncio.create_task(_inform(context, TaskWatcher(context, demand, limits.patience_s), supply))
+    supply, spending = TrialSupply(runner, request.store), SharedSpending(context)
+    await spending.exchange()
+    await supply.begin()
+    watcher, replicas = TaskWatcher(context, demand, limits.patience_s), context.endpoints.watches()
+    loops = (watcher.run(), Sharing(context).run(), supply.run(), spending.run(), *(each.run() for each in replicas))
+    informed = asyncio.create_task(_all(loops))
     playing = asyncio.create_task(runner.run())
     try:
         with watch(context):
@@ -226,26 +259,18 @@ async def _play(
             elif informed.done():
                 runner.handle(Abandon("an error; see above"))
                 await informed
-            return await playing
+            ended = await playing
     finally:
         for task in (playing, informed):
             task.cancel()
         await asyncio.gather(playing, informed, return_exceptions=True)
+    if not ended.abandoned:
+        await spending.exchange()
+    return ended
 
 
-async def _supply(context: RunContext) -> LoneSupply | ShardCoordinator:
-    """What supplies the runner with trials; the first are there already where this client is the only one."""
-    if not context.member.alone:
-        return ShardCoordinator(context)
-    supply = LoneSupply(context.runner, context.member.store)
-    await supply.begin()
-    return supply
-
-
-async def _inform(context: RunContext, watch: TaskWatcher, supply: LoneSupply | ShardCoordinator) -> None:
-    """Keep the runner informed of task server, endpoints and trials, until cancelled. Raises Fenced."""
-    replicas = [each.run() for each in context.endpoints.watches()]
-    await asyncio.gather(watch.run(), Sharing(context).run(), supply.run(), *replicas)
+async def _all(loops: Iterable[Coroutine[Any, Any, None]]) -> None:
+    await asyncio.gather(*loops)
 
 
 async def _listed(
@@ -313,11 +338,13 @@ async def _summarize_pair(store: Store, client: TaskClient, pair: PairTotals, di
             await retry_until_available(store.write_summary, pair.agent, pair.task, pair.scored, summary, aside=False)
 
 
-def _close(store: Store, ended: RunResult, shard: int) -> None:
+def _close(store: Store, ended: RunResult, fence: int) -> None:
     """Store the run's final state."""
     if ended.stopped is not None:
         state = "interrupted" if ended.limit is None else OUT_OF[ended.limit]
     else:
-        check_at_rest(store)
+        if file_of(store.engine) is not None:  # it is checked at rest
+            store.engine.dispose()
+            check_whole(store.engine, store.run)
         state = "finished" if all(pair.complete for pair in store.pair_totals()) else "incomplete"
-    store.set_state(state, shard)
+    store.set_state(state, fence)

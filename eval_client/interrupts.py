@@ -8,14 +8,12 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 
-import sqlalchemy as sa
-
 from eval_client.core.events import Abandon, Drain
 from eval_client.core.progress import RunResult
 from eval_client.execute import execute
 from eval_client.run.context import RunContext
 from eval_client.run_request import RunRequest, Watcher
-from eval_client.store.connection import StoreError
+from eval_client.store.connection import DatabaseError, StoreError
 from eval_client.store.runs.stop import requested_stop
 
 STORE_PATIENCE_S = 15.0
@@ -51,8 +49,7 @@ class Interrupts:
     @contextlib.contextmanager
     def _watched(self, context: RunContext) -> Iterator[None]:
         self._context = context
-        if not self.request.started_by_client:
-            self._looking = asyncio.create_task(self._look_for_stop())
+        self._looking = asyncio.create_task(self._look_for_stop())
         try:
             with self._watch(context):
                 yield
@@ -79,7 +76,7 @@ class Interrupts:
     async def _look_for_stop(self) -> None:
         """Do what `proctor stop` asks for, as if Ctrl-C was pressed here."""
         while self._presses < 2:
-            with contextlib.suppress(sa.exc.SQLAlchemyError, StoreError):  # which the journal reports
+            with contextlib.suppress(DatabaseError, StoreError):  # which the journal reports
                 stop = await asyncio.to_thread(requested_stop, self.request.store)
                 while self._presses < {None: 0, "drain": 1, "now": 2}[stop]:
                     self._say("\n`proctor stop` was called for this run")

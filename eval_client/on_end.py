@@ -7,10 +7,13 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+
+from proctor.llm.config import no_key
+from proctor.observability.descriptors import give_back
 
 OnEnd = Annotated[
-    tuple[Annotated[str, Field(min_length=1)], ...],
+    tuple[Annotated[str, Field(min_length=1), AfterValidator(no_key)], ...],
     Field(exclude_if=lambda words: not words),
 ]
 """A program and its arguments; no shell reads them."""
@@ -31,6 +34,7 @@ def run_on_end(command: Sequence[str], facts: Mapping[str, str], longest_s: floa
             stdout=STANDARD_ERROR,
             start_new_session=True,
         )
+        give_back(process.pid)
     except OSError as error:
         return f"{command[0]}: {error.strerror}"
     try:

@@ -1,14 +1,14 @@
 """Checks before a run plays, and the trials of a new run."""
 
-import getpass
 import logging
 import os
+import secrets
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import NamedTuple
 
-from eval_client.core.flow import Pair
 from eval_client.core.selection import (
     NO_FILTERS,
     Catalogue,
@@ -17,22 +17,40 @@ from eval_client.core.selection import (
     SelectionError,
 )
 from eval_client.endpoints import likeness
-from eval_client.endpoints.endpoints import check_settings, replica_configs
+from eval_client.endpoints.chat_configs import check_settings, replica_configs
 from eval_client.endpoints.replica_watch import rooms
-from eval_client.filters import choose_samples
 from eval_client.plan.entries import AgentEntry
+from eval_client.plan.filters import choose_samples
 from eval_client.plan.plan import Plan, differences
 from eval_client.plan.published import other_play
-from eval_client.store.records import Manifest, PairCopy, SeenModel, TaskRecord, Trial
+from eval_client.store.planned_trials import PlannedTrials
+from eval_client.store.records import Manifest, PlanPart, SeenModel, TaskRecord
+from eval_client.store.run_folders import owner_name
 from proctor.config.yaml import FileError
-from proctor.http.client import AnyClient
+from proctor.digest import digest_of
+from proctor.entry_points import AGENT_KINDS, missing
+from proctor.http.client import HttpClient
 from task_server.wire.messages import SampleList
 
 log = logging.getLogger(__name__)
 
 
+WRITTEN = ("logs", "endpoints.txt", "held-up.txt", "plan.yaml")
+"""What is written in a run's folder, beside its store's own files."""
+
+
 class PreflightError(Exception):
     """The run can't be started or resumed as requested; the message has the fix."""
+
+
+def check_folder(folder: Path) -> None:
+    """Raises PreflightError if a run's folder, which may come from others, leads what is written there elsewhere."""
+    logs = ((Path(at), names) for at, folders, files in os.walk(folder / "logs") for names in (folders, files))
+    ours = [*WRITTEN, *(path.name for path in folder.glob("run.sqlite.*"))]
+    for at, names in ((folder, ours), *logs):
+        for path in (at / name for name in names):
+            if path.is_symlink():
+                raise PreflightError(f"{path} is a link, and a run would write where it leads; remove it")
 
 
 def check_usable(plan: Plan) -> None:
@@ -42,6 +60,8 @@ def check_usable(plan: Plan) -> None:
     except (ValueError, FileError) as error:
         raise PreflightError(str(error)) from error
     for agent in plan.agents:
+        if agent.kind is not None and (fix := missing(AGENT_KINDS, agent.kind)) is not None:
+            raise PreflightError(f"agents.{agent.name}.kind: {agent.kind} is not installed; {fix}")
         if agent.is_command and shutil.which(agent.command[0]) is None:
             raise PreflightError(
                 f"agents.{agent.name}.command: there is no program {agent.command[0]!r} on this machine; install it, "
@@ -59,6 +79,11 @@ def check_plan(manifest: Manifest, plan: Plan) -> None:
             f"the run holds answers of run {manifest.parent!r}, scored again; resume that run, then: "
             f"proctor rescore {manifest.parent}"
         )
+    check_identity(manifest, plan)
+
+
+def check_identity(manifest: Manifest, plan: Plan) -> None:
+    """Raises PreflightError if a plan differs from the one behind a run's trials in anything that shapes them."""
     lines = differences(manifest.identity, plan.identity())
     if lines:
         changed = "\n  ".join(lines)
@@ -79,7 +104,7 @@ class SeenServers(NamedTuple):
         return manifest.model_copy(update={"models": self.models | manifest.models, "model_notes": tuple(notes)})
 
 
-async def check_servers(known: Manifest | None, plan: Plan, client: AnyClient) -> SeenServers:
+async def check_servers(known: Manifest | None, plan: Plan, client: HttpClient) -> SeenServers:
     """Ask the servers of each endpoint that has several what they serve; those that do not answer are left out.
 
     Raises PreflightError where one serves another model, or no longer the one that the run, if `known`, began with.
@@ -116,6 +141,14 @@ def trials_at_once(plan: Plan, agent: AgentEntry, sessions: Mapping[str, int]) -
     return f"agent {agent.name} plays up to {trials} trials at once, bound by {binds}{each}"
 
 
+def limits_of_part(part: PlanPart, of: int) -> str:
+    """How a part of a plan shares the plan's limits, which a part without a common server divides by `of`."""
+    which = f"part {part.number} of {part.of}"
+    if of == 1:
+        return f"{which}: concurrency, rpm, tpm and limits.run hold over all parts, which this database server has"
+    return f"{which}: it takes 1/{of} of concurrency (at least 1), rpm, tpm and limits.run; the other parts take theirs"
+
+
 def check_trust(plan: Plan, listed: Mapping[str, SampleList]) -> None:
     """Raises PreflightError if an agent that is not built in would play in an isolation too thin for it."""
     for agent, task in plan.pairs():
@@ -141,42 +174,13 @@ def check_tasks(manifest: Manifest, listed: Mapping[str, SampleList]) -> None:
             )
 
 
-class PlannedTrials:
-    """The trials of a new run, in the order of their ids: by pair, then epoch, then sample; made one by one."""
+class PartAsked(NamedTuple):
+    """What `--part K/N` and `--name` ask for."""
 
-    def __init__(self, plan: Plan, samples: Mapping[str, Mapping[str, str]]) -> None:
-        """`samples` has the cluster of each sample by task and sample."""
-        self._epochs, self._samples = plan.epochs, samples
-        self._ids: dict[Pair, range] = {}
-        first = 0
-        for agent, task in plan.pairs():
-            self._ids[agent, task] = range(first, first + plan.epochs * len(samples[task]))
-            first = self._ids[agent, task].stop
-
-    def __iter__(self) -> Iterator[Trial]:
-        for pair in self._ids:
-            yield from self._of_pair(pair)
-
-    def first_of_tasks(self) -> Iterator[Trial]:
-        """The trials of the first agent of each task."""
-        for pair in self._first_pairs().values():
-            yield from self._of_pair(pair)
-
-    def copies(self) -> Iterator[PairCopy]:
-        """The other agents' pairs, whose trials are the same but for the agent and the ids."""
-        firsts = self._first_pairs()
-        for (agent, task), ids in self._ids.items():
-            if firsts[task] != (agent, task):
-                yield PairCopy(agent, ids.start, self._ids[firsts[task]])
-
-    def _first_pairs(self) -> dict[str, Pair]:
-        return {task: (agent, task) for agent, task in reversed(self._ids)}
-
-    def _of_pair(self, pair: Pair) -> Iterator[Trial]:
-        agent, task = pair
-        keys = ((epoch, each) for epoch in range(self._epochs) for each in self._samples[task].items())
-        for number, (epoch, (sample, cluster)) in zip(self._ids[pair], keys, strict=True):
-            yield Trial(id=number, agent=agent, task=task, sample=sample, epoch=epoch, cluster=cluster)
+    plan: str
+    """The name of the parts together."""
+    number: int
+    of: int
 
 
 def new_run(
@@ -187,6 +191,7 @@ def new_run(
     listed: Mapping[str, SampleList],
     *,
     filters: Filters = NO_FILTERS,
+    part: PartAsked | None = None,
 ) -> tuple[Manifest, PlannedTrials]:
     """A new run's manifest and trials; `limit` is the number of samples per task, None for all.
 
@@ -207,8 +212,10 @@ def new_run(
         )
         for name, task in listed.items()
     }
+    played = None if part is None else PlanPart(**part._asdict(), samples=samples)
     manifest = Manifest(
         version=version("proctor"),
+        id=secrets.token_hex(16) if played is None else _id_of_parts(plan, played, records),
         plan_path=plan_path,
         plan=plan.model_dump(mode="json"),
         overrides=tuple(overrides),
@@ -218,16 +225,15 @@ def new_run(
         tasks=records,
         tags=tuple(dict.fromkeys(plan.tags)),
         owner=owner_name(),
+        part=played,
     )
-    return manifest, PlannedTrials(plan, samples)
+    return manifest, PlannedTrials(plan, samples) if played is None else PlannedTrials(plan, samples, played.has)
 
 
-def owner_name() -> str | None:
-    """Who begins a run: PROCTOR_OWNER, or the name of this account; None for an account without a name."""
-    try:
-        return os.environ.get("PROCTOR_OWNER") or getpass.getuser()
-    except (OSError, KeyError):
-        return None
+def _id_of_parts(plan: Plan, part: PlanPart, tasks: Mapping[str, TaskRecord]) -> str:
+    """The id of all parts of a plan, for which servers take them as one run: each machine finds it by itself."""
+    digests = {name: task.digest for name, task in tasks.items()}
+    return digest_of([part.plan, part.of, owner_name(), plan.identity(), digests])[:32]
 
 
 def _cut(chosen: ChosenSamples) -> str | None:

@@ -1,4 +1,4 @@
-"""What is asked of a run: the plan, its store and folder, who else has started servers; and what is refused at once."""
+"""What is asked of a run: the plan, its store and folder, who else has started servers."""
 
 import asyncio
 import contextlib
@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 from eval_client.core.error_limit import ErrorLimit
 from eval_client.core.selection import NO_FILTERS, Filters
-from eval_client.endpoints.endpoints import LOCAL_TOKEN_ENV
+from eval_client.endpoints.chat_configs import LOCAL_TOKEN_ENV
 from eval_client.plan.plan import Plan
-from eval_client.preflight import PreflightError
+from eval_client.preflight import PartAsked, PreflightError
 from eval_client.run.context import RunContext
 from eval_client.servers.local import LocalServers
-from eval_client.store.shards import ONLY_POSTGRESQL, several_may_work
 from eval_client.store.store import Store
 
 if TYPE_CHECKING:
@@ -27,13 +26,13 @@ Watcher = Callable[[RunContext], contextlib.AbstractContextManager[None]]
 
 @dataclass(frozen=True)
 class Served:
-    """The URLs of servers that another client on this machine has started; None for a server that it has not."""
+    """The URLs of servers that were started for the run by whoever calls; None for a server that was not."""
 
     controller: str | None
     agents: str | None
 
     def servers(self) -> LocalServers:
-        """The servers as LocalServers whose `failure` is never set: the other client supervises them."""
+        """The servers as LocalServers whose `failure` is never set: others supervise them."""
         failure: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         return LocalServers(os.environ.get(LOCAL_TOKEN_ENV, ""), self.controller, self.agents, failure)
 
@@ -48,16 +47,12 @@ class RunRequest:
     folder: Path
     """The run's folder; its subfolder `logs` gets the logs of the run's own servers."""
     resume: bool
-    joins: bool = False
-    """Whether to work beside the clients that work on the run already."""
     either: bool = False
-    """Whether an existing run is no error: join its clients, or resume it alone if it has none."""
+    """Whether an existing run is no error: it is resumed, once no other client plays it."""
+    part: PartAsked | None = None
+    """Which part of the plan a new run is to play; None for all of it."""
     served: Served | None = None
-    """The servers that an earlier client on this machine has started for the run."""
-    started_by_client: bool = False
-    """Whether another client on this machine started this one: that one has checked the tasks, and passes stops on."""
-    shards: int = 1
-    """How many clients work on this machine, each a process of its own."""
+    """Servers that were started for the run already."""
     overrides: tuple[str, ...] = ()
     """The `--set` options that the plan was loaded with, this time and before."""
     again: frozenset[int] | None = None
@@ -83,14 +78,3 @@ def check_functions(request: RunRequest) -> None:
                 f"agents.{agent.name}: it is a Python function; play the run from Python, and name the function there: "
                 f"proctor.open_run({str(request.folder)!r}).resume(agents={{{agent.name!r}: ...}})"
             )
-
-
-def check_shards(request: RunRequest) -> None:
-    """Raises PreflightError if the run can't have the clients requested."""
-    if (request.shards > 1 or request.joins) and not several_may_work(request.store.engine):
-        raise PreflightError(f"{'proctor join' if request.joins else f'--shards {request.shards}'}: {ONLY_POSTGRESQL}")
-    if request.joins and request.plan.controller == "local" and request.served is None:
-        raise PreflightError(
-            f"run {request.store.run!r} has servers of its own (controller: local), which only the client that started "
-            "it can reach; start the run with `controller: URL`, or use --shards there"
-        )

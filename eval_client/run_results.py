@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 WORST = 5
 """How many trials a failed assertion shows."""
 Functions = Mapping[str, AgentFunction] | Sequence[AgentFunction] | AgentFunction | None
-Resume = Callable[["Run", Functions, Mapping[str, JsonValue]], "Run"]
+Resume = Callable[["Run", Functions, Any, Mapping[str, JsonValue]], "Run"]
 
 
 class PlanError(ValueError):
@@ -151,17 +151,20 @@ class Run:
 
     def report(self) -> str:
         """The report that `proctor report` shows."""
-        from eval_client.report.tables.run_report import report_tables
+        from eval_client.report.run_tables import report_tables
         from proctor.tables.command import rendered
 
         return rendered(report_tables([report(self.store)], full=True), "text")
 
-    def resume(self, agents: Functions = None, *, overrides: Mapping[str, JsonValue] | None = None) -> "Run":
+    def resume(
+        self, agents: Functions = None, *, plan: Any = None, overrides: Mapping[str, JsonValue] | None = None
+    ) -> "Run":
         """Play the trials that are unscored or unfinished. Agents that are functions must be given again, by name.
 
+        A run that was not started by this user on this machine needs its `plan` again, as `evaluate` takes it.
         Raises PlanError and RunInterrupted as `evaluate` does.
         """
-        return self._resume(self, agents, overrides or {})
+        return self._resume(self, agents, plan, overrides or {})
 
     def __repr__(self) -> str:
         return f"<Run {self.name}: {self.state}, {self.folder}>"

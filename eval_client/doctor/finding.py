@@ -1,12 +1,21 @@
-"""A finding of `proctor doctor`: the result of one check."""
+"""A finding of `proctor doctor`: the result of one check; checks run concurrently, each with a deadline."""
 
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from enum import StrEnum
+from typing import ParamSpec, TypeVar
 
-from eval_client.doctor.kinds import PROBLEMS
 from proctor.observability.redaction import redacted
 from proctor.types import Value
 
+P = ParamSpec("P")
+T = TypeVar("T")
 LONGEST_CHARS = 600
+LONGER = "run the doctor again with --patience 60"
+CLOSING_S = 60.0
+"""How long an environment that was started may take to shut down."""
 
 
 class Status(StrEnum):
@@ -25,7 +34,7 @@ class Finding(Value):
     """One line of the doctor's report; it contains no secret."""
 
     id: str
-    """What was looked at, or a key of `kinds.PROBLEMS`."""
+    """What was looked at, or the kind of problem."""
     status: Status
     what: str
     """The result in one line."""
@@ -40,32 +49,71 @@ class Finding(Value):
         return self.status in (Status.WARN, Status.FAIL)
 
 
-def ok(kind: str, what: str) -> Finding:
+Check = Coroutine[None, None, Sequence[Finding]]
+
+
+def ok(check: str, what: str) -> Finding:
     """A passed check."""
-    return Finding(id=kind, status=Status.OK, what=_line(what))
+    return Finding(id=check, status=Status.OK, what=_line(what))
 
 
-def skip(kind: str, what: str) -> Finding:
+def skip(check: str, what: str) -> Finding:
     """A check that was not done or is not relevant; `what` names the reason."""
-    return Finding(id=kind, status=Status.SKIP, what=_line(what))
+    return Finding(id=check, status=Status.SKIP, what=_line(what))
 
 
-def warn(kind: str, what: str, fix: str = "") -> Finding:
-    """A warning: the run can proceed. `fix` replaces the kind's own."""
-    return _problem(Status.WARN, kind, what, fix)
+def warn(kind: str, what: str, why: str, fix: str) -> Finding:
+    """A warning: the run can proceed."""
+    return Finding(id=kind, status=Status.WARN, what=_line(what), why=why, fix=redacted(fix))
 
 
-def fail(kind: str, what: str, fix: str = "") -> Finding:
-    """A failure: the run would fail, or leave trials unscored. `fix` replaces the kind's own."""
-    return _problem(Status.FAIL, kind, what, fix)
-
-
-def _problem(status: Status, kind: str, what: str, fix: str) -> Finding:
-    known = PROBLEMS[kind]
-    return Finding(id=kind, status=status, what=_line(what), why=known.why, fix=redacted(fix or known.fix))
+def fail(kind: str, what: str, why: str, fix: str) -> Finding:
+    """A failure: the run would fail, or leave trials unscored."""
+    return warn(kind, what, why, fix).model_copy(update={"status": Status.FAIL})
 
 
 def _line(text: str) -> str:
     """The text in one line without secrets, cut after LONGEST_CHARS characters."""
     line = " ".join(redacted(text).split())
     return line if len(line) <= LONGEST_CHARS else f"{line[:LONGEST_CHARS]}..."
+
+
+async def findings(
+    checks: Mapping[str, Check], limit_s: float, closing: Collection[str] = ()
+) -> AsyncIterator[Finding]:
+    """The findings of all checks by name, in their order. A check that takes longer than `limit_s` is ended.
+
+    Those that are `closing` limit themselves and then close what they started, which may take CLOSING_S more.
+    """
+    limits = {name: limit_s + (CLOSING_S if name in closing else 0) for name in checks}
+    looking = [asyncio.create_task(_look(name, check, limits[name])) for name, check in checks.items()]
+    for task in looking:
+        for finding in await task:
+            yield finding
+
+
+async def _look(name: str, check: Check, limit_s: float) -> Sequence[Finding]:
+    unknown = "the result of this check is unknown"
+    try:
+        async with asyncio.timeout(limit_s):
+            return await check
+    except TimeoutError:
+        return [fail("check-late", f"{name}: no result in time", unknown, LONGER)]
+    except Exception as error:
+        what = f"{name}: {type(error).__name__}: {error}"
+        return [fail("check-failed", what, unknown, "please report this, with the line above")]
+
+
+async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a blocking function in a daemon thread, so that one that hangs does not block the process's exit."""
+    done = concurrent.futures.Future[T]()
+    done.set_running_or_notify_cancel()  # a thread can't be called off
+
+    def work() -> None:
+        try:
+            done.set_result(function(*args, **kwargs))
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    return await asyncio.wrap_future(done)

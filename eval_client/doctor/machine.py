@@ -1,77 +1,68 @@
-"""Checks of this machine: installed packages and programs, the folder of runs, memory and limits."""
+"""Checks of this machine: packages, Docker, the folder of runs, open files and the store."""
 
+import asyncio
+import contextlib
 import os
 import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-from eval_client.doctor.finding import Finding, fail, ok, skip, warn
+from eval_client.doctor.finding import Finding, Status, fail, in_thread, ok, skip, warn
+from eval_client.store.connection import DatabaseError, StoreError, connect, most_row_bytes, parsed_url, reason
+from eval_client.store.migration import use_rights
+from eval_client.store.tables import OLDEST_SCHEMA, SCHEMA_VERSION
 from proctor import registry
-from proctor.event_loop import descriptors_for
+from proctor.observability.descriptors import allow_descriptors, descriptors_for, trials_for
 
 MEBI, GIBI = 1 << 20, 1 << 30
 DISK_SHORT_BYTES, DISK_FULL_BYTES = 2 * GIBI, 100 * MEBI
-MEMORY_SHORT_BYTES = GIBI
+WISHED_ROW_BYTES = 16 * MEBI
+"""What a store's server should take: turns hold whole replies of models."""
 NETWORK = frozenset(
     {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb3", "afs", "glusterfs", "orangefs", "panfs"}
     | {"fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.juicefs", "fuse.s3fs", "fuse.gcsfuse"}
 )
 """Linux's names of file systems that other machines share."""
-_SEARCH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin", "/usr/libexec"])
+LAYERS = frozenset({"overlay", "fuse.fuse-overlayfs", "aufs"})
+"""Linux's names of what holds a container's own files, which go with it."""
 
 
-@dataclass(frozen=True)
-class FolderFacts:
-    """The folder of the runs, or the existing folder in which it would be created."""
-
-    folder: str
-    trouble: str | None
-    """Why nothing can be written there; None where something can."""
-    free_bytes: int
-    network: str | None = None
-    """The type of its file system where other machines share it, by Linux's name."""
+def extras(environments: Iterable[str], *, needed: bool) -> list[Finding]:
+    """Python, and whether the packages of these environments are installed; a problem only where they are `needed`."""
+    python = ok("python", f"proctor {version('proctor')}, Python {sys.version.split()[0]} ({sys.executable})")
+    return [python, *(_extra(name, needed=needed) for name in environments)]
 
 
-def packages() -> list[Finding]:
-    """Findings on Python, Proctor, and the packages that every run needs."""
-    missing = [name for name, extra in _required() if extra is None and not _installed(name)]
-    found = [fail("package-missing", f"package {name} is not installed") for name in missing]
-    return found or [ok("python", f"proctor {version('proctor')}, Python {sys.version.split()[0]} ({sys.executable})")]
-
-
-def extras(environments: Iterable[str]) -> list[Finding]:
-    """Whether the packages that these environments need are installed."""
-    return [_extra(name) for name in environments]
-
-
-def _extra(environment: str) -> Finding:
-    needed = [name for name, extra in _required() if extra == environment]
-    missing = [name for name in needed if not _installed(name)]
-    fix = f"pip install 'proctor[{environment}]'"
-    if missing:
-        return warn("extra-missing", f"environment {environment}: no package {', '.join(missing)}", fix)
+def _extra(environment: str, *, needed: bool) -> Finding:
+    packages = _packages_of(environment)
+    what, fix = f"environment {environment}: ", f"pip install 'proctor[{environment}]'"
+    if missing := [name for name in packages if not _installed(name)]:
+        what += f"no package {', '.join(missing)}"
+        return lacks_package(what, fix) if needed else skip("extra", f"{what}; {fix} to play it here")
     try:
         registry.load(environment)
     except (ImportError, registry.UnknownEnvironment) as error:
-        return warn("extra-missing", f"environment {environment}: {error}")
-    return ok("extra", f"environment {environment}: {', '.join(needed) or 'nothing more needed'}")
+        return lacks_package(f"{what}{error}", "pip install the package that is named")
+    return ok("extra", what + (", ".join(packages) or "nothing more needed"))
 
 
-def _required() -> list[tuple[str, str | None]]:
-    """(package, the extra that needs it; None for Proctor itself)."""
-    pairs = []
-    for line in requires("proctor") or ():
-        package, _, marker = line.partition(";")
-        extra = re.search(r"extra\s*==\s*['\"]([\w.-]+)['\"]", marker)
-        name = re.match(r"[\w.-]+", package)
-        if name is not None and name[0] != "proctor":
-            pairs.append((name[0], extra[1] if extra else None))
-    return pairs
+def lacks_package(what: str, fix: str) -> Finding:
+    """The finding on packages of an environment that are not installed."""
+    return warn("extra-missing", what, "this machine can't play tasks of this environment", fix)
+
+
+def _packages_of(environment: str) -> list[str]:
+    """The packages that an environment's extra needs."""
+    lines = [line.partition(";") for line in requires("proctor") or ()]
+    wanted = re.compile(rf"extra\s*==\s*['\"]{re.escape(environment)}['\"]")
+    names = [re.split(r"[^\w.-]", package.strip())[0] for package, _, marker in lines if wanted.search(marker)]
+    return [name for name in names if name != "proctor"]
 
 
 def _installed(package: str) -> bool:
@@ -82,103 +73,173 @@ def _installed(package: str) -> bool:
     return True
 
 
-def programs() -> list[Finding]:
-    """Findings on the database servers that environments and stores can use."""
-    return [
-        _program("mariadb", "mariadbd", lambda what: warn("mariadb-missing", what)),
-        _program(
-            "postgresql",
-            "postgres",
-            lambda what: skip("postgresql", f"{what}; only a store that several clients share needs one"),
-        ),
-        _program(
-            "virtuoso", "virtuoso-t", lambda what: skip("virtuoso", f"{what}; only large knowledge graphs need one")
-        ),
-    ]
+async def docker(image: str, patience_s: float, *, needed: bool, on_disk: bool = False) -> list[Finding]:
+    """Findings on the Docker engine and a sandbox's image; problems are failures where `needed`.
+
+    `on_disk`: also on whether a container's disk space can be limited, for which one is made.
+    """
+    if find_spec("docker") is None:
+        what, fix = "no package docker", "pip install 'proctor[os]'"
+        missing = lacks_package(what, fix).model_copy(update={"status": Status.FAIL})
+        return [missing if needed else skip("docker", f"{what}; {fix} to play os here")]
+    from proctor.sandbox.docker_exec import reach
+
+    try:
+        async with asyncio.timeout(patience_s):
+            await reach()
+        return await in_thread(_engine, image, patience_s, needed=needed, on_disk=on_disk)
+    except Exception as error:  # the SDK raises errors of other libraries too
+        late = f"Docker: the engine does not answer within {patience_s:g} s"
+        what, why = late if isinstance(error, TimeoutError) else str(error), "the sandboxes of `os` are containers"
+        fix = "start it (systemctl start docker), or name another: export DOCKER_HOST=unix:///path/to/docker.sock"
+        return [(fail if needed else warn)("docker-down", what, why, fix)]
 
 
-def _program(kind: str, name: str, missing: Callable[[str], Finding]) -> Finding:
-    folders = [_SEARCH, *map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True))]
-    path = shutil.which(name, path=os.pathsep.join(folders))
-    return missing(f"no program {name} on this machine") if path is None else ok(kind, path)
+def _engine(image: str, patience_s: float, *, needed: bool, on_disk: bool) -> list[Finding]:
+    import docker
+
+    with contextlib.closing(docker.from_env(timeout=max(1, int(patience_s)))) as client:
+        engine = ok("docker", f"Docker engine {client.info().get('ServerVersion', '?')}")
+        found = _image(client, image, needed=needed)
+        return [engine, found, *(_quota(client, image) if on_disk and not found.is_problem else [])]
 
 
-def folder_facts(folder: Path) -> FolderFacts:
-    """Facts about the folder of runs. Writes and removes a temporary file; creates no folder."""
-    existing = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
-    trouble = None
+def _image(client: Any, image: str, *, needed: bool) -> Finding:
+    import docker.errors
+
+    try:
+        client.images.get(image)
+    except docker.errors.ImageNotFound:
+        return (fail if needed else warn)(
+            "docker-image-missing",
+            f"Docker has no image {image}",
+            "sandboxes start from this image",
+            f"docker build -t {image} docker/os, or set another in the task's parameters: {{image: ...}}",
+        )
+    return ok("docker-image", f"image {image}")
+
+
+def _quota(client: Any, image: str) -> list[Finding]:
+    """A warning where the storage driver can't limit a container's disk space."""
+    from proctor.process_owner import Owner
+    from proctor.sandbox import SandboxLimits
+    from proctor.sandbox.docker_containers import OWNER_LABEL
+    from proctor.sandbox.docker_disk import why_no_quota
+
+    trouble = why_no_quota(client, image, SandboxLimits().disk_mb, {OWNER_LABEL: Owner.current().label()})
+    if trouble is None:
+        return []
+    what, why = f"a container's disk space can't be limited: {trouble}", "one agent can fill it and stop all sandboxes"
+    fix = "set the task's parameters to {disk: tmpfs}, or move Docker's data root to xfs with pquota, btrfs or zfs"
+    return [warn("docker-disk-unbounded", what, why, fix)]
+
+
+def folder(runs: Path, *, in_sqlite: bool) -> list[Finding]:
+    """Whether the folder of runs can hold a run, and its store where that is `in_sqlite`. Creates no folder."""
+    existing = next(parent for parent in (runs.absolute(), *runs.absolute().parents) if parent.exists())
+    mounts = Path("/proc/self/mountinfo")
+    kind = file_system(existing.resolve(), mounts.read_text(errors="replace")) if mounts.exists() else None
+    where = _unwritable(runs, existing) or place(runs, kind if in_sqlite else None)
+    return [where, disk(runs, shutil.disk_usage(existing).free)]
+
+
+def _unwritable(runs: Path, existing: Path) -> Finding | None:
     try:
         with tempfile.NamedTemporaryFile(dir=existing, prefix=".proctor-doctor-") as file:
             file.write(b"\0" * 4096)
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        trouble = error.strerror or str(error)
-    kind = file_system(existing.resolve(), _mounts())
-    return FolderFacts(str(folder), trouble, shutil.disk_usage(existing).free, kind if kind in NETWORK else None)
+        what = f"nothing can be written to {runs}: {error.strerror or error}"
+        return fail("runs-folder-unwritable", what, "runs are stored in this folder", "choose another: -o FOLDER")
+    return None
 
 
-def _mounts() -> str:
-    try:
-        return Path("/proc/self/mountinfo").read_text(errors="replace")
-    except OSError:
-        return ""
-
-
-def file_system(folder: Path, mounts: str) -> str | None:
+def file_system(inside: Path, mounts: str) -> str | None:
     """The type of the file system that holds a folder, by the text of Linux's `mountinfo`; None where it is unknown."""
     found: tuple[int, str | None] = (0, None)
     for line in mounts.splitlines():
         mounted, _, source = line.partition(" - ")
         if mounted.count(" ") < 5:
             continue
-        place = Path(re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), mounted.split(" ")[4]))
-        if folder.is_relative_to(place) and len(place.parts) >= found[0]:  # a later mount hides an earlier one
-            found = len(place.parts), source.split(" ")[0]
+        at = Path(re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), mounted.split(" ")[4]))
+        if inside.is_relative_to(at) and len(at.parts) >= found[0]:  # a later mount hides an earlier one
+            found = len(at.parts), source.split(" ")[0]
     return found[1]
 
 
-def folder_findings(facts: FolderFacts, needed_bytes: int = 0, *, in_sqlite: bool = True) -> list[Finding]:
-    """Whether a run that writes at most `needed_bytes` fits into the folder; `in_sqlite`: so does its store."""
-    if facts.trouble is not None:
-        found = [fail("runs-folder-unwritable", f"nothing can be written to {facts.folder}: {facts.trouble}")]
-    elif facts.network is not None and in_sqlite:
-        found = [warn("runs-folder-network", f"{facts.folder} is on a network file system ({facts.network})")]
-    else:
-        found = [ok("runs-folder", f"{facts.folder} can be written to")]
-    what = f"{facts.free_bytes / GIBI:.1f} GiB free at {facts.folder}"
-    if needed_bytes:
-        what += f", the run may take {max(0.01, needed_bytes / GIBI):.2f} GiB"
-    if facts.free_bytes < max(DISK_FULL_BYTES, needed_bytes):
-        found.append(fail("disk-short", what))
-    else:
-        short = facts.free_bytes < max(DISK_SHORT_BYTES, 2 * needed_bytes)
-        found.append(warn("disk-short", what) if short else ok("disk", what))
-    return found
+def place(runs: Path, kind: str | None) -> Finding:
+    """Whether a store in SQLite is safe in a folder on a file system of this type; None where it is unknown."""
+    if kind in NETWORK:
+        return warn(
+            "runs-folder-network",
+            f"{runs} is on a network file system ({kind})",
+            "SQLite needs locks and shared memory that such file systems do not keep: a run can be damaged there",
+            "choose a folder on a disk of this machine: -o FOLDER, or a database server: --store URL",
+        )
+    if kind in LAYERS:
+        return warn(
+            "runs-folder-container",
+            f"{runs} is within this container, not mounted",
+            "the results go with the container",
+            "mount a volume there: docker run --volume proctor-runs:/runs, or name a database server: --store URL",
+        )
+    return ok("runs-folder", f"{runs} can be written to")
 
 
-def available_memory() -> int | None:
-    """Bytes that can still be used without swapping (Linux's MemAvailable); None on other systems."""
-    try:
-        text = Path("/proc/meminfo").read_text()
-    except OSError:
-        return None
-    found = re.search(r"^MemAvailable:\s+(\d+) kB", text, re.MULTILINE)
-    return int(found[1]) * 1024 if found else None
+def disk(runs: Path, free: int) -> Finding:
+    """Whether the free bytes of a folder are enough for a run."""
+    what = f"{free / GIBI:.1f} GiB free at {runs}"
+    if free >= DISK_SHORT_BYTES:
+        return ok("disk", what)
+    fix = "free some space, or choose another folder: -o FOLDER"
+    return (fail if free < DISK_FULL_BYTES else warn)("disk-short", what, "a run waits while the disk is full", fix)
 
 
-def memory_finding(available: int | None) -> Finding:
-    """Whether the available bytes are enough for a client and a few sandboxes."""
-    if available is None:
-        return skip("memory", "this system does not report its available memory")
-    what = f"{available / GIBI:.1f} GiB of memory available"
-    return ok("memory", what) if available >= MEMORY_SHORT_BYTES else warn("memory-short", what)
-
-
-def descriptor_finding(limit: int, trials: int) -> Finding:
-    """Whether the limit of open files is enough for so many trials at once."""
+def descriptors(trials: int, limit: int | None = None) -> Finding:
+    """Whether the limit of open files, else that of this process, is enough for so many trials at once."""
     needed = descriptors_for(trials)
+    limit = allow_descriptors(needed) if limit is None else limit
     what = f"{limit} files may be open at once"
     if limit >= needed:
         return ok("descriptors", what)
-    return warn("descriptors-few", f"{what}; {needed} are needed", f"ulimit -n {needed}, in the shell that starts it")
+    what += f"; {needed} are needed, so at most {trials_for(limit)} trials are played at once"
+    fix = f"ulimit -n {needed}, in the shell that starts it"
+    return warn("descriptors-few", what, "each running trial opens files and connections", fix)
+
+
+def store(url: str) -> Finding:
+    """Whether a store answers, its account has the rights that a run needs, and its runs can be read."""
+    shown = "the store's URL"
+    try:
+        parsed = parsed_url(url)
+        shown = parsed.render_as_string(hide_password=True)
+        if parsed.get_backend_name() != "sqlite":
+            parsed = parsed.update_query_dict({"connect_timeout": "5"})
+        engine = connect(parsed)
+        with engine.connect() as connection:
+            row_bytes = most_row_bytes(connection)
+    except (StoreError, DatabaseError) as error:
+        what = f"{shown}: {reason(error) if isinstance(error, DatabaseError) else error}"
+        return fail("store-unreachable", what, "no result can be recorded", "check the URL, and that the server runs")
+    try:
+        schemas = use_rights(engine)
+    except DatabaseError as error:
+        fix = "grant the account CREATE, SELECT, INSERT, UPDATE and DELETE in the database"
+        return fail("store-rights", f"{shown}: {reason(error)}", "a run creates tables and writes rows", fix)
+    finally:
+        engine.dispose()
+    version = ".".join(map(str, engine.dialect.server_version_info or ()))
+    return _usable(f"{shown}: {engine.dialect.name} {version}", schemas, row_bytes)
+
+
+def _usable(shown: str, schemas: Sequence[int], row_bytes: int | None) -> Finding:
+    """The finding on a store whose account has all rights."""
+    if others := [str(number) for number in schemas if not OLDEST_SCHEMA <= number <= SCHEMA_VERSION]:
+        known = f"this version reads {OLDEST_SCHEMA} to {SCHEMA_VERSION}"
+        what, why = f"{shown}: holds runs of schema {', '.join(others)}; {known}", "it can't read or resume them"
+        return fail("store-schema", what, why, "use the version of Proctor that wrote them, or another database")
+    if row_bytes is not None and row_bytes < WISHED_ROW_BYTES:
+        what, why = f"max_allowed_packet is {row_bytes:,} bytes", "a turn with more is a fault of its trial"
+        return warn("store-rows", f"{shown}: {what}", why, "set the server's max_allowed_packet to 16M or more")
+    return ok("store", f"{shown}: tables and rows can be written")

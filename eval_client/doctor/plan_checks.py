@@ -1,91 +1,99 @@
-"""The checks of everything that a plan needs."""
+"""The checks of everything that a plan needs, at length and quickly before a run starts."""
 
 import asyncio
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
+from urllib.parse import urlsplit
 
-from eval_client.doctor import models, resumed, servers, tasks, tool_calls
-from eval_client.doctor.docker_host import Sandboxes
-from eval_client.doctor.finding import Finding, Status, fail, skip, warn
-from eval_client.doctor.machine_checks import Options, docker, general_checks
-from eval_client.doctor.quick import key_findings, most_trials
-from eval_client.doctor.run_checks import Check, in_thread
-from eval_client.endpoints import likeness
-from eval_client.endpoints.endpoints import chat_config, replica_configs
-from eval_client.endpoints.replica_watch import replicas_of_file
+from eval_client.doctor import machine, tasks
+from eval_client.doctor.endpoint import UNSCORED, ModelProbe, key_findings, unreachable_agent, wrong_variable
+from eval_client.doctor.finding import Check, Finding, Status, fail, in_thread, ok, skip
+from eval_client.doctor.servers import ServerProbe, unreachable_controller
+from eval_client.endpoints.chat_configs import chat_config, replica_configs
+from eval_client.endpoints.replica_watch import replicas_of_file, rooms
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.plan import Plan
-from eval_client.report.preview import planned_tasks, volumes
-from eval_client.store.connection import StoreError
+from eval_client.store.damage import damage, losses
 from eval_client.store.store import Store
-from proctor.config.secrets import secret
+from proctor import registry
 from proctor.config.task import TaskDefinition
-from proctor.config.yaml import FileError
-from proctor.http.client import AnyClient
+from proctor.config.tokens import AccessTokens
+from proctor.entry_points import AGENT_KINDS, missing
+from proctor.http.client import HttpClient
+from proctor.http.server import is_loopback
 from proctor.llm.config import ChatConfig
-from proctor.llm.model import connection
 from task_server.wire.messages import TaskList
 
-TURN_BYTES, TRIAL_BYTES = 4096, 4096
-"""Bytes in a SQLite store, with indexes. The demo's 889 turns of 90 trials over all environments took 3.2 MB."""
-USUAL_TURNS = 20
-"""The turns assumed of a trial whose turns are unbounded."""
+IMAGE = "proctor-os:latest"
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of `proctor doctor`."""
+
+    output: Path
+    """Folder of the runs."""
+    store: str | None
+    patience_s: float
+    """Seconds to wait for each answer."""
+    calls: bool = True
+    """Whether to send a completion to each model, which is paid for."""
+    run: str | None = None
+    """The run whose store is checked."""
+
+
+def machine_checks(options: Options) -> dict[str, Check]:
+    """The checks of `proctor doctor` without a plan."""
+    docker = machine.docker(IMAGE, options.patience_s, needed=False)
+    return {**_general(options, registry.names(), needed=False, trials=0), "docker": docker}
+
+
+def _general(options: Options, environments: Sequence[str], *, needed: bool, trials: int) -> dict[str, Check]:
+    checks: dict[str, Check] = {
+        "packages": in_thread(machine.extras, environments, needed=needed),
+        "folder": in_thread(machine.folder, options.output, in_sqlite=options.store is None),
+        "limits": in_thread(lambda: [machine.descriptors(trials)]),
+    }
+    if (url := options.store) is not None:
+        checks["store"] = in_thread(lambda: [machine.store(url)])
+    return checks
 
 
 @dataclass
 class PlanChecks:
-    """The checks of one plan. Facts that several checks need are gathered once."""
+    """The checks of one plan. What several checks need is asked once."""
 
     plan: Plan
     options: Options
-    http: AnyClient
-    resume: Store | None
-    """The run to resume; None where there is none."""
-    closing: set[asyncio.Task[None]]
-    """Gets the environments that are still starting or closing when reported; wait for them before the process ends."""
+    http: HttpClient
 
-    def all(self) -> list[Check]:
+    def all(self) -> dict[str, Check]:
         """All checks, in the order of the report."""
-        plan, here = self.plan, self.plan.played_here()
-        environments = sorted({definition.environment for definition in here})
-        under_way = most_trials(plan)
-        checks = [Check(f"agent {agent.name}", self._agent(agent)) for agent in plan.agents]
-        checks.insert(0, Check("keys", in_thread(key_findings, plan)))
-        if not self._local:
-            checks.append(Check("controller", self._servers()))
-        checks += [Check(f"task {definition.name}", self._data(definition)) for definition in here]
-        if self._local:
-            checks.append(Check("environments", self._environments()))
-        if self.resume is not None:
-            checks.append(Check(f"run {self.resume.run}", self._resumed(self.resume)))
-            if self.options.run is not None:
-                checks.append(resumed.store_check(self.resume))
-        needed = 0 if self.options.store else self._needed_bytes()
-        return [*checks, *general_checks(self.options, environments, trials=under_way, needed_bytes=needed)]
+        plan = self.plan
+        checks: dict[str, Check] = {"keys": in_thread(key_findings, plan)}
+        checks |= {f"agent {agent.name}": self._agent(agent) for agent in plan.agents}
+        checks |= {} if plan.controller == "local" else {"controller": self._servers()}
+        checks |= {name: self._task(definition) for name, definition in self.played.items()}
+        names = sorted({definition.environment for definition in self.played.values()})
+        return checks | _general(self.options, names, needed=True, trials=most_trials(plan))
 
     @property
-    def _local(self) -> bool:
-        return self.plan.controller == "local"
-
-    def _needed_bytes(self) -> int:
-        try:
-            return sum(
-                samples * self.plan.epochs * (TRIAL_BYTES + TURN_BYTES * (turns or USUAL_TURNS))
-                for _, _, samples, turns in volumes(self.plan, planned_tasks(self.plan, None))
-                if samples is not None
-            )
-        except (FileError, OSError, ValueError):
-            return 0  # the check of the data reports the error
+    def played(self) -> dict[str, TaskDefinition]:
+        """The names of the checks of tasks that this machine plays."""
+        return {f"task {definition.name}": definition for definition in self.plan.played_here()}
 
     async def _agent(self, agent: AgentEntry) -> Sequence[Finding]:
         if agent.is_command:
-            found = shutil.which(agent.command[0])
-            said = f"agent {agent.name} is a command: {agent.command[0]}"
-            if found is None:
-                return [fail("agent-command", f"{said}, which is not on this machine")]
-            return [skip("agent", f"{said}; it is started for each trial")]
+            lacks = missing(AGENT_KINDS, "command")
+            program, said = agent.command[0], f"agent {agent.name} is a command: {agent.command[0]}"
+            if lacks is None and shutil.which(program) is not None:
+                return [skip("agent", f"{said}; it is started for each trial")]
+            what = f"{said}, which is not on this machine" if lacks is None else f"{said}; what plays it is missing"
+            fix = lacks or "install it, or write its absolute path"
+            return [fail("agent-command", what, UNSCORED, fix)]
         if agent.builtin is not None and agent.endpoint is None:
             return [skip("agent", f"agent {agent.name} is built in; its server is started for the run")]
         if self.plan.endpoint_of(agent).has_replicas:
@@ -93,141 +101,142 @@ class PlanChecks:
         return await self._at(agent, chat_config(self.plan, agent, None))
 
     async def _replicas(self, agent: AgentEntry) -> Sequence[Finding]:
-        """The findings at each server of the agent's endpoint, and how they differ."""
+        """The findings at each server of the agent's endpoint; whether they are alike a start of a run asks."""
         endpoint = self.plan.endpoint_of(agent)
         problems = replicas_of_file(endpoint)[1] if endpoint.replicas_file is not None else []
         configs = replica_configs(self.plan, agent)
         found = await asyncio.gather(*(self._at(agent, config) for config in configs.values()))
-        findings = [fail("replicas-file", f"agent {agent.name}: {problem}") for problem in problems]
-        findings += [finding for each in found for finding in each]
-        if not self.options.calls:
-            return findings
-        seen = await likeness.seen_models(self.http, configs)
-        unlike = [*likeness.others(agent.model or agent.name, seen), *likeness.unlike(seen)]
-        return [*findings, *(warn("replicas-unlike", f"agent {agent.name}: {line}") for line in unlike)]
+        lines = [_bad_line(agent.name, each) for each in problems]
+        return [*lines, *(finding for each in found for finding in each)]
 
     async def _at(self, agent: AgentEntry, config: ChatConfig) -> Sequence[Finding]:
         """The findings at one server."""
         try:
             config.endpoint()
         except ValueError as error:
-            return [
-                fail(
-                    "agent-url", f"agent {agent.name}: {error}", f"correct the variable {str(error).partition(':')[0]}"
-                )
-            ]
+            return [wrong_variable(agent.name, error)]
         try:
-            connection(config)
+            probe = ModelProbe(self.http, agent.name, config, self.options.patience_s)
         except ValueError:
             return [skip("agent", f"agent {agent.name}: see key-broken")]
-        patience_s = self.options.patience_s
         if not self.options.calls or config.metadata:
-            return [await models.look_up(self.http, agent.name, config, patience_s)]
+            return [await probe.look_up()]
         if agent.name not in self._tool_players:
-            return [await models.complete(self.http, agent.name, config, patience_s)]
-        answered, with_tools = await asyncio.gather(
-            models.complete(self.http, agent.name, config, patience_s),
-            tool_calls.probe(self.http, agent.name, config, patience_s),
-        )
+            return [await probe.complete()]
+        answered, with_tools = await asyncio.gather(probe.complete(), probe.tools())
         return [answered] if answered.status is Status.FAIL else [answered, *with_tools]
 
     @cached_property
     def _tool_players(self) -> set[str]:
-        return tool_calls.players(self.plan.pairs(), self.plan.definitions())
+        """The agents that play a task by function calls."""
+        by_calls = {definition.name for definition in self.plan.definitions() if tasks.offers_tools(definition)}
+        return {agent for agent, task in self.plan.pairs() if task in by_calls}
 
     async def _servers(self) -> Sequence[Finding]:
-        try:
-            facts = await self._server_facts
-        except ValueError:
-            return [skip("controller", f"{self.plan.controller}: see key-broken")]
-        found = servers.server_findings(
-            facts,
-            token_env=self.plan.token_env,
-            has_token=secret(self.plan.token_env) is not None,
-            tasks=[task.name for task in self.plan.tasks],
-            relayed=self.plan.route == "relayed",
-        )
-        known = [await self._known(definition) for definition in self.plan.played_here()]
-        here = [each for each in known if each is not None]
-        offered = await self._offered({each.name: each.digest for each in here})
-        return [*found, *tasks.digest_findings(here, offered)]
+        found, _ = await self._served
+        return found
 
     @cached_property
-    def _server_facts(self) -> "asyncio.Task[servers.ServerFacts]":
+    def _served(self) -> "asyncio.Task[tuple[list[Finding], TaskList | None]]":
         return asyncio.create_task(self._ask_servers())
 
-    async def _ask_servers(self) -> servers.ServerFacts:
-        token = secret(self.plan.token_env)
-        shown = token.get_secret_value() if token is not None else None
-        return await servers.server_facts(self.http, self.plan.controller, shown, self.options.patience_s / 3)
-
-    async def _offered(self, expected: Mapping[str, str]) -> dict[str, str | None]:
-        """task -> its digest at the servers: the expected one if a worker has it. Empty where no server answers."""
+    async def _ask_servers(self) -> tuple[list[Finding], TaskList | None]:
         try:
-            listed = (await self._server_facts).tasks
+            tokens = AccessTokens.of(self.plan.token_env)
         except ValueError:
-            return {}
-        if not isinstance(listed, TaskList):
-            return {}
-        found = ((task, listed.find(task, digest)) for task, digest in expected.items())
-        return {task: capacity.digest for task, capacity in found if capacity is not None}
+            return [skip("controller", f"{self.plan.controller}: see key-broken")], None
+        return await ServerProbe(self.http, self.plan, tokens, self.options.patience_s / 3).look()
 
-    @cached_property
-    def _task_facts(self) -> Mapping[str, "asyncio.Task[tasks.TaskFacts]"]:
-        return {
-            definition.name: asyncio.create_task(
-                in_thread(tasks.task_facts, definition, self.plan.playing(definition.name).values())
-            )
-            for definition in self.plan.played_here()
-        }
+    async def _task(self, definition: TaskDefinition) -> Sequence[Finding]:
+        """The findings on a task's data, and on its environment, which is started where this machine serves it."""
+        patience_s = self.options.patience_s
+        async with asyncio.timeout(patience_s):
+            data = await in_thread(tasks.read_data, definition, self.plan)
+        if data.digest is None:
+            return data.found
+        if self.plan.controller != "local":
+            return [*data.found, *await self._differs(definition.name, data.digest)]
+        found = [*data.found, *await tasks.engine(definition, patience_s / 2)]
+        if any(each.status is Status.FAIL for each in found):
+            return found
+        models = any(policy is None for policy in self.plan.playing(definition.name).values())
+        by_calls = models and tasks.offers_tools(definition)
+        return [*found, *await tasks.started(definition, patience_s, by_calls=by_calls)]
 
-    async def _known(self, definition: TaskDefinition) -> tasks.TaskFacts | None:
-        try:
-            return await asyncio.shield(self._task_facts[definition.name])
-        except FileError:
-            return None
+    async def _differs(self, task: str, digest: str) -> list[Finding]:
+        """A failure where the servers have other data for a task of built-in agents."""
+        _, listed = await self._served
+        offered = listed.find(task, digest) if listed is not None else None
+        if offered is None or offered.digest in (None, digest):
+            return []
+        what = f"task {task}: digest {digest[:12]} here, {str(offered.digest)[:12]} at the servers"
+        why = "built-in agents would play other samples than the servers"
+        return [fail("data-differs", what, why, "give this plan and the workers the same data")]
 
-    async def _data(self, definition: TaskDefinition) -> Sequence[Finding]:
-        try:
-            facts = await asyncio.shield(self._task_facts[definition.name])
-        except FileError as error:
-            return [fail("data-broken", str(error))]
-        return tasks.data_findings(tasks.as_planned(facts, self.plan), self.plan.playing(definition.name))
 
-    async def _environments(self) -> Sequence[Finding]:
-        """Start each environment once, unless another check shows that it can't start."""
-        wanted = {d.name: found for d in self.plan.played_here() if (found := tasks.sandboxes(d)) is not None}
-        engine = asyncio.create_task(self._engine(sorted(set(wanted.values()))))
-        entering = (self._entered(d, engine if d.name in wanted else None) for d in self.plan.played_here())
-        entered = await asyncio.gather(*entering)
-        return [*await engine, *(finding for each in entered for finding in each)]
+def _bad_line(agent: str, problem: str) -> Finding:
+    fix = "write one URL a line into a file of yours that others can't write"
+    return fail("replicas-file", f"agent {agent}: {problem}", "the servers of this endpoint come from it", fix)
 
-    async def _engine(self, wanted: Sequence[Sandboxes]) -> list[Finding]:
-        return await docker(wanted, self.options.patience_s / 2, needed=True) if wanted else []
 
-    async def _entered(self, definition: TaskDefinition, engine: "asyncio.Task[list[Finding]] | None") -> list[Finding]:
-        name, patience_s = definition.name, self.options.patience_s
-        if await self._known(definition) is None:
-            return [skip("environment", f"task {name}: see data-broken")]
-        if tasks.lacks_mariadb(definition):
-            return [fail("mariadb-missing", f"task {name}: no program mariadbd on this machine")]
-        if engine is not None:
-            patience_s /= 2
-            for finding in await asyncio.shield(engine):
-                if finding.id in tasks.NO_CONTAINERS:
-                    return [skip("environment", f"task {name}: see {finding.id}")]
-        models = any(policy is None for policy in self.plan.playing(name).values())
-        by_calls = models and tool_calls.offers_tools(definition)
-        return await tasks.entered(definition, patience_s, self.closing, by_calls=by_calls)
+async def whole_store(store: Store) -> Sequence[Finding]:
+    """Whether a run's store is complete and undamaged; reads all of it."""
+    why = "lost turns would be paid for again, and lost results would be missing in the report"
+    fix = "restore its store from a copy, or start a new run; `proctor resume` prints whether the run can be resumed"
+    found, lost = await in_thread(damage, store.engine), await in_thread(losses, store.engine, store.run)
+    found += [] if lost is None else [lost]
+    damaged = [fail("run-damaged", f"run {store.run}: {each}", why, fix) for each in found]
+    return damaged or [ok("run", f"run {store.run}: its store is whole")]
 
-    async def _resumed(self, run: Store) -> Sequence[Finding]:
-        try:
-            manifest = await in_thread(run.manifest)
-        except StoreError as error:
-            return [resumed.unreadable(error)]
-        if self._local:
-            known = [await self._known(definition) for definition in self.plan.played_here()]
-            digests: Mapping[str, str | None] = {facts.name: facts.digest for facts in known if facts is not None}
-        else:
-            digests = await self._offered(manifest.digests())
-        return resumed.run_findings(run.run, manifest, self.plan, digests)
+
+async def quick_problems(plan: Plan, output: Path, store: str | None) -> list[Finding]:
+    """The problems of a plan that show at once; `output` is the folder of the runs, `store` the URL of a server."""
+    own = plan.definitions() if plan.controller == "local" else []
+    engines = await asyncio.gather(*map(tasks.engine_problem, own))
+    found = [each for each in engines if each is not None]
+    for definition in own:
+        if None in plan.playing(definition.name).values():  # a model plays it
+            found += tasks.model_findings(definition.build(), definition.name, plan)
+    found += [*key_findings(plan), *await _unlistened(plan)]
+    found += await in_thread(machine.folder, output, in_sqlite=store is None)
+    found.append(machine.descriptors(most_trials(plan)))
+    return [each for each in found if each.is_problem]
+
+
+def most_trials(plan: Plan) -> int:
+    """Trials at once over all agents."""
+    return sum(min(plan.concurrency_of(agent), sum(rooms(plan.endpoint_of(agent)))) for agent in plan.agents)
+
+
+async def _unlistened(plan: Plan) -> list[Finding]:
+    """The servers of this machine that nothing listens for. Others may be slow to reach, so they are not tried."""
+    agents: dict[str, list[str]] = {}
+    for agent in plan.agents:
+        if agent.builtin is None or agent.endpoint is not None:
+            try:
+                agents.setdefault(chat_config(plan, agent, None).endpoint(), []).append(agent.name)
+            except ValueError as error:
+                return [wrong_variable(agent.name, error)]
+    found = [
+        unreachable_agent(f"{'agents' if len(names) > 1 else 'agent'} {', '.join(names)}: {trouble}")
+        for url, names in agents.items()
+        if (trouble := await _not_listening(url)) is not None
+    ]
+    if plan.controller != "local" and (trouble := await _not_listening(plan.controller)) is not None:
+        found.append(unreachable_controller(trouble, plan.controller))
+    return found
+
+
+async def _not_listening(url: str) -> str | None:
+    """Why no connection to a server on this machine can be made; None for other machines' servers."""
+    parts = urlsplit(url)
+    if parts.hostname is None or not is_loopback(parts.hostname):
+        return None
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        async with asyncio.timeout(tasks.REACH_S):
+            _, writer = await asyncio.open_connection(parts.hostname, port)
+    except (OSError, TimeoutError):
+        return f"nothing listens at {parts.scheme}://{parts.netloc} yet"
+    writer.close()
+    return None

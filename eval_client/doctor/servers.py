@@ -1,156 +1,102 @@
 """Checks of task servers: whether they answer, accept our token, have the plan's tasks and our version."""
 
-import asyncio
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import TypeVar
 
-from eval_client.doctor.finding import Finding, fail, ok, skip, warn
-from proctor.http.client import AnyClient, Untrusted
+from pydantic import BaseModel
+
+from eval_client.doctor.finding import Finding, fail, ok, warn
+from eval_client.plan.plan import Plan
+from proctor.config.tokens import AccessTokens
+from proctor.http.client import HttpClient, Untrusted
 from proctor.observability.redaction import redacted
 from task_server.http.transport import Caller
-from task_server.wire.errors import ApiError, BadReply, NotReady, TaskServerError, Unauthorized
+from task_server.wire.errors import ApiError, BadReply, TaskServerError, Unauthorized
 from task_server.wire.messages import UNKNOWN_VERSION, VERSION, Health, TaskCapacity, TaskList
-from task_server.wire.worker_messages import WorkerList, WorkerStatus
+
+Answer = TypeVar("Answer", bound=BaseModel)
+UNSTARTED = "no session can be started"
 
 
-@dataclass(frozen=True)
-class WorkerFacts:
-    """A worker in the controller's list, and whether it answers us."""
+class ServerProbe:
+    """Requests to the plan's controller, or a lone worker, and the findings on its replies."""
 
-    status: WorkerStatus
-    answers: bool
+    def __init__(self, http: HttpClient, plan: Plan, tokens: AccessTokens, patience_s: float) -> None:
+        self._plan, self._has_token, self._patience_s = plan, bool(tokens), patience_s
+        self._url = plan.controller.rstrip("/")
+        self._caller = Caller(http, tokens, home=self._url)
 
+    async def look(self) -> tuple[list[Finding], TaskList | None]:
+        """The findings, and the tasks that the server has; None where it does not say."""
+        listed: TaskList | None = None
+        try:
+            health = await self._get("healthz", Health)
+            found = [ok("controller", f"{health.role} at {self._url} answers"), _version(self._url, health.version)]
+            listed = await self._get("tasks", TaskList)
+        except Unauthorized:
+            return [self._refused_token(), found[1]], None
+        except TaskServerError as error:
+            return [self._no_server(error)], None
+        return [*found, *(self._task(task.name, listed.tasks) for task in self._plan.tasks)], listed
 
-@dataclass(frozen=True)
-class ServerFacts:
-    """Facts about a task server."""
+    async def _get(self, path: str, answer: type[Answer]) -> Answer:
+        return await self._caller.call("GET", f"{self._url}/{path}", answer, deadline_s=self._patience_s)
 
-    url: str
-    health: Health | TaskServerError
-    not_ready: str | None = None
-    tasks: TaskList | TaskServerError | None = None
-    workers: tuple[WorkerFacts, ...] = ()
+    def _no_server(self, error: TaskServerError) -> Finding:
+        what = str(error) if self._url in str(error) else f"{self._url}: {error}"
+        if isinstance(error.__cause__, Untrusted):
+            fix = "name its authority (`tls.ca`), or correct http or https"
+            return fail("controller-tls", what, "no request is sent to it", fix)
+        if isinstance(error, (BadReply, ApiError)):
+            return fail("controller-other", what, UNSTARTED, "correct `controller`: something else answers there")
+        return unreachable_controller(what, self._url)
 
+    def _refused_token(self) -> Finding:
+        variable = self._plan.token_env
+        state = "holds the token that was sent" if self._has_token else "is unset"
+        what = f"{self._url} refuses the token (variable {variable} {state})"
+        fix = f"set {variable} to the token it was started with"
+        return fail("controller-token", what, "the controller refuses every request", fix)
 
-async def server_facts(http: AnyClient, url: str, token: str | None, patience_s: float) -> ServerFacts:
-    """Query a controller or a lone worker, and each worker that a controller lists."""
-    url = url.rstrip("/")
-    caller = Caller(http, token, home=url)
-    try:
-        health = await _health(caller, url, patience_s)
-    except TaskServerError as error:
-        return ServerFacts(url, error)
-    not_ready, tasks, workers = await asyncio.gather(
-        _not_ready(caller, url, patience_s), _tasks(caller, url, patience_s), _workers(caller, url, patience_s)
-    )
-    return ServerFacts(url, health, not_ready, tasks, workers)
-
-
-async def _health(caller: Caller, url: str, patience_s: float) -> Health:
-    return await caller.call("GET", f"{url}/healthz", Health, deadline_s=patience_s)
-
-
-async def _not_ready(caller: Caller, url: str, patience_s: float) -> str | None:
-    try:
-        await caller.call("GET", f"{url}/readyz", Health, deadline_s=patience_s)
-    except NotReady as error:
-        return str(error)
-    except TaskServerError:
-        return None  # the other requests report the error in more detail
-    return None
-
-
-async def _tasks(caller: Caller, url: str, patience_s: float) -> TaskList | TaskServerError:
-    try:
-        return await caller.call("GET", f"{url}/tasks", TaskList, deadline_s=patience_s)
-    except TaskServerError as error:
-        return error
-
-
-async def _workers(caller: Caller, url: str, patience_s: float) -> tuple[WorkerFacts, ...]:
-    try:
-        listed = await caller.call("GET", f"{url}/workers", WorkerList, deadline_s=patience_s)
-    except TaskServerError:
-        return ()  # a lone worker has none
-    return tuple(await asyncio.gather(*(_worker(caller, status, patience_s) for status in listed.workers)))
+    def _task(self, name: str, offered: Sequence[TaskCapacity]) -> Finding:
+        of_task = [capacity for capacity in offered if capacity.name == name]
+        if len(of_task) > 1:
+            why = "a new run can't choose between them; one in progress uses those whose task is as at its start"
+            fix = "start the workers that are named first with the data, parameters and version of the others"
+            return fail("task-workers-differ", f"task {name}: {of_task[-1].waiting}", why, fix)
+        capacity = of_task[0] if of_task else None
+        if capacity is None or (capacity.waiting is not None and capacity.total == 0):
+            known = ", ".join(sorted({each.name for each in offered})) or "none"
+            reason = "" if capacity is None else f": {capacity.waiting}"
+            what = f"task {name}: no worker holds it{reason}; tasks there: {known}"
+            fix = f"proctor worker --tasks FILE --controller {self._url}, with this task in FILE, or correct its name"
+            return fail("task-unknown", what, "its trials would stay unscored", fix)
+        return _capacity(capacity)
 
 
-async def _worker(caller: Caller, status: WorkerStatus, patience_s: float) -> WorkerFacts:
-    try:
-        health = await _health(caller, status.url.rstrip("/"), patience_s / 2)
-    except TaskServerError:
-        return WorkerFacts(status, answers=False)
-    return WorkerFacts(status, answers=health.url.rstrip("/") == status.url.rstrip("/"))
+def _capacity(task: TaskCapacity) -> Finding:
+    if task.waiting is not None:
+        what, fix = f"task {task.name} waits: {task.waiting}", "correct what the worker reports"
+        return fail("task-waiting", what, UNSTARTED, fix)
+    if task.total == 0:
+        fix = "give the task a `capacity` in its worker's task file"
+        return fail("task-no-capacity", f"task {task.name}: its workers have no slot for it", UNSTARTED, fix)
+    if task.free == 0:
+        what = f"task {task.name}: all {task.total} slots are taken"
+        return warn("task-full", what, "its trials wait for sessions of other runs", "start another worker, or wait")
+    return ok("task", f"task {task.name}: {task.free} of {task.total} slots are free")
 
 
-def server_findings(
-    facts: ServerFacts, *, token_env: str, has_token: bool, tasks: Collection[str], relayed: bool
-) -> list[Finding]:
-    """The findings on a task server for a plan with these tasks; `relayed` is the plan's route."""
-    if isinstance(facts.health, TaskServerError):
-        return [_unreachable(facts.url, facts.health)]
-    found = [_version("controller", facts.url, facts.health.version)]
-    if isinstance(facts.tasks, Unauthorized):
-        state = "holds the token that was sent" if has_token else "is unset"
-        what = f"{facts.url} refuses the token (variable {token_env} {state})"
-        return [fail("controller-token", what, f"set {token_env} to the token it was started with"), *found]
-    if isinstance(facts.tasks, TaskServerError):
-        return [_unreachable(facts.url, facts.tasks), *found]
-    assert facts.tasks is not None
-    if facts.not_ready is None or facts.health.role == "worker":  # a worker's tasks report it in more detail
-        found.insert(0, ok("controller", f"{facts.health.role} at {facts.url} answers"))
-    else:
-        found.insert(0, warn("controller-not-ready", f"{facts.url}: {facts.not_ready}"))
-    found += [_task(facts.url, name, facts.tasks.tasks) for name in tasks]
-    for worker in facts.workers:
-        found += _worker_findings(worker, relayed)
-    return found
+def unreachable_controller(what: str, url: str) -> Finding:
+    """The finding on a controller that can't be connected to."""
+    fix = f"proctor controller, or correct `controller` ({url})"
+    return fail("controller-unreachable", what, UNSTARTED, fix)
 
 
-def _unreachable(url: str, error: TaskServerError) -> Finding:
-    what = str(error) if url in str(error) else f"{url}: {error}"
-    if isinstance(error.__cause__, Untrusted):
-        return fail("controller-tls", what)
-    kind = "controller-other" if isinstance(error, (BadReply, ApiError)) else "controller-unreachable"
-    return fail(
-        kind, what, "" if kind == "controller-other" else f"proctor controller, or correct `controller` ({url})"
-    )
-
-
-def _task(url: str, name: str, offered: Sequence[TaskCapacity]) -> Finding:
-    of_task = [capacity for capacity in offered if capacity.name == name]
-    if len(of_task) > 1:
-        return fail("task-workers-differ", f"task {name}: {of_task[-1].waiting}")
-    capacity = of_task[0] if of_task else None
-    if capacity is None or (capacity.waiting is not None and capacity.total == 0):
-        known = ", ".join(sorted({each.name for each in offered})) or "none"
-        reason = "" if capacity is None else f": {capacity.waiting}"
-        fix = f"proctor worker --tasks FILE --controller {url}, with this task in FILE, or correct the task's name"
-        return fail("task-unknown", f"task {name}: no worker holds it{reason}; tasks there: {known}", fix)
-    if capacity.waiting is not None:
-        return fail("task-waiting", f"task {name} waits: {capacity.waiting}")
-    if capacity.total == 0:
-        return fail("task-no-capacity", f"task {name}: its workers have no slot for it")
-    if capacity.free == 0:
-        return warn("task-full", f"task {name}: all {capacity.total} slots are taken")
-    return ok("task", f"task {name}: {capacity.free} of {capacity.total} slots are free")
-
-
-def _worker_findings(worker: WorkerFacts, relayed: bool) -> Iterator[Finding]:
-    status = worker.status
-    name = f"worker {status.worker} at {status.url}"
-    if relayed:
-        yield skip("worker", f"{name}: turns go through the controller, as the plan sets (route: relayed)")
-    elif not worker.answers:
-        yield warn("worker-relayed", f"{name} can't be reached from here")
-    else:
-        yield ok("worker", f"{name} can be reached from here")
-    yield _version(f"worker {status.worker}", status.url, status.version)
-
-
-def _version(part: str, url: str, theirs: str) -> Finding:
+def _version(url: str, theirs: str) -> Finding:
     if theirs == VERSION:
-        return ok("version", f"{part} at {url} has our version, {VERSION}")
+        return ok("version", f"controller at {url} has our version, {VERSION}")
     shown = "an old version that does not report its number" if theirs == UNKNOWN_VERSION else f"version {theirs}"
-    fix = f"pip install proctor=={VERSION} on its machine, and restart it"
-    return fail("version-differs", f"{part} at {url} has {redacted(shown)}, this is {VERSION}", fix)
+    what = f"controller at {url} has {redacted(shown)}, this is {VERSION}"
+    why = "prompts and scores may differ, and one process may refuse the messages of another"
+    return fail("version-differs", what, why, f"pip install proctor=={VERSION} on its machine, and restart it")

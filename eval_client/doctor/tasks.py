@@ -1,169 +1,155 @@
 """Checks of tasks that this machine plays itself: their data, and whether their environments start."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
 from math import ceil
+from typing import NamedTuple
 
-from pydantic import JsonValue
-
-from eval_client.doctor.docker_host import Sandboxes
-from eval_client.doctor.finding import Finding, fail, ok, warn
+from eval_client.doctor import machine
+from eval_client.doctor.finding import LONGER, Finding, fail, ok, warn
 from eval_client.plan.plan import Plan
 from eval_client.plan.published import other_play, other_sampling
+from proctor import registry
 from proctor.config.task import TaskDefinition
 from proctor.config.yaml import FileError
-from proctor.environment import Environment, EnvironmentFault, PolicyKind, missing_policies
+from proctor.environment import Environment, EnvironmentFault, missing_policies
 from proctor.llm.wire import CHARS_PER_TOKEN, characters
 from proctor.session.kept_replies import SessionReplies, session_replies
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Message
 
-NO_CONTAINERS = frozenset({"docker-down", "docker-image-missing", "extra-missing"})
-"""Findings after which no container can be made; starting the environment would only repeat them."""
+REACH_S = 2.0
+"""Longest wait for one server in a quick check."""
+UNPLAYED = "the task can't be played"
 
 
-@dataclass(frozen=True)
-class TaskFacts:
-    """Facts about a task, from the data on this machine."""
+class TaskData(NamedTuple):
+    """The data of a task on this machine."""
 
-    name: str
-    samples: int
-    digest: str
-    not_comparable: str | None
-    trusted_agents_only: bool
-    caution: str | None = None
-    """Why a model's score says little."""
-    published_sampling: Mapping[str, JsonValue] = field(default_factory=dict)
-    """The sampling parameters of the agents' requests behind published scores."""
-    rounds: int | None = None
-    """The most turns of a session."""
-    missing_policies: tuple[PolicyKind, ...] = ()
-    """The policies that its agents need and its environment lacks."""
+    digest: str | None
+    """None where the data can't be read."""
+    found: Sequence[Finding]
 
 
-def task_facts(definition: TaskDefinition, wanted: Iterable[PolicyKind | None] = ()) -> TaskFacts:
-    """Read the data of a task; `wanted` are the policies that its agents need. Raises FileError."""
-    environment = definition.build()
-    try:
-        return TaskFacts(
-            name=definition.name,
-            samples=len(environment.samples()),
-            digest=environment.digest(),
-            not_comparable=environment.not_comparable_because(),
-            trusted_agents_only=environment.trusted_agents_only(),
-            caution=environment.caution_for_models(),
-            published_sampling=environment.published_sampling(),
-            rounds=environment.max_turns,
-            missing_policies=missing_policies(environment, wanted),
-        )
-    except (OSError, ValueError) as error:
-        raise FileError(f"task {definition.name!r}: {error}") from error
-
-
-def as_planned(facts: TaskFacts, plan: Plan) -> TaskFacts:
-    """The facts, with what the plan itself keeps from standing beside published scores."""
-    agents = map(plan.agent, plan.playing(facts.name))
-    sampled = (other_sampling(agent, facts.published_sampling) for agent in agents)
-    other = other_play(plan, facts.name, facts.rounds) or next(filter(None, sampled), None)
-    return replace(facts, not_comparable=facts.not_comparable or other)
-
-
-def data_findings(facts: TaskFacts, playing: Mapping[str, PolicyKind | None]) -> list[Finding]:
-    """The findings on a task's data. `playing`: agent -> the policy that it plays by, None for a model."""
-    if not facts.samples:
-        return [fail("task-empty", f"task {facts.name}: there are no samples")]
-    found = [ok("data", f"task {facts.name}: {facts.samples} samples, digest {facts.digest[:12]}")]
-    if facts.not_comparable is not None:
-        found.append(warn("not-comparable", f"task {facts.name}: {facts.not_comparable}"))
-    else:
-        sampling = ", ".join(f"{name}: {value}" for name, value in facts.published_sampling.items())
-        agents = f", of agents with {sampling}" if sampling else ""
-        found.append(ok("comparable", f"task {facts.name}: its scores can be compared with published ones{agents}"))
-    models = sorted(agent for agent, policy in playing.items() if policy is None)
-    found += model_findings(facts.name, models, weak=facts.trusted_agents_only, caution=facts.caution)
-    found += [
-        fail("policy-missing", f"task {facts.name}: its environment has no {policy} policy, needed by agent {agent}")
-        for agent, policy in playing.items()
-        if policy in facts.missing_policies
-    ]
-    return found
-
-
-def model_findings(task: str, models: Sequence[str], *, weak: bool, caution: str | None) -> list[Finding]:
-    """The findings on a task that these models play. `weak`: its isolation is only for built-in agents."""
-    named = ", ".join(models)
-    found = [fail("task-untrusted", f"task {task}: its isolation is too weak for {named}")] if weak and models else []
-    if caution is not None and models:
-        found.append(warn("task-simplified", f"task {task}, played by {named}: {caution}"))
-    return found
-
-
-def digest_findings(here: Iterable[TaskFacts], there: dict[str, str | None]) -> list[Finding]:
-    """Whether built-in agents here read the same data as the servers. `there`: task -> digest at the servers."""
-    return [
-        fail("data-differs", f"task {facts.name}: digest {facts.digest[:12]} here, {digest[:12]} at the servers")
-        for facts in here
-        if (digest := there.get(facts.name)) is not None and digest != facts.digest
-    ]
-
-
-def sandboxes(definition: TaskDefinition) -> Sandboxes | None:
-    """The containers that the task's sandboxes need; None where they are no containers."""
-    if definition.environment != "os":
-        return None
-    from environments.operating_system.environment import OperatingSystem
-
-    environment = definition.build()
-    if isinstance(environment, OperatingSystem) and environment.engine == "docker":
-        return Sandboxes(environment.image, in_memory=environment.disk == "tmpfs")
-    return None
-
-
-def lacks_mariadb(definition: TaskDefinition) -> bool:
-    """Whether the task would start a MariaDB server that is not installed on this machine."""
-    if definition.environment != "db":
-        return False
-    from environments.database.engines.private_server import installed
-    from environments.database.environment import Database
-
-    environment = definition.build()
-    private = isinstance(environment, Database) and environment.engine != "sqlite" and environment.server is None
-    return private and not installed()
-
-
-async def entered(
-    definition: TaskDefinition, patience_s: float, closing: set[asyncio.Task[None]], *, by_calls: bool = False
-) -> list[Finding]:
-    """Enter and leave the environment's lifespan once; `closing` gets the task if it is still running on return.
-
-    `by_calls`: models play it by functions, so one sample is played without calls, if there is time.
-    """
+def read_data(definition: TaskDefinition, plan: Plan) -> TaskData:
+    """Read the data of a task, and what keeps its agents from playing it, or its scores from being compared."""
     try:
         environment = definition.build()
-    except (FileError, ImportError) as error:
-        return [fail("environment-missing", str(error))]
-    name, up, played = definition.name, asyncio.Event(), list[Finding]()
+        digest, size = environment.digest(), len(environment.samples())
+        return TaskData(digest, data_findings(environment, definition.name, plan) if size else [_empty(definition)])
+    except ImportError as error:
+        return TaskData(None, [_missing(definition.name, error)])
+    except (OSError, ValueError) as error:
+        what = str(error) if isinstance(error, FileError) else f"task {definition.name!r}: {error}"
+        return TaskData(None, [fail("data-broken", what, UNPLAYED, "correct `data`, or the file that is named")])
 
-    async def enter() -> None:
-        async with environment.lifespan():
-            up.set()
+
+def _empty(definition: TaskDefinition) -> Finding:
+    return fail("task-empty", f"task {definition.name}: there are no samples", "it has no trials", "correct `data`")
+
+
+def data_findings(environment: Environment, task: str, plan: Plan) -> list[Finding]:
+    """The findings on the data of a task, as this plan plays it."""
+    found = [ok("data", f"task {task}: {len(environment.samples())} samples, digest {environment.digest()[:12]}")]
+    published, playing = environment.published_sampling(), plan.playing(task)
+    sampled = (other_sampling(plan.agent(agent), published) for agent in playing)
+    own = environment.not_comparable_because() or other_play(plan, task, environment.max_turns)
+    if (reason := own or next(filter(None, sampled), None)) is not None:
+        why, fix = "its scores can't be compared with published ones", "see docs/reference/environments/"
+        found.append(warn("not-comparable", f"task {task}: {reason}", why, fix))
+    lacking = missing_policies(environment, playing.values())
+    needed = [(agent, policy) for agent, policy in playing.items() if policy in lacking]
+    return [*found, *model_findings(environment, task, plan), *(_no_policy(task, *each) for each in needed)]
+
+
+def _no_policy(task: str, agent: str, policy: str | None) -> Finding:
+    what = f"task {task}: its environment has no {policy} policy, needed by agent {agent}"
+    fix = "list the other pairs under `assignments`, or add the policy's method to the environment"
+    return fail("policy-missing", what, "the agent can't play the task, so the run is refused", fix)
+
+
+def model_findings(environment: Environment, task: str, plan: Plan) -> list[Finding]:
+    """What speaks against models that play a task in this environment."""
+    models = ", ".join(sorted(agent for agent, policy in plan.playing(task).items() if policy is None))
+    found = list[Finding]()
+    if models and environment.trusted_agents_only():
+        what, why = f"task {task}: its isolation is too weak for {models}", "a model could break out of its sandbox"
+        fix = "use the environment's full engine (for os: parameters: {engine: docker})"
+        found.append(fail("task-untrusted", what, why, fix))
+    if models and (caution := environment.caution_for_models()) is not None:
+        what, why = f"task {task}, played by {models}: {caution}", "a model's score says little as the task is set up"
+        fix = "set the field that the line names (for stss: parameters: {driver: {base_url: ..., model: ...}}, "
+        fix += "for simulbench: parameters: {judge: ...})"
+        found.append(warn("task-simplified", what, why, fix))
+    return found
+
+
+async def engine(definition: TaskDefinition, patience_s: float, *, quick: bool = False) -> list[Finding]:
+    """The findings on what starts a task's sandboxes or databases; `quick` makes no container. Raises FileError."""
+    if definition.environment == "db":
+        from environments.database.engines.private_server import installed
+        from environments.database.environment import Database
+
+        world = definition.build()
+        private = isinstance(world, Database) and world.engine != "sqlite" and world.server is None
+        return [_no_mariadb(definition.name)] if private and not installed() else []
+    if definition.environment == "os":
+        from environments.operating_system.environment import OperatingSystem
+
+        boxes = definition.build()
+        if isinstance(boxes, OperatingSystem) and boxes.engine == "docker":
+            on_disk = not quick and boxes.disk != "tmpfs"
+            return await machine.docker(boxes.image, patience_s, needed=True, on_disk=on_disk)
+    return []
+
+
+def _no_mariadb(task: str) -> Finding:
+    what = f"task {task}: no program mariadbd on this machine"
+    fix = "apt-get install mariadb-server, or set the task's parameters to {engine: sqlite}"
+    return fail("mariadb-missing", what, "environment `db` starts a private MariaDB server by default", fix)
+
+
+async def engine_problem(definition: TaskDefinition) -> Finding | None:
+    """Why this machine can't start a task's engine; None if it can. Starts nothing."""
+    found = await engine(definition, REACH_S, quick=True)
+    prefix = f"task {definition.name}: "
+    named = (each.model_copy(update={"what": prefix + each.what.removeprefix(prefix)}) for each in found)
+    return next((each for each in named if each.is_problem), None)
+
+
+def offers_tools(definition: TaskDefinition) -> bool:
+    """Whether a task is played by function calls, by its parameters and the defaults of its environment."""
+    if "protocol" in definition.parameters:
+        return definition.parameters["protocol"] == "tools"
+    try:
+        field = registry.load(definition.environment).model_fields.get("protocol")
+    except (ValueError, ImportError):
+        return False  # the check of the data reports the error
+    return field is not None and field.default == "tools"
+
+
+async def started(definition: TaskDefinition, patience_s: float, *, by_calls: bool = False) -> list[Finding]:
+    """Start a task's environment once, and stop it; `by_calls`: models play it by functions, so one sample is played.
+
+    Both take `patience_s` at most, and stopping as long as it needs.
+    """
+    environment, name = definition.build(), definition.name
+    found = list[Finding]()
+    try:
+        async with asyncio.timeout(patience_s) as limit, environment.lifespan():
+            found = [ok("environment", f"task {name}: its environment starts")]
             if by_calls:
-                played.extend(await _without_calls(name, environment, patience_s / 2))
+                found += await _without_calls(name, environment, patience_s / 2)
+            limit.reschedule(None)
+    except Exception as error:
+        if not found:
+            found = [_late(name, patience_s) if limit.expired() else _not_up(name, error)]
+    return found
 
-    entering = asyncio.create_task(enter())
-    waiting = asyncio.create_task(up.wait())
-    await asyncio.wait({entering, waiting}, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
-    if by_calls and up.is_set():
-        await asyncio.wait({entering}, timeout=patience_s / 2)
-    if not entering.done():
-        closing.add(entering)
-    if up.is_set():
-        return [ok("environment", f"task {name}: its environment starts"), *played]
-    if not entering.done():
-        return [warn("environment-late", f"task {name}: its environment has not started after {patience_s:g} s")]
-    return [_not_up(name, entering.exception())]
+
+def _late(task: str, patience_s: float) -> Finding:
+    what = f"task {task}: its environment has not started after {patience_s:g} s"
+    return warn("environment-late", what, "the start of a run waits for it, up to limits.patience_s", LONGER)
 
 
 async def _without_calls(task: str, environment: Environment, limit_s: float) -> list[Finding]:
@@ -188,9 +174,13 @@ async def _without_calls(task: str, environment: Environment, limit_s: float) ->
     return [ok("agent-tools", f"task {task}: a model that calls no function {ends}: {cost}")]
 
 
-def _not_up(task: str, error: BaseException | None) -> Finding:
+def _not_up(task: str, error: Exception) -> Finding:
     if isinstance(error, ImportError):
-        return fail("environment-missing", f"task {task}: {error}")
-    if isinstance(error, EnvironmentFault):
-        return fail("environment-fault", f"task {task}: {error}")
-    return fail("environment-fault", f"task {task}: {type(error).__name__}: {error}")
+        return _missing(task, error)
+    named = "" if isinstance(error, EnvironmentFault) else f"{type(error).__name__}: "
+    what, why = f"task {task}: {named}{error}", "none of its sessions could start"
+    return fail("environment-fault", what, why, "correct the cause that is named")
+
+
+def _missing(task: str, error: ImportError) -> Finding:
+    return fail("environment-missing", f"task {task}: {error}", UNPLAYED, "pip install the package that is named")

@@ -6,7 +6,10 @@ from collections.abc import Awaitable, Mapping, Sequence
 
 from eval_client.endpoints.replicas import MOVING, SUSPECT, Binding, Replica, Replicas
 from proctor.environment import AgentUnavailable
-from proctor.llm.model import DENIALS, AgentUnauthorized, Completion
+from proctor.llm.endpoint import DENIALS, AgentUnauthorized
+from proctor.llm.model import Completion
+from proctor.llm.outage import paid_by
+from proctor.llm.wire import Usage
 from proctor.types import Message, Tool
 
 log = logging.getLogger(__name__)
@@ -23,13 +26,15 @@ class BoundModel(Binding):
     def __init__(self, replicas: Replicas, agent: str, prefers: str | None = None) -> None:
         super().__init__(agent, prefers)
         self._replicas = replicas
+        self._lost = Usage()
+        """What the requests of the call under way that were taken back are estimated to have cost."""
 
     async def __call__(
         self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
     ) -> Completion:
         """The answer of a replica. Raises AgentUnavailable where the call may be what takes servers down."""
         falls = 0
-        self.denied = set()
+        self.denied, self._lost = set(), Usage()
         while True:
             replica = self.replica
             if replica is None or not replica.serves(self.agent):
@@ -37,14 +42,15 @@ class BoundModel(Binding):
                 replica = await self._replicas.place(self)
             began = self._replicas.clock()
             try:
-                completion = await self._asked(
-                    replica, self._replicas.model(self.agent, replica)(messages, tools, metadata)
-                )
+                ask = self._replicas.model(self.agent, replica)
+                completion = await self._asked(replica, ask(messages, tools, metadata))
             except Fallen:
                 since = replica.outage.since
                 falls += since is not None and since >= began
                 if falls >= max(KILLED + 1, self._replicas.endpoint.max_tries):
-                    raise AgentUnavailable(f"{replica.outage.cause} ({falls} servers went down with it)") from None
+                    failed = AgentUnavailable(f"{replica.outage.cause} ({falls} servers went down with it)")
+                    failed.paid = self._lost
+                    raise failed from None
             except AgentUnauthorized as refused:
                 self._is_refused(replica, refused)
             else:
@@ -60,10 +66,12 @@ class BoundModel(Binding):
                     return await call
                 finally:
                     del replica.calls[self]
-        except TimeoutError:
-            if scope.expired():
-                raise Fallen from None
-            raise
+        except TimeoutError as timeout:
+            if not scope.expired():
+                raise
+            if timeout.__cause__ is not None and (paid := paid_by(timeout.__cause__)) is not None:
+                self._lost = self._lost.plus(paid)
+            raise Fallen from None
 
     def _is_answered(self, replica: Replica, completion: Completion) -> Completion:
         replica.answered(self.agent, self._replicas.clock())
@@ -72,7 +80,7 @@ class BoundModel(Binding):
             self._replicas.alone = None
             self._replicas.serve()
         self.rank = MOVING
-        return completion.model_copy(update={"replica": replica.url})
+        return completion._replace(replica=replica.url, usage=completion.usage.plus(self._lost))
 
     def _is_refused(self, replica: Replica, refused: AgentUnauthorized) -> None:
         """Go on elsewhere; raises AgentUnauthorized where no replica takes the agent."""

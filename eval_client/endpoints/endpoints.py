@@ -1,10 +1,10 @@
 """The agents of a run as callables. A call waits for its endpoint's limits and the run's spending limit."""
 
 import asyncio
-import os
 import random
+import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from eval_client.core.limits.pool import Share
 from eval_client.core.limits.rates import Estimate
@@ -13,48 +13,48 @@ from eval_client.core.limits.throttle import EndpointLimit
 from eval_client.core.spend import Spend, Tokens
 from eval_client.endpoints.allowance import Allowance, CallSize, Turn
 from eval_client.endpoints.bound_model import BoundModel
+from eval_client.endpoints.chat_configs import address_of, chat_config, endpoints_of
 from eval_client.endpoints.gate import Gate
 from eval_client.endpoints.likeness import LASTING, differences, listed_models
-from eval_client.endpoints.rejections import SAME_REJECTIONS, Rejections
-from eval_client.endpoints.replica_watch import ReplicaWatch, replicas_of_file
+from eval_client.endpoints.replica_watch import ReplicaWatch
 from eval_client.endpoints.replicas import Replica, Replicas
 from eval_client.metrics import EndpointMetrics
 from eval_client.plan.entries import AgentEntry, Endpoint, ReplicaEntry
-from eval_client.plan.plan import Plan
+from eval_client.plan.plan import BUILTIN_ENDPOINT, COMMAND_ENDPOINT, Plan
 from eval_client.store.records import SeenModel
-from proctor.config.secrets import secret
 from proctor.environment import AgentRefused, AgentStopped, AgentUnavailable, RequestRejected
-from proctor.http.client import AnyClient, HttpFailure
-from proctor.http.connection import ConnectionFields
-from proctor.llm.config import ChatConfig, EndpointForm, RequestForm, RequestLimits
-from proctor.llm.model import ChatModel, Completion, EndpointEvent, ModelRefused, connection
-from proctor.llm.outage import EndpointDown, Outage
+from proctor.http.client import HttpClient, HttpFailure
+from proctor.llm.config import ChatConfig
+from proctor.llm.model import ChatModel, Completion, EndpointEvent, ModelRefused
+from proctor.llm.outage import EndpointDown, Outage, paid_by
 from proctor.types import Message, Tool
 from task_server.client.client import Call
 
-LOCAL_TOKEN_ENV = "PROCTOR_LOCAL_TOKEN"
-"""Environment variable with the token of the servers that runs of this process start."""
+SAME_REJECTIONS = 8
+_VARYING = re.compile(r"[\w-]*\d[\w-]*")
+"""Numbers and ids, which differ between rejections that say the same."""
 
 
 class Endpoints:
     """Every agent's model, and the limits that agents of one endpoint share.
 
-    `changed` is called when a concurrency limit changes. `ensure_lease` is awaited right before every request: it
-    returns once no other client can be playing the same trial.
+    `changed` is called when a concurrency limit changes. A part of a plan has `1 / of` of each limit for itself.
     """
 
     def __init__(
         self,
         plan: Plan,
-        client: AnyClient,
+        client: HttpClient,
         spend: Spend,
         builtin: str | None,
         changed: Callable[[], None],
         *,
-        ensure_lease: Callable[[], Awaitable[None]],
+        of: int = 1,
+        pools_all: bool = False,
     ) -> None:
+        """`pools_all`: also limits that are the run's own are kept in pools, for the other parts of its plan."""
         self.spend, self.allowance = spend, Allowance(spend)
-        self._ensure_lease = ensure_lease
+        self._of, self._pools_all = of, pools_all
         self.limits: dict[str, EndpointLimit] = {}
         """What follows is by endpoint, or by replica where an endpoint has several."""
         self.calls: dict[int, Call] = {}
@@ -84,7 +84,7 @@ class Endpoints:
         self._rejections = {agent.name: Rejections() for agent in plan.agents}
         self._models: dict[tuple[str, str], _Limited] = {}
         self._endpoint_of = {agent.name: plan.endpoint_of(agent).name for agent in plan.agents}
-        for endpoint in _endpoints(plan):
+        for endpoint in endpoints_of(plan):
             if endpoint.has_replicas:
                 replicas = self.replicas[endpoint.name] = Replicas(endpoint, self._at, changed)
                 self.outages[endpoint.name] = replicas.whole
@@ -100,7 +100,7 @@ class Endpoints:
                 config = chat_config(plan, agent, builtin)
                 self._models[agent.name, name] = self._limited(agent, name, config, outage)
                 if name in self.pooled:
-                    self.addresses[name] = _address(config)
+                    self.addresses[name] = address_of(config)
 
     def model(self, agent: str, answered_by: str | None = None) -> "_Limited | BoundModel":
         """The model of an agent that is no command, for one attempt; `answered_by` is the replica of its last turn."""
@@ -139,7 +139,7 @@ class Endpoints:
         key = f"{endpoint.name} at {replica.base_url}"
         self._limit(key, endpoint)
         agent = next(agent for agent in self._plan.agents if self._endpoint_of[agent.name] == endpoint.name)
-        self.addresses[key] = _address(chat_config(self._plan, agent, self._builtin, replica.base_url))
+        self.addresses[key] = address_of(chat_config(self._plan, agent, self._builtin, replica.base_url))
         return replicas.add(replica.base_url, key, self.limits[key], ready=ready)
 
     def watches(self) -> list[ReplicaWatch]:
@@ -176,9 +176,11 @@ class Endpoints:
         return known
 
     def _limit(self, name: str, endpoint: Endpoint) -> None:
+        endpoint = endpoint.divided(self._of)
         self.limits[name], self.gates[name] = EndpointLimit(endpoint.concurrency), Gate()
         self.feedback[name] = EndpointFeedback()
-        if endpoint.shared or endpoint.rpm or endpoint.tpm or endpoint.name != name:
+        own = self._pools_all and name not in (BUILTIN_ENDPOINT, COMMAND_ENDPOINT)
+        if own or endpoint.shared or endpoint.rpm or endpoint.tpm or endpoint.name != name:
             self.pooled[name] = endpoint
 
     def _limited(self, agent: AgentEntry, name: str, config: ChatConfig, outage: Outage) -> "_Limited":
@@ -191,7 +193,6 @@ class Endpoints:
             size=None if agent.builtin else CallSize(config),
             gate=self.gates[name],
             metrics=self.metrics,
-            ensure_lease=self._ensure_lease,
             rejections=self._rejections[agent.name],
         )
 
@@ -223,57 +224,43 @@ class Endpoints:
             await asyncio.sleep(wait_s)
             if gate.limited:
                 await gate.enter(0.0)
-            await self._ensure_lease()
 
         content = self._plan.traces.content
         return ChatModel(config, self._client, outage=outage, on_event=on_event, traces_content=content, sleep=sleep)
 
 
-def chat_config(plan: Plan, agent: AgentEntry, builtin: str | None, replica: str | None = None) -> ChatConfig:
-    """The chat settings of an agent; `builtin` is the base URL of the run's own agent server.
+class Rejections:
+    """Pure. Counts an agent's rejected calls in a row that say the same, without an answer between.
 
-    `replica` is the URL of one of several servers; None: the first one that the plan lists.
+    A rejection decides only once no earlier call is under way: that one may still be answered.
     """
-    endpoint = plan.endpoint_of(agent)
-    listed = endpoint.replicas()
-    url = endpoint.base_url if not isinstance(endpoint.base_url, tuple) else listed[0].base_url
-    own = agent.builtin is not None and agent.endpoint is None
-    return ChatConfig(
-        base_url=builtin if own else replica or url,
-        model=agent.model or agent.name,
-        api_key_env=LOCAL_TOKEN_ENV if own else endpoint.api_key_env,
-        metadata=agent.sends_metadata,
-        **{name: getattr(agent, name) for name in RequestForm.model_fields},
-        **{
-            name: getattr(endpoint, name)
-            for part in (RequestLimits, EndpointForm, ConnectionFields)
-            for name in part.model_fields
-        },
-    )
 
+    def __init__(self) -> None:
+        self._calls = 0
+        self._under_way: set[int] = set()
+        self._rejected = 0
+        self._cause = ""
 
-def replica_configs(plan: Plan, agent: AgentEntry) -> dict[str, ChatConfig]:
-    """URL -> the chat settings there, of an agent whose endpoint may have several servers, as far as they are known."""
-    endpoint = plan.endpoint_of(agent)
-    urls = [replica.base_url for replica in endpoint.replicas()]
-    if endpoint.replicas_file is not None:
-        urls = replicas_of_file(endpoint)[0]
-    return {url: chat_config(plan, agent, None, url) for url in urls}
+    def begin(self) -> int:
+        """Record that a call begins; its number."""
+        self._calls += 1
+        self._under_way.add(self._calls)
+        return self._calls
 
+    def end(self, call: int) -> None:
+        """Record that a call is over, however it ended."""
+        self._under_way.discard(call)
 
-def check_settings(plan: Plan) -> None:
-    """Raises ValueError, which names the variable, if a key, a base URL or the controller's token can't be used."""
-    secret(plan.token_env)
-    for agent in plan.agents:
-        if not agent.is_command and (agent.builtin is None or agent.endpoint is not None):
-            config = chat_config(plan, agent, None)
-            connection(config)
+    def answered(self) -> None:
+        """Record an answer."""
+        self._rejected = 0
 
-
-def _address(config: ChatConfig) -> tuple[str, str]:
-    """(base URL, key, or where the key comes from if it changes)"""
-    reached = connection(config)
-    return reached.url, reached.keys.identity
+    def rejected(self, call: int, cause: str) -> bool:
+        """Record a call that was rejected for good; whether all calls of the agent are."""
+        same = _VARYING.sub("#", cause)
+        self._rejected = self._rejected + 1 if same == self._cause else 1
+        self._cause = same
+        return self._rejected >= SAME_REJECTIONS and min(self._under_way) >= call
 
 
 class _Limited:
@@ -293,14 +280,13 @@ class _Limited:
         size: CallSize | None,
         gate: Gate,
         metrics: EndpointMetrics,
-        ensure_lease: Callable[[], Awaitable[None]],
         rejections: Rejections,
     ) -> None:
         self.model = model
         self._agent, self._limit, self._calls = agent, limit, calls
         self._allowance, self._spend, self._size = allowance, allowance.spend, size
         self._bounded = self._spend.bounded
-        self._gate, self._metrics, self._ensure_lease = gate, metrics, ensure_lease
+        self._gate, self._metrics = gate, metrics
         self._estimate = Estimate()
         self._rejections = rejections
 
@@ -311,7 +297,6 @@ class _Limited:
         reserved = 0.0
         if self._gate.limited or self._limit.cool_until > time.monotonic():
             reserved = await self._slot(messages)
-        await self._ensure_lease()
         turn = self._agent, metadata.get("task", ""), metadata.get("sample", ""), metadata.get("epoch", "")
         await self._reserve(turn, messages, tools)
         call = Call(self._agent, time.monotonic())
@@ -328,15 +313,16 @@ class _Limited:
             if isinstance(stopped, ModelRefused) and stopped.completion is not None:
                 self._paid(stopped.completion, messages, reserved)
             raise
-        except (AgentUnavailable, EndpointDown) as failed:
-            if failed.paid is not None:
-                self._spend.add(self._agent, Tokens.of(failed.paid))
+        except (AgentUnavailable, EndpointDown, asyncio.CancelledError) as failed:
+            if (paid := paid_by(failed)) is not None:
+                self._spend.add(self._agent, Tokens.of(paid))
             if not isinstance(failed, RequestRejected) or not self._rejections.rejected(number, str(failed)):
                 raise
             raise AgentRefused(f"{failed}, like {SAME_REJECTIONS} calls in a row") from failed
         finally:
             del self._calls[id(call)]
-            self._returned(turn)
+            if self._bounded:
+                self._allowance.returned(turn)
             self._rejections.end(number)
 
     async def _reserve(self, turn: Turn, messages: Sequence[Message], tools: Sequence[Tool]) -> None:
@@ -345,10 +331,6 @@ class _Limited:
             return
         prompt, completion = (0, 0) if self._size is None else self._size.of(messages, tools)
         await self._allowance.take(turn, self._spend.call(self._agent, prompt, completion))
-
-    def _returned(self, turn: Turn) -> None:
-        if self._bounded:
-            self._allowance.returned(turn)
 
     async def _slot(self, messages: Sequence[Message]) -> float:
         """Wait for the endpoint's pause to end and for a time slot; the tokens that the slot reserves."""
@@ -381,13 +363,3 @@ class _Limited:
 
 def _chars(messages: Sequence[Message]) -> int:
     return sum(len(message.content) for message in messages)
-
-
-def _endpoints(plan: Plan) -> list[Endpoint]:
-    return list({endpoint.name: endpoint for endpoint in map(plan.endpoint_of, plan.agents)}.values())
-
-
-def local_token() -> str:
-    """The token of the servers that runs of this process start; kept in LOCAL_TOKEN_ENV for them and our requests."""
-    token = os.environ[LOCAL_TOKEN_ENV] = os.environ.get(LOCAL_TOKEN_ENV) or os.urandom(16).hex()
-    return token

@@ -2,23 +2,25 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from pydantic_core import from_json
 
 from eval_client.store.records import SeenModel
 from proctor.environment import AgentStopped, AgentUnavailable
-from proctor.http.client import AnyClient, HttpFailure
+from proctor.http.client import HttpClient, HttpFailure
 from proctor.llm.config import ChatConfig
 from proctor.llm.model import ChatModel
 from proctor.types import Message
 
+Told = TypeVar("Told")
 LOOK_S = 15.0
 """Longest wait for one server; one that does not answer by then is not compared."""
 TOKENS = 32
 QUESTION = Message(role="user", content="Name the planets of the solar system with a sentence about each.")
 
 
-async def seen_models(client: AnyClient, configs: Mapping[str, ChatConfig]) -> dict[str, SeenModel]:
+async def seen_models(client: HttpClient, configs: Mapping[str, ChatConfig]) -> dict[str, SeenModel]:
     """URL -> what that server shows of a model; those that do not answer are left out."""
     once = [ChatModel(config.model_copy(update={"max_tries": 1}), client) for config in configs.values()]
     found = await asyncio.gather(*map(_seen, once))
@@ -51,20 +53,18 @@ async def listed_models(model: ChatModel) -> dict[str, SeenModel]:
     reply = await model.models(LOOK_S)
     try:
         given: list[dict[str, object]] = from_json(reply.body)["data"] if reply.status == 200 else []
-        found = [SeenModel(id=str(one["id"]), root=_name(one), max_model_len=_length(one)) for one in given]
+        found = [
+            SeenModel(id=str(one["id"]), root=_told(one, "root", str), max_model_len=_told(one, "max_model_len", int))
+            for one in given
+        ]
     except (ValueError, TypeError, KeyError, AttributeError):
         return {}
     return {one.id: one for one in found}
 
 
-def _name(given: Mapping[str, object]) -> str | None:
-    root = given.get("root")
-    return root if isinstance(root, str) else None
-
-
-def _length(given: Mapping[str, object]) -> int | None:
-    length = given.get("max_model_len")
-    return length if isinstance(length, int) and not isinstance(length, bool) else None
+def _told(given: Mapping[str, object], name: str, kind: type[Told]) -> Told | None:
+    value = given.get(name)
+    return value if isinstance(value, kind) and not isinstance(value, bool) else None
 
 
 def others(model: str, seen: Mapping[str, SeenModel]) -> list[str]:

@@ -35,13 +35,7 @@ Look = Callable[[Replica], Awaitable[str | None]]
 class ReplicaWatch:
     """A loop beside a runner. `join` makes a replica that is not ready yet; `look` says whether it serves the model."""
 
-    def __init__(
-        self,
-        replicas: Replicas,
-        ask: Ask,
-        look: Look,
-        join: Callable[[ReplicaEntry], Replica],
-    ) -> None:
+    def __init__(self, replicas: Replicas, ask: Ask, look: Look, join: Callable[[ReplicaEntry], Replica]) -> None:
         self._replicas, self._ask, self._look, self._join = replicas, ask, look, join
         self._tasks: dict[Replica, asyncio.Task[None]] = {}
         self._seen: object = object()
@@ -101,7 +95,8 @@ class ReplicaWatch:
                 return
         if replica.answered_at < began and await self._another_answers(replica, began):
             silent_s = self._replicas.clock() - self._silent_since(replica)
-            replica.outage.lost(f"it takes requests and answered none for {silent_s:.0f} s, nor one for one token")
+            why = f"it takes requests and answered none for {silent_s:.0f} s, nor one for one token"
+            replica.outage.failed(why, surely=True)
 
     async def _answers(self, replica: Replica, agent: str | None = None) -> bool:
         """Whether a replica answers a request for one token in time."""

@@ -14,8 +14,9 @@ from typing import Protocol
 from eval_client.core.limits.shares import Quota
 from eval_client.core.limits.throttle import EndpointLimit
 from eval_client.plan.entries import Endpoint
-from proctor.llm.model import DENIALS, AgentUnauthorized, Completion
-from proctor.llm.outage import PATIENCE_S, Outage, Waited, uncounted
+from proctor.llm.endpoint import DENIALS, AgentUnauthorized
+from proctor.llm.model import Completion
+from proctor.llm.outage import PATIENCE_S, Outage, Untimed
 from proctor.types import Message, Tool
 
 log = logging.getLogger(__name__)
@@ -179,7 +180,7 @@ class Replicas:
         self.serve()
         try:
             if not waiting.done():
-                with uncounted(Waited()):
+                with Untimed():
                     await self._until_placed(binding, waiting)
             return waiting.result()
         except BaseException:
@@ -225,9 +226,7 @@ class Replicas:
         if alone:
             return min(free, key=lambda one: len(one.bound), default=None)
         return min(
-            free,
-            key=lambda one: (one.outage.since is not None, -one.free / one.room, len(one.bound)),
-            default=None,
+            free, key=lambda one: (one.outage.since is not None, -one.free / one.room, len(one.bound)), default=None
         )
 
     def leave(self, binding: "Binding") -> None:

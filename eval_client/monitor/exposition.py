@@ -4,18 +4,18 @@ import contextlib
 import socket
 from collections.abc import Callable, Iterator
 
-from starlette.responses import PlainTextResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from fastapi import FastAPI, Response
+from fastapi.responses import PlainTextResponse
+from starlette.types import ASGIApp, Scope
 
 from eval_client.monitor import metrics
 from eval_client.run.context import RunContext
 from eval_client.servers.metrics_address import metrics_access
 from proctor.event_loop import beside
 from proctor.http.auth import METRICS, Access, AccessGuard
-from proctor.http.server import uvicorn_config
+from proctor.http.server import http_app, uvicorn_config
 from proctor.http.serving import EmbeddedServer
-from proctor.observability.metrics import EXPOSITION, expose
-from proctor.observability.process import ProcessMetrics
+from proctor.observability.metrics import EXPOSITION, ProcessMetrics, expose
 
 
 @contextlib.contextmanager
@@ -31,16 +31,15 @@ def exposed(context: RunContext, socket_: socket.socket) -> Iterator[None]:
 
 def exposition(text: Callable[[], str], access: Access) -> ASGIApp:
     """The app that serves the result of `text` at /metrics."""
+    app = FastAPI(**http_app("Proctor client"))
 
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        assert scope["type"] == "http"
-        if scope["path"] == "/healthz":
-            answer = _answer(200, "ok\n")
-        elif scope["path"] == METRICS:
-            answer = _answer(200, text())
-        else:
-            answer = _answer(404, "there is only /metrics\n")
-        await answer(scope, receive, send)
+    @app.get("/healthz", summary="The client runs", response_class=PlainTextResponse)
+    async def health() -> Response:
+        return _answer(200, "ok\n")
+
+    @app.get(METRICS, summary="Metrics in the Prometheus text format", response_class=PlainTextResponse)
+    async def metrics() -> Response:
+        return _answer(200, text())
 
     return AccessGuard(app, access, _without_access)
 

@@ -14,7 +14,7 @@ from eval_client.monitor.stall_reporter import StallReporter
 from eval_client.run.context import RunContext
 from eval_client.store.journal import Journal
 from proctor.event_loop import beside
-from proctor.tables.money import money_text
+from proctor.tables.table import money_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -136,7 +136,7 @@ class _Lines:
         fresh = [each for each in run.troubles if now - self._told.get(_NUMBER.sub("#", each), -REMIND_S) >= REMIND_S]
         self._told |= {_NUMBER.sub("#", trouble): now for trouble in fresh}
         text = line(run.model_copy(update={"troubles": tuple(fresh)}))
-        self._console.print(text, soft_wrap=True, markup=False, highlight=False)
+        self._console.print(text, soft_wrap=True, highlight=False)
 
 
 async def _repeat(every_s: float, show: Callable[[], object]) -> None:

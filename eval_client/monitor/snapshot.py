@@ -1,5 +1,7 @@
 """The view of a run that screens show, as values."""
 
+from collections import Counter
+
 from pydantic import Field
 
 from eval_client.monitor.shared import shared_lines
@@ -63,6 +65,8 @@ def view(context: RunContext, troubles: tuple[str, ...], begun: float, done_at_b
     `done_at_begin` is the number of trials scored before `begun`; the time left is estimated from the others.
     """
     progress, flow = context.progress, context.schedule.flow
+    playing = context.player.playing
+    held = Counter(playing[session] for session in context.client.outage.held & playing.keys())
     pairs = tuple(
         PairView(
             agent=agent,
@@ -70,7 +74,7 @@ def view(context: RunContext, troubles: tuple[str, ...], begun: float, done_at_b
             planned=planned,
             scored=progress.scored.get((agent, task), 0),
             unscored=progress.unscored.get((agent, task), 0),
-            running=progress.running.get((agent, task), 0),
+            running=progress.running.get((agent, task), 0) - held[agent, task],
             mean=_mean(progress.score_sum.get((agent, task), 0.0), progress.scored.get((agent, task), 0)),
             waits_for=_waits(context, agent, task),
         )

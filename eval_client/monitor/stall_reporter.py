@@ -12,6 +12,8 @@ from eval_client.run.context import RunContext
 from proctor.observability.redaction import redacted
 
 FILE = "held-up.txt"
+TOLD_S, MOST_LOST = 300.0, 3
+"""For how long, and of how many workers, it is told that they are lost, unless they are back."""
 
 
 class StallReporter:
@@ -26,7 +28,8 @@ class StallReporter:
         """The run's trouble and stall, one line each; empty while it makes progress. `now` is monotonic."""
         lasts_s = self._stall.lasts_s(self._achieved(), now)
         failing = self._failing(now)
-        reasons = () if lasts_s < STILL_S else self._reasons(now, down=bool(failing))
+        away = self._context.client.outage.since is not None
+        reasons = () if lasts_s < STILL_S or away else self._reasons(now, down=bool(failing))
         still = (f"no progress for {lasts_s:.0f} s: {'; '.join(reasons)}",) if reasons else ()
         trouble = self._context.progress.trouble
         found = tuple(map(redacted, (*failing, *still) if trouble is None else (trouble, *failing, *still)))
@@ -35,8 +38,10 @@ class StallReporter:
         return found
 
     def _failing(self, now: float) -> tuple[str, ...]:
-        """A line for each endpoint that has answered nothing for STILL_S after a call failed."""
-        schedule, found = self._context.schedule, []
+        """A line for a task server that is away, each lost worker, and each endpoint without an answer for STILL_S."""
+        schedule, server = self._context.schedule, self._context.client.outage
+        found = [] if server.since is None else [f"{server}; trials wait for it, no attempt is used"]
+        found += [cause for at, cause in self._context.client.lost.values() if now - at < TOLD_S][-MOST_LOST:]
         for name, outage in self._context.endpoints.outages.items():
             if outage.since is None or (lasts_s := now - outage.since) < STILL_S:
                 continue
@@ -64,7 +69,6 @@ class StallReporter:
             store_since=context.journal.waiting_since,
             slots=self._slots(waiting),
             quiet=context.schedule.quiet,
-            others=context.progress.others,
         ).reasons()
 
     def _slots(self, waiting: Mapping[Pair, int]) -> Counter[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eval_client.endpoints.endpoints import local_token
+from eval_client.endpoints.chat_configs import local_token
 from eval_client.servers.server_process import ServerProcess
 from proctor.config.task import TaskDefinition, task_file_text
 

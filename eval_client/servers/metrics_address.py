@@ -1,10 +1,9 @@
-"""Where a client serves its metrics: the option `--metrics`, the ports for clients of `--shards`, and the tokens."""
+"""Where a client serves its metrics: the option `--metrics`, and the tokens."""
 
-import os
 import re
 import socket
 
-from proctor.config.secrets import secret
+from proctor.config.tokens import AccessTokens
 from proctor.http.auth import Access
 from proctor.http.server import ConfigError, is_loopback, listen
 
@@ -23,20 +22,9 @@ def listener(where: str) -> socket.socket:
     return listen(host, port)
 
 
-def of_shard(number: int) -> dict[str, str]:
-    """The environment variable for the nth client of `--shards`, from 1: each listens one port further."""
-    where = os.environ.get(VARIABLE)
-    if not where:
-        return {}
-    host, port = _parsed(where)
-    return {VARIABLE: f"{f'[{host}]' if ':' in host else host}:{port + number - 1 if port else 0}"}
-
-
 def metrics_access() -> Access:
     """The tokens for the metrics, the same as for the servers': PROCTOR_TOKEN and PROCTOR_METRICS_TOKEN."""
-    token, metrics_token = secret("PROCTOR_TOKEN"), secret("PROCTOR_METRICS_TOKEN")
-    shown = [each.get_secret_value() for each in (token, metrics_token) if each is not None]
-    return Access(shown)
+    return Access(AccessTokens.of("PROCTOR_TOKEN"), AccessTokens.of("PROCTOR_METRICS_TOKEN"))
 
 
 def _parsed(where: str) -> tuple[str, int]:

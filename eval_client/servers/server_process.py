@@ -67,11 +67,13 @@ class ServerProcess:
         assert process.stdin is not None
         process.stdin.close()
         try:
-            async with asyncio.timeout(STOP_S):
-                await process.wait()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(STOP_S):
+                    await process.wait()
+        finally:
+            if process.returncode is None:
+                process.kill()
+        await process.wait()
 
     async def supervise(self, failure: asyncio.Future[str]) -> None:
         """Restart the server when it dies, up to RESTARTS times; after that, `failure` gets a message as its result."""

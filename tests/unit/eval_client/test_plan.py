@@ -10,11 +10,12 @@ from pydantic import JsonValue
 
 import environments.database
 from eval_client.arguments import new_request, override_texts
-from eval_client.cli.plans.made import made_plan, plan_text
+from eval_client.cli.plans.plan_file import made_plan, plan_text
 from eval_client.plan.entries import Endpoint
-from eval_client.plan.load import kept_overrides, load_plan, recorded_plan, with_overrides
+from eval_client.plan.load import load_plan, with_overrides
 from eval_client.plan.plan import Plan, differences, trial_seed
-from eval_client.preflight import PlannedTrials, trials_at_once
+from eval_client.preflight import trials_at_once
+from eval_client.store.planned_trials import PlannedTrials
 from proctor import PlanError
 from proctor.config.yaml import FileError
 from tests.toy_environment import installed
@@ -209,18 +210,6 @@ def test_a_certificate_goes_unverified_on_this_machine_alone(tmp_path: Path, mon
         load_plan(written(tmp_path, SMALL), elsewhere)
     monkeypatch.setenv("PROCTOR_INSECURE_TLS", "1")
     assert not load_plan(tmp_path / "plan.yaml", elsewhere).endpoints[0].tls.verify
-
-
-@pytest.mark.parametrize("where", ["endpoints.shared.api_key_command", "tasks.ltp.parameters.host.api_key_command"])
-def test_commands_of_a_stored_plan_are_not_run(tmp_path: Path, where: str) -> None:
-    task = "  - {name: ltp, environment: ltp, parameters: {host: {model: m}}}\n"
-    plan = load_plan(written(tmp_path, SMALL + task), [f"{where}=[print-key]"])
-    stored = json.loads(json.dumps(plan.model_dump(mode="json")))
-    assert Plan.model_validate(stored) == plan, "reports read it"
-    with pytest.raises(FileError, match="commands of a stored plan are not run; give the plan's file"):
-        recorded_plan(stored)
-    assert "print-key" not in recorded_plan(stored, asks_models=False).model_dump_json(), "to score again"
-    assert kept_overrides(["epochs=2", f"{where}=[print-key]", "on_end=[x]"]) == ["epochs=2"]
 
 
 def test_data_may_move_between_resumes(tmp_path: Path) -> None:

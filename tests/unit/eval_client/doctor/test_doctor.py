@@ -1,46 +1,38 @@
-"""Findings from facts: every kind that a test of real processes would be too slow or too destructive for."""
+"""What the doctor says, for every kind that a test of real processes would be too slow or too destructive for."""
 
 import asyncio
-import re
+import json
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import pytest
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue
 
-from eval_client.doctor import machine, models, resumed, servers, tasks
-from eval_client.doctor.databases import StoreFacts, store_finding
-from eval_client.doctor.docker_host import EngineFacts, engine_findings
-from eval_client.doctor.finding import Finding, Status, fail, ok
-from eval_client.doctor.kinds import PROBLEMS
-from eval_client.doctor.machine import (
-    GIBI,
-    FolderFacts,
-    descriptor_finding,
-    file_system,
-    folder_findings,
-    memory_finding,
-)
-from eval_client.doctor.quick import key_finding, key_findings
-from eval_client.doctor.run_checks import Check, findings, in_thread
+from eval_client.doctor import machine, tasks
+from eval_client.doctor.endpoint import ModelProbe, key_findings
+from eval_client.doctor.finding import Finding, fail, findings, in_thread, ok
+from eval_client.doctor.machine import GIBI
+from eval_client.doctor.plan_checks import Options, PlanChecks
+from eval_client.doctor.servers import ServerProbe
 from eval_client.plan.plan import Plan
-from eval_client.store.connection import StoreError
-from eval_client.store.records import Manifest, TaskRecord
+from eval_client.store.connection import connect, sqlite_url
+from eval_client.store.tables import metadata, run_table
 from proctor.config.task import TaskDefinition
-from proctor.environment import EnvironmentFault, PolicyKind
-from proctor.http.client import ConnectionFailed, DeadlineExceeded, HttpFailure, Unreachable, Untrusted
-from task_server.wire.errors import BadReply, ServerUnreachable, TaskServerError, Unauthorized
+from proctor.config.tokens import AccessTokens
+from proctor.environment import EnvironmentFault
+from proctor.http.client import DeadlineExceeded, Untrusted
+from proctor.llm.config import ChatConfig
 from task_server.wire.messages import VERSION, Health, TaskCapacity, TaskList
-from task_server.wire.worker_messages import WorkerStatus
 from tests.pace import slowly
-from tests.support import ROOT
-from tests.toy_environment import Letters, installed
+from tests.support import via
+from tests.toy_environment import Bare, Letters
 
 Said = list[tuple[str, str]]
+RUNS = Path("runs")
 
 
 def said(found: list[Finding]) -> Said:
@@ -48,61 +40,17 @@ def said(found: list[Finding]) -> Said:
     return [(each.id, each.status.value) for each in found]
 
 
-PAGE = (ROOT / "docs" / "reference" / "doctor.md").read_text(encoding="utf-8")
-LISTED = re.findall(r"`([a-z-]+)`", PAGE.split("## Checks")[1].split("##")[0])
-
-
-def test_the_page_lists_every_problem_with_why_it_matters_and_what_to_do() -> None:
-    rows = re.findall(r"^\| `([a-z-]+)` \| (.*?) \| (.*?) \|$", PAGE, re.MULTILINE)
-    assert [row for row in rows if PROBLEMS[row[0]] != row[1:]] == []
-    assert [row[0] for row in rows] == list(PROBLEMS)
-
-
-def test_the_page_lists_every_check() -> None:
-    files = (*(ROOT / "eval_client" / "doctor").glob("*.py"), ROOT / "eval_client" / "cli" / "doctor.py")
-    source = "".join(path.read_text(encoding="utf-8") for path in files)
-    assert set(re.findall(r'\b(?:ok|skip|_program)\(\s*"([a-z-]+)"', source)) == set(LISTED)
-
-
-def test_every_kind_is_provoked_by_a_test() -> None:
-    tests = "".join(
-        path.read_text(encoding="utf-8")
-        for path in (*Path(__file__).parent.glob("test_*.py"), *(ROOT / "tests" / "e2e").glob("test_doctor*.py"))
-    )
-    assert [kind for kind in (*LISTED, *PROBLEMS) if f'"{kind}"' not in tests] == []
-
-
-def test_what_is_amiss_always_has_a_reason_and_a_fix_and_shows_no_secret() -> None:
-    for kind in PROBLEMS:
-        finding = fail(kind, "x")
-        assert finding.why
-        assert finding.fix
-    told = fail("store-unreachable", "postgresql://me:canary-canary@db/x: no answer to Bearer sk-canary1234567")
+def test_a_finding_is_one_line_and_shows_no_secret() -> None:
+    told = fail("store-unreachable", "postgresql://me:canary-canary@db/x: no answer to Bearer sk-canary1234567", "", "")
     assert "canary" not in told.model_dump_json()
-    assert fail("environment-fault", "a\n  b " + "x" * 1000).what == "a b " + "x" * 596 + "..."
+    assert fail("x", "a\n  b " + "x" * 1000, "", "").what == "a b " + "x" * 596 + "..."
 
 
-FOLDER = FolderFacts("runs", None, 100 * GIBI)
-
-
-@pytest.mark.parametrize(
-    ("facts", "needed", "expected"),
-    [
-        (FOLDER, 0, [("runs-folder", "ok"), ("disk", "ok")]),
-        (FOLDER, 60 * GIBI, [("runs-folder", "ok"), ("disk-short", "warn")]),
-        (FOLDER, 101 * GIBI, [("runs-folder", "ok"), ("disk-short", "fail")]),
-        (FolderFacts("runs", None, GIBI), 0, [("runs-folder", "ok"), ("disk-short", "warn")]),
-        (FolderFacts("runs", None, 9), 0, [("runs-folder", "ok"), ("disk-short", "fail")]),
-        (FolderFacts("runs", None, GIBI * 9, "nfs4"), 0, [("runs-folder-network", "warn"), ("disk", "ok")]),
-        (
-            FolderFacts("runs", "Permission denied", GIBI * 9),
-            0,
-            [("runs-folder-unwritable", "fail"), ("disk", "ok")],
-        ),
-    ],
-)
-def test_the_folder_of_the_runs(facts: FolderFacts, needed: int, expected: Said) -> None:
-    assert said(folder_findings(facts, needed)) == expected
+def test_the_folder_of_the_runs() -> None:
+    kinds = {"ext4": "runs-folder", "nfs4": "runs-folder-network", "overlay": "runs-folder-container"}
+    assert {kind: machine.place(RUNS, kind).id for kind in kinds} == kinds
+    free = [machine.disk(RUNS, size) for size in (GIBI * 9, GIBI, 9)]
+    assert said(free) == [("disk", "ok"), ("disk-short", "warn"), ("disk-short", "fail")]
 
 
 MOUNTS = """\
@@ -127,55 +75,46 @@ broken line
     ],
 )
 def test_the_file_system_of_a_folder_is_that_of_the_nearest_mount(folder: str, kind: str) -> None:
-    assert file_system(Path(folder), MOUNTS) == kind
-    assert file_system(Path(folder), "") is None
+    assert machine.file_system(Path(folder), MOUNTS) == kind
+    assert machine.file_system(Path(folder), "") is None
 
 
-def test_a_store_on_a_server_may_have_its_folder_anywhere() -> None:
-    facts = FolderFacts("runs", None, GIBI * 9, "nfs4")
-    assert said(folder_findings(facts, in_sqlite=False)) == [("runs-folder", "ok"), ("disk", "ok")]
-
-
-def test_memory_and_descriptors() -> None:
-    found = [memory_finding(8 * GIBI), memory_finding(GIBI // 2), memory_finding(None)]
-    assert said(found) == [("memory", "ok"), ("memory-short", "warn"), ("memory", "skip")]
-    found = [descriptor_finding(1024, 16), descriptor_finding(1024, 500), descriptor_finding(256, 1)]
+def test_open_files() -> None:
+    found = [machine.descriptors(16, 1024), machine.descriptors(500, 1024), machine.descriptors(1, 256)]
     assert said(found) == [("descriptors", "ok"), ("descriptors-few", "warn"), ("descriptors-few", "warn")]
     assert "ulimit -n 1628" in found[1].fix
 
 
 def test_packages_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    needed = [("httpx", None), ("nowhere-to-be-found", None), ("absent", "db")]
-    monkeypatch.setattr(machine, "_required", lambda: needed)
-    assert said(machine.packages()) == [("package-missing", "fail")]
-    assert said(machine.extras(["db", "card_game", "unheard-of"])) == [
+    needed = ["httpx", "absent; extra == 'db'", "proctor[db]; extra == 'all'", "pytest>=1; extra == 'card_game'"]
+    monkeypatch.setattr(machine, "requires", lambda name: needed)
+    python, *found = machine.extras(["db", "card_game", "unheard-of"], needed=True)
+    assert said([python, *found]) == [
+        ("python", "ok"),
         ("extra-missing", "warn"),
         ("extra", "ok"),
         ("extra-missing", "warn"),
     ]
-    assert machine.extras(["db"])[0].fix == "pip install 'proctor[db]'"
+    assert found[0].fix == "pip install 'proctor[db]'"
+    elsewhere = machine.extras(["db"], needed=False)[1]  # no plan of this machine plays it
+    assert said([elsewhere]) == [("extra", "skip")]
+    assert "pip install 'proctor[db]'" in elsewhere.what
 
 
-def test_programs_are_looked_for_where_environments_find_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(machine, "_SEARCH", str(tmp_path))
-    (tmp_path / "mariadbd").touch(mode=0o755)
-    assert said(machine.programs())[0] == ("mariadb", "ok")
-    (tmp_path / "mariadbd").chmod(0o644)
-    assert said(machine.programs())[0] == ("mariadb-missing", "warn")
-
-
-def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DOCTOR_KEY", "")
-    assert said([key_finding("DOCTOR_KEY", optional=False), key_finding("DOCTOR_KEY", optional=True)]) == [
-        ("key-unset", "warn"),
-        ("key", "skip"),
-    ]
-    monkeypatch.setenv("DOCTOR_KEY", "sk-h\u00e9llo-canary")
-    broken = key_finding("DOCTOR_KEY", optional=False)
-    assert broken.id == "key-broken"
-    assert "canary" not in broken.what
-    monkeypatch.setenv("DOCTOR_KEY", "sk-good-canary")
-    assert said([key_finding("DOCTOR_KEY", optional=False)]) == [("key", "ok")]
+@pytest.mark.parametrize(
+    ("value", "url", "kind"),
+    [
+        ("", "https://host/v1", "key-unset"),
+        ("", "http://127.0.0.1/v1", "key"),
+        ("sk-h\u00e9llo-canary", "https://host/v1", "key-broken"),
+        ("sk-good-canary", "https://host/v1", "key"),
+    ],
+)
+def test_keys(value: str, url: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCTOR_KEY", value)
+    found = key_findings(plan_of(base_url=url))
+    assert [each.id for each in found] == [kind]
+    assert "canary" not in found[0].what
 
 
 @pytest.mark.parametrize(
@@ -189,253 +128,331 @@ def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_what_an_endpoint_names_and_is_not_there(fields: dict[str, object], told: str) -> None:
-    plan = Plan.model_validate(
-        {
-            "endpoints": [{"name": "e", "base_url": "http://127.0.0.1:9/v1", "api_key_env": "DOCTOR_KEY", **fields}],
-            "agents": [{"name": "a", "endpoint": "e"}, {"name": "b", "endpoint": "e"}],
-            "tasks": [{"name": "t", "environment": "ltp"}],
-        }
-    )
-    broken = [found.what for found in key_findings(plan) if found.id == "key-broken"]
-    assert broken == [text for text in broken if told in text]
-    assert len(broken) == 2
+    [broken] = [found.what for found in key_findings(plan_of(**fields)) if found.id == "key-broken"]
+    assert told in broken
 
 
-def test_a_proxy_that_is_set_and_not_used_is_named_where_nothing_answers() -> None:
-    told = models.judge_failure(ASKED, Unreachable("refused"), ["HTTPS_PROXY"])
-    assert "HTTPS_PROXY: set, but used only with `proxy: env`" in told.what
+def plan_of(**endpoint: object) -> Plan:
+    """A plan with one model at an endpoint with these fields."""
+    fields = {"name": "e", "base_url": "http://127.0.0.1:9/v1", "api_key_env": "DOCTOR_KEY", **endpoint}
+    agents, tasks = [{"name": "a", "endpoint": "e"}], [{"name": "t", "environment": "ltp"}]
+    return Plan.model_validate({"endpoints": [fields], "agents": agents, "tasks": tasks})
 
 
-ENGINE = EngineFacts("20.10", "proctor-os:latest", True, "/docker", 50 * GIBI)
+@pytest.mark.parametrize(("schema", "kind"), [(0, "store-schema"), (2, "store"), (3, "store"), (4, "store-schema")])
+def test_stores_of_other_versions(schema: int, kind: str, tmp_path: Path) -> None:
+    url = sqlite_url(tmp_path)
+    assert machine.store(url).id == "store"
+    engine = connect(url)
+    metadata.create_all(engine)
+    with engine.begin() as connection:
+        row = {"id": "r", "schema_version": schema, "created_at": "", "manifest": "", "fence": 0, "state": "new"}
+        connection.execute(run_table.insert(), row)
+    engine.dispose()
+    assert machine.store(url).id == kind
+    assert machine.store("sqlite:///no/such/folder/x").id == "store-unreachable"
 
 
-def test_an_engine_without_its_image_or_room() -> None:
-    well = [("docker", "ok"), ("docker-image", "ok"), ("docker-disk", "ok")]
-    assert said(engine_findings(ENGINE, needed=True)) == well
-    poor = EngineFacts("20.10", "proctor-os:latest", False, "/docker", GIBI)
-    assert said(engine_findings(poor, needed=False)) == [
-        ("docker", "ok"),
-        ("docker-image-missing", "warn"),
-        ("docker-disk-short", "warn"),
-    ]
-    assert said(engine_findings(poor, needed=True))[1] == ("docker-image-missing", "fail")
+def completion(**message: object) -> bytes:
+    return json.dumps({"choices": [{"message": {"role": "assistant", "content": None, **message}}]}).encode()
 
 
-def test_an_engine_that_can_not_bound_what_a_sandbox_writes() -> None:
-    def told(bounds: bool | None, *, in_memory: bool = False) -> Said:
-        facts = replace(ENGINE, driver="overlay2", bounds_disk=bounds)
-        findings = said(engine_findings(facts, needed=True, in_memory=in_memory))
-        return [each for each in findings if each[0] in ("docker-quota", "docker-disk-unbounded")]
-
-    assert told(True) == [("docker-quota", "ok")]
-    assert told(False) == [("docker-disk-unbounded", "warn")]
-    assert told(None) == told(False, in_memory=True) == []
+def error(message: str, code: str = "") -> bytes:
+    return json.dumps({"error": {"message": message, "code": code}}).encode()
 
 
-@pytest.mark.parametrize(
-    ("facts", "kind"),
-    [
-        (StoreFacts("s", version="postgresql 15", schemas=()), "store"),
-        (StoreFacts("s", unreachable="refused"), "store-unreachable"),
-        (StoreFacts("s", version="x", refused="permission denied"), "store-rights"),
-        (StoreFacts("s", version="x", schemas=(2, 3)), "store"),
-        (StoreFacts("s", version="x", row_bytes=1 << 20), "store-rows"),
-        (StoreFacts("s", version="x", row_bytes=16 << 20), "store"),
-        (StoreFacts("s", version="x", schemas=(0, 3)), "store-schema"),
-        (StoreFacts("s", version="x", schemas=(4,)), "store-schema"),
-    ],
-)
-def test_stores(facts: StoreFacts, kind: str) -> None:
-    assert store_finding(facts).id == kind
+READY = completion(content="ready")
+CALL = {"id": "c", "function": {"name": "report_ready", "arguments": "{}"}, "extra_content": {"signature": "s"}}
+CALLED = completion(tool_calls=[CALL], reasoning_content="r")
+WANTS_OTHER_NAME = error("'max_tokens' is not supported. Use 'max_completion_tokens' instead.")
 
 
-ASKED = models.ProbeReply("a", "gpt", "http://e/v1", "KEY", True)
-NO_MODEL = b'{"error": {"message": "The model `gpt` does not exist.", "code": 404}}'
-WANTS_OTHER_NAME = b'{"error": {"message": "max_tokens is not supported. Use max_completion_tokens instead."}}'
-QUOTA = b'{"error": {"message": "You exceeded your current quota.", "code": "insufficient_quota"}}'
+class Endpoint:
+    """Answers requests with these replies, in turn, the last one again and again; `bodies` are the requests."""
+
+    def __init__(self, *replies: tuple[int, bytes] | Exception) -> None:
+        self._replies, self.bodies = list(replies), list[dict[str, JsonValue]]()
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.bodies.append(json.loads(request.content or "{}"))
+        reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
+        if isinstance(reply, Exception):
+            raise reply
+        return httpx.Response(reply[0], content=reply[1])
+
+
+async def asked(endpoint: Endpoint, how: str, model: str = "gpt") -> list[Finding]:
+    """The findings of a probe."""
+    async with httpx.AsyncClient(transport=httpx.MockTransport(endpoint)) as http:
+        probe = ModelProbe(via(http), "a", ChatConfig(model=model, base_url="http://e/v1"), slowly(10))
+        return await probe.tools() if how == "tools" else [await getattr(probe, how)()]
 
 
 @pytest.mark.parametrize(
     ("status", "body", "kind"),
     [
-        (401, b'{"error": {"message": "Incorrect API key provided: sk-canary1234"}}', "agent-key"),
+        (401, error("Incorrect API key provided: sk-canary1234"), "agent-key"),
         (403, b"{}", "agent-key"),
-        (404, NO_MODEL, "agent-model"),
-        (400, b'{"error": {"message": "invalid model ID", "code": "model_not_found"}}', "agent-model"),
+        (400, error("API key not valid. Please pass a valid API key."), "agent-key"),
+        (404, error("The model `gpt` does not exist."), "agent-model"),
+        (400, error("invalid model ID", "model_not_found"), "agent-model"),
         (404, b"<html>Not Found</html>", "agent-url"),
         (405, b"", "agent-url"),
         (301, b"", "agent-url"),
-        (400, b'{"error": {"message": "temperature must be at most 2"}}', "agent-refuses"),
+        (400, error("temperature must be at most 2"), "agent-refuses"),
         (400, WANTS_OTHER_NAME, "agent-refuses"),
-        (429, QUOTA, "agent-quota"),
+        (429, error("You exceeded your current quota.", "insufficient_quota"), "agent-quota"),
         (402, b"{}", "agent-quota"),
-        (429, b'{"error": {"message": "Rate limit reached"}}', "agent-throttled"),
+        (429, error("Rate limit reached"), "agent-throttled"),
         (502, b"Bad Gateway", "agent-failing"),
         (200, b"<html>Welcome</html>", "agent-reply"),
-        (200, b'{"choices": [{"message": {"content": "ready"}}]}', "agent"),
+        (200, READY, "agent"),
     ],
 )
-def test_what_an_endpoint_may_reply(status: int, body: bytes, kind: str) -> None:
-    finding = models.judge_completion(ASKED, status, body)
+async def test_what_an_endpoint_may_reply(status: int, body: bytes, kind: str) -> None:
+    [finding] = await asked(Endpoint((status, body)), "complete")
     assert finding.id == kind
+    assert finding.what.startswith("agent a: model gpt at http://e/v1")
     assert "canary" not in finding.what
-
-
-def test_what_an_endpoint_may_say_of_its_models() -> None:
-    listed = b'{"data": [{"id": "gpt"}]}'
-    assert said([models.judge_models(ASKED, 200, listed)]) == [("agent", "ok")]
-    assert said([models.judge_models(ASKED._replace(model="x"), 200, listed)]) == [("agent-model", "fail")]
-    assert said([models.judge_models(ASKED, 404, b"")]) == [("agent", "skip")]
-    assert said([models.judge_models(ASKED, 401, b"")]) == [("agent-key", "fail")]
-    assert said([models.judge_models(ASKED, 200, b"[]")]) == [("agent-reply", "fail")]
+    assert ("max_tokens_field" in finding.fix) == (body == WANTS_OTHER_NAME)
 
 
 @pytest.mark.parametrize(
-    ("failure", "kind"),
+    ("status", "body", "expected"),
     [
-        (Untrusted("self-signed certificate"), "agent-tls"),
-        (Unreachable("refused"), "agent-unreachable"),
-        (DeadlineExceeded("no whole reply"), "agent-silent"),
-        (ConnectionFailed("cut short"), "agent-reply"),
+        (200, b'{"data": [{"id": "gpt"}]}', ("agent", "ok")),
+        (200, b'{"data": [{"id": "other"}]}', ("agent-model", "fail")),
+        (404, b"", ("agent", "skip")),
+        (401, b"", ("agent-key", "fail")),
+        (200, b"[]", ("agent-reply", "fail")),
     ],
 )
-def test_what_may_happen_instead_of_a_reply(failure: HttpFailure, kind: str) -> None:
-    assert models.judge_failure(ASKED, failure).id == kind
+async def test_what_an_endpoint_may_say_of_its_models(status: int, body: bytes, expected: tuple[str, str]) -> None:
+    assert said(await asked(Endpoint((status, body)), "look_up")) == [expected]
+
+
+@pytest.mark.parametrize("how", ["complete", "look_up"])
+@pytest.mark.parametrize(
+    ("failure", "kind"),
+    [
+        (httpx.ConnectError("refused"), "agent-unreachable"),
+        (DeadlineExceeded("late"), "agent-silent"),
+        (httpx.RemoteProtocolError("cut short"), "agent-reply"),
+    ],
+)
+async def test_what_may_happen_instead_of_a_reply(
+    failure: Exception, kind: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy")
+    [finding] = await asked(Endpoint(failure), how)
+    assert finding.id == kind
+    assert "HTTPS_PROXY" in finding.what
+    assert "set, but used only with `proxy: env`" in finding.what
+
+
+@pytest.mark.parametrize(
+    ("replies", "expected"),
+    [
+        ([(400, error("gemma does not support tools"))], [("agent-tools-refused", "fail")]),
+        ([(500, error("tools param requires --jinja flag"))], [("agent-tools-refused", "fail")]),
+        ([(400, error("temperature must be at most 2"))], [("agent-refuses", "fail")]),
+        ([(200, b"<html>")], [("agent-reply", "fail")]),
+        ([(200, CALLED), (200, READY)], [("agent-tools", "ok"), ("agent-tools", "ok")]),
+        ([(200, READY), (200, READY)], [("agent-tools-unused", "warn"), ("agent-tools", "ok")]),
+        (
+            [(200, CALLED), (400, error("reasoning_content must be passed back"))],
+            [("agent-tools", "ok"), ("agent-tools-history", "fail")],
+        ),
+        ([(200, CALLED), (503, b"")], [("agent-tools", "ok"), ("agent-failing", "fail")]),
+    ],
+)
+async def test_endpoints_that_are_to_take_tools(replies: list[tuple[int, bytes]], expected: Said) -> None:
+    endpoint = Endpoint(*replies)
+    assert said(await asked(endpoint, "tools")) == expected
+    assert len(endpoint.bodies) == len(replies)
+
+
+async def test_the_history_holds_the_endpoints_own_call_with_what_it_demands_back() -> None:
+    endpoint = Endpoint((200, CALLED), (200, READY))
+    await asked(endpoint, "tools")
+    messages = endpoint.bodies[1]["messages"]
+    assert isinstance(messages, list)
+    [called] = [each for each in messages if isinstance(each, dict) and each["role"] == "assistant"]
+    assert called["reasoning_content"] == "r"
+    assert '"extra_content": {"signature": "s"}' in json.dumps(called["tool_calls"])
 
 
 def standing(name: str, total: int, free: int, waiting: str | None = None) -> TaskCapacity:
     return TaskCapacity(name=name, environment="db", total=total, free=free, waiting=waiting, digest="d")
 
 
-def server(
-    *offered: TaskCapacity,
-    tasks: TaskServerError | None = None,
-    version: str = VERSION,
-    not_ready: str | None = None,
-    workers: tuple[servers.WorkerFacts, ...] = (),
-) -> servers.ServerFacts:
-    alive = Health(role="controller", url="http://c", version=version)
-    listed = tasks or TaskList(version="v", tasks=offered)
-    return servers.ServerFacts("http://c", alive, not_ready, listed, workers)
+def health(url: str, version: str = VERSION) -> Health:
+    return Health.model_validate({"role": "controller", "url": url, "version": version})
 
 
-def judged(facts: servers.ServerFacts, *tasks: str, relayed: bool = False) -> Said:
-    return said(servers.server_findings(facts, token_env="T", has_token=True, tasks=tasks, relayed=relayed))
+Replies = Mapping[str, BaseModel | Exception | tuple[int, bytes]]
+PROBLEM = b'{"type": "%s", "title": "t", "detail": "just started"}'
 
 
+async def looked(*offered: TaskCapacity, wants: tuple[str, ...] = (), others: Replies | None = None) -> list[Finding]:
+    """The findings at a controller with these tasks, for a plan with tasks of these names; `others`: other replies."""
+    well: Replies = {
+        "http://c/healthz": health("http://c"),
+        "http://c/tasks": TaskList(version="v", tasks=offered),
+    }
+
+    def reply(request: httpx.Request) -> httpx.Response:
+        found = {**well, **(others or {})}.get(str(request.url), httpx.ConnectError("refused"))
+        if isinstance(found, Exception):
+            raise found
+        status, body = (200, found.model_dump_json().encode()) if isinstance(found, BaseModel) else found
+        return httpx.Response(status, content=body, headers={"content-type": "application/json"})
+
+    tasks = [{"name": name} for name in wants or ("good",)]
+    agents = [{"name": "gpt", "endpoint": "http://e/v1"}]
+    plan = Plan.model_validate({"controller": "http://c", "agents": agents, "tasks": tasks})
+    async with httpx.AsyncClient(transport=httpx.MockTransport(reply)) as http:
+        return (await ServerProbe(via(http), plan, AccessTokens("token"), slowly(10)).look())[0]
+
+
+GOOD = standing("good", 4, 2)
 ALONE: Said = [("controller", "ok"), ("version", "ok")]
 
 
-def test_tasks_as_a_controller_offers_them() -> None:
-    offered = (
-        standing("good", 4, 2),
-        standing("gone", 0, 0, "no live worker holds it"),
-        standing("broken", 4, 0, "EnvironmentFault: no engine"),
-        standing("nothing", 0, 0),
-        standing("full", 4, 0),
-    )
-    assert judged(server(*offered), "good", "gone", "unheard-of", "broken", "nothing", "full") == [
-        *ALONE,
-        ("task", "ok"),
-        ("task-unknown", "fail"),
-        ("task-unknown", "fail"),
-        ("task-waiting", "fail"),
-        ("task-no-capacity", "fail"),
-        ("task-full", "warn"),
-    ]
+async def test_tasks_as_a_controller_offers_them() -> None:
+    offered = {
+        standing("full", 4, 0): ("task-full", "warn"),
+        standing("gone", 0, 0, "no live worker holds it"): ("task-unknown", "fail"),
+        standing("broken", 4, 0, "EnvironmentFault: no engine"): ("task-waiting", "fail"),
+        standing("nothing", 0, 0): ("task-no-capacity", "fail"),
+        GOOD: ("task", "ok"),
+    }
+    wants = (*(each.name for each in offered), "unheard-of")
+    assert said(await looked(*offered, wants=wants)) == [*ALONE, *offered.values(), ("task-unknown", "fail")]
 
 
-def test_workers_of_one_task_that_differ_are_named() -> None:
-    differing = standing("db", 4, 0, "its workers differ in data or version, give all the same (e: w9; d: w1, w2)")
-    facts = server(standing("db", 2, 2), standing("db", 2, 1), differing)
-    assert judged(facts, "db") == [*ALONE, ("task-workers-differ", "fail")]
-    findings = servers.server_findings(facts, token_env="T", has_token=True, tasks=["db"], relayed=False)
-    assert "w9" in findings[-1].what
+async def test_workers_of_one_task_that_differ_are_named() -> None:
+    differing = standing("good", 4, 0, "its workers differ in data or version, give all the same (e: w9; d: w1, w2)")
+    found = await looked(GOOD, standing("good", 2, 1), differing)
+    assert said(found) == [*ALONE, ("task-workers-differ", "fail")]
+    assert "w9" in found[-1].what
 
 
-def test_controllers_that_cannot_be_used() -> None:
-    assert judged(servers.ServerFacts("http://c", ServerUnreachable("refused"))) == [("controller-unreachable", "fail")]
-    assert judged(servers.ServerFacts("http://c", BadReply("not an Alive"))) == [("controller-other", "fail")]
-    untrusted = BadReply("self-signed")
-    untrusted.__cause__ = Untrusted("self-signed")
-    assert judged(servers.ServerFacts("http://c", untrusted)) == [("controller-tls", "fail")]
-    assert judged(server(tasks=Unauthorized()))[0] == ("controller-token", "fail")
-    assert judged(server(not_ready="just started"))[0] == ("controller-not-ready", "warn")
+UNTRUSTED = Untrusted("self-signed")
 
 
-def test_versions_of_a_controller_and_its_workers() -> None:
-    def worker(name: str, version: str, *, answers: bool) -> servers.WorkerFacts:
-        return servers.WorkerFacts(
-            WorkerStatus(worker=name, url=f"http://{name}", version=version, draining=False), answers
-        )
+@pytest.mark.parametrize(
+    ("others", "first"),
+    [
+        ({"http://c/healthz": httpx.ConnectError("refused")}, ("controller-unreachable", "fail")),
+        ({"http://c/healthz": (200, b"<html>")}, ("controller-other", "fail")),
+        ({"http://c/healthz": UNTRUSTED}, ("controller-tls", "fail")),
+        ({"http://c/tasks": (401, PROBLEM % b"unauthorized")}, ("controller-token", "fail")),
+    ],
+)
+async def test_controllers_that_cannot_be_used(others: Replies, first: tuple[str, str]) -> None:
+    assert said(await looked(GOOD, others=others))[0] == first
 
-    workers = (
-        worker("w1", VERSION, answers=True),
-        worker("w2", "0.0.1", answers=False),
-        worker("w3", "unknown", answers=True),
-    )
-    assert judged(server(version="9.9", workers=workers)) == [
+
+async def test_a_controller_of_another_version() -> None:
+    others: Replies = {"http://c/healthz": health("http://c", "9.9")}
+    assert said(await looked(GOOD, others=others)) == [
         ("controller", "ok"),
         ("version-differs", "fail"),
-        ("worker", "ok"),
-        ("version", "ok"),
-        ("worker-relayed", "warn"),
-        ("version-differs", "fail"),
-        ("worker", "ok"),
-        ("version-differs", "fail"),
+        ("task", "ok"),
     ]
-    assert ("worker", "skip") in judged(server(workers=workers), relayed=True)
 
 
-TASK = tasks.TaskFacts("db", 3, "d" * 32, None, False)
+class Thin(Bare):
+    """Weak isolation, and data of its own."""
+
+    def trusted_agents_only(self) -> bool:
+        return True
+
+    def not_comparable_because(self) -> str:
+        return "own samples"
+
+    def caution_for_models(self) -> str:
+        return "its people are rules"
 
 
-def test_data_that_are_read_here() -> None:
-    assert said(tasks.data_findings(TASK, {"gpt": None})) == [("data", "ok"), ("comparable", "ok")]
-    thin = tasks.TaskFacts("os", 3, "d", "own samples", True)
-    assert said(tasks.data_findings(thin, {"gpt": None, "r": "reference"})) == [
-        ("data", "ok"),
-        ("not-comparable", "warn"),
-        ("task-untrusted", "fail"),
+class Empty(Bare):
+    """No samples."""
+
+    def samples(self) -> tuple[str, ...]:
+        return ()
+
+
+def played(*agents: str) -> Plan:
+    """A plan of one task, played by these agents; `gpt` is a model."""
+    entries = [
+        {"name": name, "endpoint": "http://e/v1"} if name == "gpt" else {"name": name, "builtin": name}
+        for name in agents
     ]
-    assert said(tasks.data_findings(thin, {"r": "reference"})) == [("data", "ok"), ("not-comparable", "warn")]
-    ruled = tasks.TaskFacts("town", 3, "d", None, False, caution="its people are rules")
-    *_, found = tasks.data_findings(ruled, {"gpt": None, "r": "reference"})
-    assert said([found]) == [("task-simplified", "warn")]
-    assert "town, played by gpt: its people are rules" in found.what
-    assert said(tasks.data_findings(ruled, {"r": "reference"})) == [("data", "ok"), ("comparable", "ok")]
-    assert said(tasks.data_findings(tasks.TaskFacts("x", 0, "d", None, False), {})) == [("task-empty", "fail")]
-    assert tasks.digest_findings([TASK], {"db": "d" * 32, "os": "e"}) == []
-    assert said(tasks.digest_findings([TASK], {"db": "e" * 32})) == [("data-differs", "fail")]
+    return Plan.model_validate({"agents": entries, "tasks": [{"name": "t", "environment": "toy"}]})
 
 
-def test_a_policy_that_the_environment_of_a_task_does_not_have(tmp_path: Path) -> None:
-    playing: dict[str, PolicyKind | None] = {"r": "reference", "weak": "naive", "gpt": None}
-    with installed(tmp_path):
-        facts = tasks.task_facts(TaskDefinition(name="toy", environment="toy-solved"), playing.values())
-    *_, found = tasks.data_findings(facts, playing)
-    assert said([found]) == [("policy-missing", "fail")]
-    assert found.what == "task toy: its environment has no naive policy, needed by agent weak"
+@pytest.mark.parametrize(
+    ("environment", "agents", "expected"),
+    [
+        (Bare, ["gpt"], [("data", "ok")]),
+        (Bare, ["gpt", "naive"], [("data", "ok"), ("policy-missing", "fail")]),
+        (
+            Thin,
+            ["gpt"],
+            [("data", "ok"), ("not-comparable", "warn"), ("task-untrusted", "fail"), ("task-simplified", "warn")],
+        ),
+        (Empty, ["gpt"], [("task-empty", "fail")]),
+    ],
+)
+def test_data_that_are_read_here(
+    environment: type[Bare], agents: list[str], expected: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proctor.registry.load", lambda name: environment)
+    plan = played(*agents)
+    found = list(tasks.read_data(plan.definitions()[0], plan).found)
+    assert said(found) == expected
+    assert all("gpt" in each.what for each in found if each.id in ("task-untrusted", "task-simplified"))
 
 
-def test_a_run_that_is_to_be_resumed() -> None:
+async def test_only_agents_that_play_a_task_by_function_calls_are_offered_tools() -> None:
+    offered = set[str]()
+
+    def reply(request: httpx.Request) -> httpx.Response:
+        body = json.loads(request.content)
+        offered.update([body["model"]] if "tools" in body else [])
+        return httpx.Response(200, content=READY)
+
     plan = Plan.model_validate(
-        {"agents": [{"name": "naive", "builtin": "naive"}], "tasks": [{"name": "db", "environment": "db"}]}
+        {
+            "controller": "http://controller",
+            "agents": [{"name": name, "endpoint": "http://127.0.0.1:9/v1"} for name in "abc"],
+            "tasks": [
+                {"name": "calls", "environment": "db", "parameters": {"protocol": "tools"}},
+                {"name": "texts", "environment": "db", "parameters": {"protocol": "text"}},
+                {"name": "simple", "environment": "card_game"},
+                {"name": "unknown", "environment": "of-nobody"},
+                {"name": "remote"},
+            ],
+            "assignments": [
+                {"agents": ["a"], "tasks": ["calls"]},
+                {"agents": ["b"], "tasks": ["texts", "simple", "unknown", "remote"]},
+                {"agents": ["c"], "tasks": ["texts", "calls"]},
+            ],
+        }
     )
-    manifest = Manifest(
-        version="0",
-        plan_path="p",
-        plan={},
-        identity=plan.identity(),
-        tasks={"db": TaskRecord(environment="db", digest="d", samples=3)},
-    )
-    assert said(resumed.run_findings("r", manifest, plan, {"db": "d"})) == [("run", "ok")]
-    changed = plan.model_copy(update={"epochs": 2})
-    assert said(resumed.run_findings("r", manifest, changed, {"db": "e"})) == [
-        ("run-plan-changed", "fail"),
-        ("run-data-changed", "fail"),
-    ]
-    assert resumed.unreadable(StoreError("another version")).id == "run-unreadable"
+    async with httpx.AsyncClient(transport=httpx.MockTransport(reply)) as http:
+        found = await checked(http, plan, "agent a", "agent b", "agent c")
+    assert [each.id for each in found].count("agent") == 3
+    assert offered == {"a", "c"}
+
+
+async def checked(http: httpx.AsyncClient, plan: Plan, *names: str) -> list[Finding]:
+    """The findings of these checks of a plan."""
+    checks = PlanChecks(plan, Options(RUNS, None, slowly(10)), via(http)).all()
+    for name in checks.keys() - set(names):
+        checks[name].close()
+    return [each async for each in findings({name: checks[name] for name in names}, slowly(60))]
 
 
 async def test_a_check_that_crashes_or_hangs_is_a_finding_and_holds_up_no_other(
@@ -461,11 +478,10 @@ async def test_a_check_that_crashes_or_hangs_is_a_finding_and_holds_up_no_other(
         ahead_s = limit_s  # the time of all others is up
         return found
 
-    checks = [Check("a", crash()), Check("b", hang()), Check("c", wait()), Check("d", well())]
+    checks = {"a": crash(), "b": hang(), "c": wait(), "d": well()}
     found = [each async for each in findings(checks, limit_s)]
     held.set()
     assert said(found) == [("check-failed", "fail"), ("check-late", "fail"), ("check-late", "fail"), ("plan", "ok")]
-    assert found[0].status is Status.FAIL
     assert found[0].what == "a: KeyError: 'canary'"
 
 
@@ -492,9 +508,7 @@ async def test_an_environment_that_is_entered_once(
 
     monkeypatch.setattr(Letters, "lifespan", lifespan)
     monkeypatch.setattr("proctor.registry.load", lambda name: Letters)
-    leaving: set[asyncio.Task[None]] = set()
-    (finding,) = await tasks.entered(TaskDefinition(name="t", environment="letters"), slowly(60), leaving)
-    await asyncio.gather(*leaving)
+    (finding,) = await tasks.started(TaskDefinition(name="t", environment="letters"), slowly(60))
     assert finding.id == kind
     assert len(left) == (trouble is None)
 
@@ -510,26 +524,25 @@ async def test_what_a_model_comes_to_and_costs_that_calls_nothing(
     world: str, parameters: dict[str, JsonValue], comes_to: str
 ) -> None:
     definition = TaskDefinition(name="t", environment=world, parameters=parameters)
-    found = await tasks.entered(definition, slowly(60), set(), by_calls=True)
+    found = await tasks.started(definition, slowly(60), by_calls=True)
     assert said(found) == [("environment", "ok"), ("agent-tools", "ok")]
     assert f"task t: a model that calls no function {comes_to}" in found[1].what
-    assert said(await tasks.entered(definition, slowly(60), set())) == [("environment", "ok")]
+    assert said(await tasks.started(definition, slowly(60))) == [("environment", "ok")]
 
 
 async def test_an_environment_that_comes_up_late_is_still_left_as_it_should(monkeypatch: pytest.MonkeyPatch) -> None:
-    come, left = asyncio.Event(), []
+    left = []
 
     @asynccontextmanager
     async def lifespan(self: Letters) -> AsyncIterator[None]:
-        await come.wait()
-        yield
-        left.append(self)
+        try:
+            await asyncio.Event().wait()
+            yield
+        finally:
+            left.append(self)
 
     monkeypatch.setattr(Letters, "lifespan", lifespan)
     monkeypatch.setattr("proctor.registry.load", lambda name: Letters)
-    leaving: set[asyncio.Task[None]] = set()
-    (finding,) = await tasks.entered(TaskDefinition(name="t", environment="letters"), 0.01, leaving)
+    (finding,) = await tasks.started(TaskDefinition(name="t", environment="letters"), 0.01)
     assert said([finding]) == [("environment-late", "warn")]
-    come.set()
-    await asyncio.gather(*leaving)
     assert len(left) == 1

@@ -12,6 +12,7 @@ from eval_client.endpoints.allowance import BudgetExhausted
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan.plan import Plan
 from proctor.types import History, Message
+from tests.support import via
 
 PRICE = Price(input=100.0, output=1_000.0)
 JUDGE = "judge"
@@ -61,11 +62,7 @@ async def play(limits: RunLimits, slots: int, judge: Tokens, most: int | None = 
     endpoint, messages = Endpoint(), set[str]()
     spend = Spend(limits, {"a": PRICE, f"environment:{JUDGE}": PRICE})
     async with httpx.AsyncClient(transport=httpx.MockTransport(endpoint)) as http:
-
-        async def sure() -> None:
-            """No other client plays the trial."""
-
-        endpoints = Endpoints(plan(most), http, spend, None, lambda: None, ensure_lease=sure)
+        endpoints = Endpoints(plan(most), via(http), spend, None, lambda: None)
 
         async def trial(number: int) -> None:
             for sample in range(1_000):

@@ -1,7 +1,7 @@
-"""No model is asked before it is sure that no other client plays the same trial, nor beyond its endpoint's rates."""
+"""No model is asked beyond its endpoint's rates."""
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable
 
 import httpx
 import pytest
@@ -10,9 +10,8 @@ from eval_client.core.limits.rates import Rates, Slot
 from eval_client.core.spend import Price, RunLimits, Spend, Tokens
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan.plan import Plan
-from eval_client.store.connection import Fenced
 from proctor.types import Message
-from tests.pace import slowly
+from tests.support import via
 
 PLAN = Plan.model_validate(
     {
@@ -29,51 +28,9 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "token-of-the-tests")
 
 
-async def asked(ensure_lease: Callable[[Endpoints], Awaitable[None]], cool_s: float = 0.0) -> int:
-    """How many requests a busy endpoint that cools for so long gets until the client is fenced."""
-    requests = 0
-
-    def answer(_request: httpx.Request) -> httpx.Response:
-        nonlocal requests
-        requests += 1
-        return BUSY
-
-    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as http:
-        endpoints = Endpoints(
-            PLAN, http, Spend(RunLimits(), {}), None, lambda: None, ensure_lease=lambda: ensure_lease(endpoints)
-        )
-        if cool_s:
-            endpoints.limits["e"].throttled(time.monotonic(), cool_s)
-        with pytest.raises(Fenced):
-            await endpoints.model("a")((Message(role="user", content="?"),), (), {})
-    return requests
-
-
-async def test_nothing_is_asked_once_the_lease_went_while_the_endpoint_cooled() -> None:
-    async def lost(endpoints: Endpoints) -> None:
-        assert endpoints.limits["e"].cool_for_s(time.monotonic()) <= 0
-        raise Fenced
-
-    assert await asked(lost, cool_s=slowly(0.05)) == 0
-
-
-async def test_a_request_that_failed_is_not_made_again_once_the_lease_went_meanwhile() -> None:
-    sure = [True, False]
-
-    async def lost_later(_endpoints: Endpoints) -> None:
-        if not sure.pop(0):
-            raise Fenced
-
-    assert await asked(lost_later) == 1
-
-
 def answering(*replies: httpx.Response) -> httpx.AsyncClient:
     left = list(replies)
     return httpx.AsyncClient(transport=httpx.MockTransport(lambda _: left.pop(0)))
-
-
-async def ensure_lease() -> None:
-    """Nobody else plays the trial."""
 
 
 GOOD = httpx.Response(
@@ -87,7 +44,7 @@ GOOD = httpx.Response(
 
 async def test_without_a_rate_no_request_asks_for_a_moment_and_with_one_each_does_retries_too() -> None:
     async with answering(GOOD, BUSY, GOOD) as http:
-        endpoints = Endpoints(PLAN, http, Spend(RunLimits(), {}), None, lambda: None, ensure_lease=ensure_lease)
+        endpoints = Endpoints(PLAN, via(http), Spend(RunLimits(), {}), None, lambda: None)
         gate, asked = endpoints.gates["e"], []
 
         def give() -> None:
@@ -108,15 +65,32 @@ async def test_what_was_cached_is_spent_at_its_own_price() -> None:
     cached = httpx.Response(200, json={**GOOD.json(), "usage": usage})
     spend = Spend(RunLimits(), {"a": Price(input=1e6, output=0.0, cached_input=0.0)})
     async with answering(cached) as http:
-        endpoints = Endpoints(PLAN, http, spend, None, lambda: None, ensure_lease=ensure_lease)
+        endpoints = Endpoints(PLAN, via(http), spend, None, lambda: None)
         await endpoints.model("a")((Message(role="user", content="?"),), (), {})
     assert spend.by_agent == {"a": Tokens(700, 50, 600, 20)}
     assert spend.money == 100.0
 
 
+async def test_a_call_that_is_taken_back_is_spent_by_its_estimate() -> None:
+    under_way, spend = asyncio.Event(), Spend(RunLimits(), {})
+
+    async def never(_: httpx.Request) -> httpx.Response:
+        under_way.set()
+        return await asyncio.Future()
+
+    async with httpx.AsyncClient(transport=httpx.MockTransport(never)) as http:
+        endpoints = Endpoints(PLAN, via(http), spend, None, lambda: None)
+        call = asyncio.ensure_future(endpoints.model("a")((Message(role="user", content="x" * 35),), (), {}))
+        await under_way.wait()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+    assert spend.by_agent == {"a": Tokens(prompt=10, estimated=10)}
+
+
 async def test_what_an_answer_took_beyond_its_estimate_is_owed_and_later_estimates_know_it() -> None:
     async with answering(GOOD, GOOD) as http:
-        endpoints = Endpoints(PLAN, http, Spend(RunLimits(), {}), None, lambda: None, ensure_lease=ensure_lease)
+        endpoints = Endpoints(PLAN, via(http), Spend(RunLimits(), {}), None, lambda: None)
         gate, expected = endpoints.gates["e"], []
 
         def give() -> None:

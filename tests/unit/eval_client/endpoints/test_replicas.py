@@ -16,7 +16,8 @@ from eval_client.endpoints.replica_watch import ReplicaWatch
 from eval_client.endpoints.replicas import Replica, ReplicaModel, Replicas
 from eval_client.plan.entries import Endpoint, ReplicaEntry
 from proctor.environment import AgentRefused, AgentUnavailable
-from proctor.llm.model import AgentUnauthorized, Completion
+from proctor.llm.endpoint import AgentUnauthorized
+from proctor.llm.model import Completion
 from proctor.llm.outage import EndpointDown, Failed, Waited
 from proctor.llm.wire import Usage
 from proctor.types import Action, Message, Tool
@@ -113,15 +114,12 @@ class World:
             messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
         ) -> Completion:
             trial = metadata["sample"]
-            reply = await replica.outage.ask(lambda: server.ask(trial), lambda: self._alive(server), Waited())
+            reply = await replica.outage.ask(lambda: server.ask(trial), lambda: server.ask("probe"), Waited())
             if isinstance(reply, Failed):
                 raise AgentUnavailable(reply.cause)
             return Completion(action=Action(content=reply), usage=Usage(), model="m", stop="stop", seconds=1, tries=1)
 
         return complete
-
-    async def _alive(self, server: Server) -> bool:
-        return not isinstance(await server.ask("probe"), Failed)
 
     @contextlib.asynccontextmanager
     async def watched(self) -> AsyncIterator[None]:

@@ -4,7 +4,8 @@ import httpx
 import pytest
 
 from eval_client.monitor.exposition import exposition
-from eval_client.servers.metrics_address import VARIABLE, listener, of_shard
+from eval_client.servers.metrics_address import listener
+from proctor.config.tokens import AccessTokens
 from proctor.http.auth import Access
 from proctor.http.server import ConfigError
 
@@ -26,25 +27,10 @@ def test_other_machines_see_it_only_with_a_token(monkeypatch: pytest.MonkeyPatch
         assert socket.getsockname()[0] == "0.0.0.0"
 
 
-@pytest.mark.parametrize(
-    ("where", "third"), [("9464", "127.0.0.1:9466"), ("[::1]:9464", "[::1]:9466"), ("0.0.0.0:0", "0.0.0.0:0")]
-)
-def test_the_third_client_of_shards_takes_the_port_two_above(
-    monkeypatch: pytest.MonkeyPatch, where: str, third: str
-) -> None:
-    monkeypatch.setenv(VARIABLE, where)
-    assert of_shard(3) == {VARIABLE: third}
-
-
 @pytest.mark.parametrize(("token", "status"), [(None, 403), ("a-token-of-the-tests", 200)])
 async def test_a_web_page_elsewhere_sees_it_only_with_a_token(token: str | None, status: int) -> None:
-    app = exposition(lambda: "", Access([token] if token else []))
+    app = exposition(lambda: "", Access(AccessTokens.given(token)))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as http:
         shown = {"Authorization": f"Bearer {token}", "Host": "rebound.example"}
         assert (await http.get("/metrics", headers=shown)).status_code == status
         assert (await http.get("/metrics", headers={**shown, "Host": "localhost:9464"})).status_code == 200
-
-
-def test_without_the_setting_no_shard_serves_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
-    assert of_shard(2) == {}

@@ -13,6 +13,7 @@ from eval_client.core.spend import RunLimits, Spend
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.monitor.shared import WRITE_EVERY_S, LinesFile, lines_of, shared_lines
 from eval_client.plan.plan import Plan
+from tests.support import via
 
 PLAN = Plan.model_validate(
     {
@@ -37,13 +38,8 @@ def endpoints(monkeypatch: pytest.MonkeyPatch) -> Endpoints:
     monkeypatch.setenv("OPENAI_API_KEY", "token-of-the-tests")
     monkeypatch.setenv("PROCTOR_LOCAL_TOKEN", "token-of-the-run")
 
-    async def ensure_lease() -> None:
-        return
-
     http = httpx.AsyncClient()
-    return Endpoints(
-        PLAN, http, Spend(RunLimits(), {}), "http://127.0.0.1:1/v1", lambda: None, ensure_lease=ensure_lease
-    )
+    return Endpoints(PLAN, via(http), Spend(RunLimits(), {}), "http://127.0.0.1:1/v1", lambda: None)
 
 
 def share(*others: str, rates: Rates | None = None) -> Share:
@@ -100,10 +96,10 @@ def test_the_lines_lie_in_the_runs_folder_written_seldom_and_go_with_the_run(tmp
 
 async def test_one_of_several_servers_that_is_down_is_named_until_all_are(endpoints: Endpoints) -> None:
     first, second = endpoints.replicas["two"].all.values()
-    first.outage.lost("no connection")
+    first.outage.failed("no connection", surely=True)
     assert shared_lines(endpoints) == ("endpoint two: replica http://a/v1 is down: no connection",)
     assert not endpoints.is_down("two")
-    second.outage.lost("no connection")
+    second.outage.failed("no connection", surely=True)
     assert shared_lines(endpoints) == ()
     assert endpoints.is_down("two")
     first.outage.answered()

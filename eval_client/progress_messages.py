@@ -2,7 +2,7 @@
 
 import sys
 
-STARTED = frozenset({"demo", "run", "resume", "retry", "join", "rescore", "doctor", "view", "up"})
+STARTED = frozenset({"demo", "run", "resume", "join", "rescore", "doctor", "view", "up"})
 """The commands that say at once that they start; the others only print results."""
 
 

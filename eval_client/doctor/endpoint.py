@@ -1,0 +1,257 @@
+"""Checks of agents' endpoints: whether their keys are there, and each of their servers answers as a run will ask it."""
+
+import json
+import os
+import re
+import shutil
+import ssl
+import time
+from collections.abc import Iterator, Sequence
+from urllib.parse import quote, urlsplit
+
+from eval_client.doctor.finding import LONGER, Finding, fail, ok, skip, warn
+from eval_client.endpoints.chat_configs import chat_config
+from eval_client.plan.plan import Plan
+from proctor.config.secrets import secret_text
+from proctor.config.tokens import AccessTokens
+from proctor.connection.keys import KeyUnavailable
+from proctor.http.client import DeadlineExceeded, HttpClient, HttpFailure, Unreachable, Untrusted
+from proctor.http.server import is_loopback
+from proctor.llm.config import ChatConfig
+from proctor.llm.model import ChatModel
+from proctor.llm.outage import Failed
+from proctor.llm.outcome import MAX_TOKENS_FIX, TOOLS_FIX, Outcome, outcome
+from proctor.llm.passed_on import origin_of
+from proctor.llm.wire import Reply
+from proctor.tools.histories import normalised
+from proctor.types import Action, Message, Tool, ToolCall
+
+UNSCORED = "no trial of this agent could be scored"
+QUESTION = (Message(role="user", content="This only checks the connection. Reply with the one word: ready"),)
+WORD = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
+TOOL = Tool(name="report_ready", description="Reports that the connection works.", parameters=WORD)
+OPENING = (
+    Message(role="system", content="This only checks the connection."),
+    Message(role="user", content=f"Call the function {TOOL.name} with the word: ready"),
+)
+MADE_UP = Action(content="", tool_calls=(ToolCall(id="", name=TOOL.name, arguments='{"word": "ready"}'),))
+PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
+_UNKNOWN_MODEL = re.compile(
+    r"\bmodel_not_found\b|\bmodel\b.*\b(not exist|not found|unknown|no such|invalid model|not loaded)", re.I | re.S
+)
+
+
+class ModelProbe:
+    """Requests to a server of an agent's endpoint, each sent once as a run sends it, and findings on the replies."""
+
+    def __init__(self, http: HttpClient, agent: str, config: ChatConfig, patience_s: float) -> None:
+        """Raises ValueError where the key can't be sent."""
+        self._agent, self._config, self._patience_s = agent, config, min(patience_s, config.deadline_s)
+        self._model = ChatModel(config.model_copy(update={"deadline_s": self._patience_s}), http)
+        self._name = f"agent {agent}: model {config.model} at {config.endpoint()}"
+
+    async def complete(self) -> Finding:
+        """Request one small completion with the plan's own sampling; it costs some twenty tokens."""
+        begun = time.monotonic()
+        reply = await self._ask(QUESTION)
+        if isinstance(reply, Finding):
+            return reply
+        used = reply.usage
+        counted = f"{used.prompt_tokens} + {used.completion_tokens}" if used else "not reported: estimated"
+        return ok("agent", f"{self._name} answers in {time.monotonic() - begun:.1f} s; tokens: {counted}")
+
+    async def look_up(self) -> Finding:
+        """Request the endpoint's list of models, which costs nothing, and look for the agent's model in it.
+
+        An agent server is asked for the model too: then it asks the endpoint behind.
+        """
+        listed = await self._get("")
+        if isinstance(listed, Finding):
+            return listed
+        if b'"owned_by":"proctor"' in listed:
+            found = await self._get(f"/{quote(self._config.model, safe='')}")
+            return found if isinstance(found, Finding) else self._listed(listed)
+        return self._listed(listed)
+
+    async def tools(self) -> list[Finding]:
+        """Offer a harmless function, then send a history in which it was called; each request costs some 100 tokens.
+
+        The call is the reply's own, since what its endpoint demands back can't be made up; else a made-up one.
+        """
+        reply = await self._ask(OPENING, (TOOL,))
+        if isinstance(reply, Finding):
+            return [reply]
+        called, found = normalised(reply.action, OPENING), self._called(reply.action)
+        if not called.tool_calls:
+            called = normalised(MADE_UP, OPENING).model_copy(update={"echo": called.echo})
+        results = (Message(role="tool", content="It works.", tool_call_id=call.id) for call in called.tool_calls)
+        reply = await self._ask((*OPENING, called.message(), *results), (TOOL,), is_history=True)
+        takes = ok("agent-tools", f"{self._name}: takes histories with calls")
+        return [found, reply if isinstance(reply, Finding) else takes]
+
+    def _called(self, action: Action) -> Finding:
+        if action.tool_calls:
+            wants = ", and wants back what it thought" if action.echo else ""
+            return ok("agent-tools", f"{self._name}: takes tools and answers with calls{wants}")
+        why = "a session without calls scores 0, in some worlds only after all its turns, which are paid for"
+        fix = "name a model that calls functions, add `tool_choice: required` to `sampling`, or play `protocol: text`"
+        return warn("agent-tools-unused", f"{self._name}: takes tools, but answers without a call", why, fix)
+
+    async def _ask(
+        self, messages: Sequence[Message], tools: Sequence[Tool] = (), *, is_history: bool = False
+    ) -> Reply | Finding:
+        reply = await self._model.ask_once(messages, tools)
+        if isinstance(reply, Reply):
+            return reply
+        if reply.outcome is Outcome.REFUSAL:
+            return ok("agent", f"{self._name} answers, and declines: {reply.cause}")
+        if reply.outcome is Outcome.CONTEXT_LIMIT:
+            reply = Failed("a few words exceed its context", Outcome.REJECTED, 400)
+        what = f"agent {self._agent}: {reply.cause}"
+        if reply.status is None:
+            return _unreadable(what) if reply.error is None else self._no_reply(reply.error)
+        if is_history and reply.status in (400, 422):
+            fix = "set the agent's `reasoning` or `system_role` to what the endpoint demands (docs/how-to/agents.md)"
+            return fail("agent-tools-history", what, "its trials fail at their second turn", fix)
+        return _refused(what, reply.status, reply.outcome)
+
+    async def _get(self, path: str) -> bytes | Finding:
+        """The list of models, or one of them."""
+        try:
+            reply = await self._model.models(self._patience_s, path)
+        except HttpFailure as failure:
+            return self._no_reply(failure.__cause__ or failure)
+        if reply.status == 200:
+            return reply.body
+        if reply.status in (404, 405, 501) and not path:
+            return skip("agent", f"{self._name}: has no list of models; only a completion would show whether it works")
+        behind = origin_of(reply)
+        origin = f"agent {self._agent}: {self._model.endpoint.origin(reply.status)}"
+        if behind:
+            origin = f"{self._name}, {behind} behind it"
+        what = f"{origin}: status {reply.status}: {str(reply.body, 'utf-8', 'replace')}"
+        return _refused(what, reply.status, outcome(reply.status, reply.headers, reply.body))
+
+    def _listed(self, body: bytes) -> Finding:
+        try:
+            listed = [str(each["id"]) for each in json.loads(body)["data"]]
+        except (ValueError, LookupError, TypeError):
+            told = str(body, "utf-8", "replace")
+            return _unreadable(f"{self._name}: answers, but not with a list of models: {told}")
+        if self._config.model in listed:
+            return ok("agent", f"{self._name} is listed")
+        return _unknown_model(f"{self._name}: not among its models: {', '.join(listed[:10]) or 'none'}")
+
+    def _no_reply(self, error: BaseException) -> Finding:
+        """The finding on an error that was raised instead of a reply."""
+        what = f"{self._name}: {error}"
+        if isinstance(error, KeyUnavailable):
+            return broken_key(what)
+        unused = [] if self._config.proxy else [name for name in PROXIES if os.environ.get(name)]
+        if unused and not isinstance(error, Untrusted):
+            what += f" ({' and '.join(unused)}: set, but used only with `proxy: env` in the plan's endpoint)"
+        if isinstance(error, Untrusted) or any(isinstance(each, ssl.SSLError) for each in _chain(error)):
+            fix = "correct http or https in `base_url`, or the endpoint's certificate"
+            return fail("agent-tls", what, UNSCORED, fix)
+        if isinstance(error, DeadlineExceeded):
+            why = "trials wait for each answer, up to the endpoint's `deadline_s`"
+            return fail("agent-silent", what, why, f"check the endpoint; if it is only slow, {LONGER}")
+        return unreachable_agent(what) if isinstance(error, Unreachable) else _unreadable(what)
+
+
+def _refused(what: str, status: int, came: Outcome) -> Finding:
+    """The finding on a reply that is no answer, with what it comes to in a run."""
+    if came is Outcome.NO_TOOLS:
+        return fail("agent-tools-refused", what, "its tasks with `protocol: tools` can't be played", TOOLS_FIX)
+    if came is Outcome.UNPAID:
+        return fail("agent-quota", what, UNSCORED, "add credit to the account, or use another key")
+    if status in (400, 404, 422) and _UNKNOWN_MODEL.search(what.partition(": status ")[2]):
+        return _unknown_model(what)
+    if status in (401, 403) or (came is Outcome.UNAUTHORIZED and status != 404):
+        fix = "let what names the key hold one of this endpoint for this model; an agent server: one for what is behind"
+        return fail("agent-key", what, UNSCORED, fix)
+    if status == 429:
+        return warn("agent-throttled", what, "a run retries and is slow", "lower `concurrency`, or wait")
+    if status >= 500:
+        return fail("agent-failing", what, "trials are retried and may stay unscored", "read the endpoint's own log")
+    if status < 300:
+        return _unreadable(what)
+    if status not in (400, 413, 422):
+        return wrong_url(what)
+    fix = MAX_TOKENS_FIX if came is Outcome.MAX_TOKENS_FIELD else "correct `sampling` or `model`"
+    return fail("agent-refuses", what, "every request of a run would be refused", fix)
+
+
+def _unknown_model(what: str) -> Finding:
+    return fail("agent-model", what, UNSCORED, "correct `model`")
+
+
+def _unreadable(what: str) -> Finding:
+    fix = "correct `base_url`: something else answers there"
+    return fail("agent-reply", what, "its replies can't be read", fix)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def unreachable_agent(what: str) -> Finding:
+    """The finding on an endpoint that can't be connected to."""
+    return fail("agent-unreachable", what, UNSCORED, "start the endpoint, or correct `base_url`")
+
+
+def wrong_url(what: str, fix: str = "correct `base_url`: up to and with /v1, without /chat/completions") -> Finding:
+    """The finding on an endpoint whose URL can't be right."""
+    return fail("agent-url", what, UNSCORED, fix)
+
+
+def wrong_variable(agent: str, error: ValueError) -> Finding:
+    """The finding on an agent whose URL is in a variable that holds none."""
+    return wrong_url(f"agent {agent}: {error}", f"correct the variable {str(error).partition(':')[0]}")
+
+
+def broken_key(what: str) -> Finding:
+    """The finding on a key that can't be sent, or is not where the plan says."""
+    fix = "copy the key again, or correct what names it: its variable, file or command"
+    return fail("key-broken", what, "no request can be sent with this key", fix)
+
+
+def key_findings(plan: Plan) -> list[Finding]:
+    """A finding for each variable with a key or a token that the plan's servers may ask for."""
+    variables: dict[str, bool] = {} if plan.controller == "local" else {plan.token_env: True}
+    lacking = dict[str, None]()
+    for agent in plan.agents:
+        if not agent.is_command and (agent.builtin is None or agent.endpoint is not None):
+            config = chat_config(plan, agent, None)
+            optional = config.base_url is not None and is_loopback(urlsplit(config.base_url).hostname)
+            if config.api_key_file is None and not config.api_key_command:
+                variables[config.api_key_env] = variables.get(config.api_key_env, True) and optional
+            lacking |= {f"agent {agent.name}: {each}": None for each in _lacks(config)}
+    found = [_key(variable, optional=optional) for variable, optional in variables.items()]
+    return [*found, *map(broken_key, lacking)]
+
+
+def _lacks(config: ChatConfig) -> Sequence[str]:
+    """What an endpoint's key file, key command, headers, query or proxy name, and is not there."""
+    if config.api_key_file is not None and not config.api_key_file.is_file():
+        return [f"there is no file {config.api_key_file}; correct `api_key_file`"]
+    if config.api_key_command and shutil.which(config.api_key_command[0]) is None:
+        return [f"there is no program {config.api_key_command[0]!r} on this machine; correct `api_key_command`"]
+    unset = [name for name in config.named_variables() if not secret_text(name)]
+    return [f"the variable {unset[0]} is unset; export {unset[0]}=..., or a line in .env"] if unset else []
+
+
+def _key(variable: str, *, optional: bool) -> Finding:
+    """Whether a variable holds a key that can be sent; `optional` where its servers may not need one."""
+    try:
+        tokens = AccessTokens.of(variable)
+    except ValueError as error:
+        return broken_key(str(error))
+    if tokens:
+        return ok("key", f"{variable} is set")
+    if optional:
+        return skip("key", f"{variable} is unset; its servers may not need it")
+    why, fix = "most endpoints refuse requests without a key", f"export {variable}=..., or a line in .env"
+    return warn("key-unset", f"{variable} is unset", why, fix)

@@ -1,1 +1,0 @@
-"""Episodes as MCP servers, for coding agents that own their loop and can play only through tools."""
