@@ -1,7 +1,7 @@
 """The original programs of AgentBench v0.2, where AGENTBENCH_V02 names a checkout of them.
 
 AGENTBENCH_V02_PYTHON is an interpreter with their requirements. No package index has them, so everywhere else their
-places are taken by doubles: `tests/unit/task_server/gateway/`, `tests/unit/environments/foreign/`. These tests were
+places are taken by doubles: `tests/unit/bridges/gateway/`, `tests/unit/bridges/worlds/`. These tests were
 written by the captures and by reading the programs; they have not been run.
 """
 
@@ -19,15 +19,15 @@ from typing import Any
 
 import pytest
 
-from environments.foreign.agentbench_v02 import AgentBenchV02
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action
+from proctor_bridges.worlds.agentbench_v02 import AgentBenchV02
 from tests.e2e.proctor import TOKEN, server
 from tests.e2e.scripted import listening
 from tests.e2e.servers.test_foreign import Model
 from tests.pace import slowly
 from tests.support import SHARED_DATA, free_port
-from tests.unit.environments.foreign.test_agentbench_v02 import scripted
+from tests.unit.bridges.worlds.test_agentbench_v02 import scripted
 
 CHECKOUT = os.environ.get("AGENTBENCH_V02", "")
 PYTHON = os.environ.get("AGENTBENCH_V02_PYTHON", sys.executable)

@@ -18,6 +18,7 @@ from environments.knowledge_graph.reply import FinalAnswer, LooseAnswer, NoActio
 from proctor.environment import Agent, Policy
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message, Observation
+from tests.scripted_agent import Scripted
 from tests.support import SHARED_DATA
 from tests.virtuoso_server import VirtuosoServer, virtuoso
 
@@ -27,23 +28,6 @@ DATA = SHARED_DATA / "kg"
 DEV, MINI = DATA / "dev.json", DATA / "mini_dev.nq"
 FAILING = (14, 17)
 """Of the dev samples: intersection types, and a topic that is no `m.` id."""
-
-
-class Scripted(Agent):
-    """Gives its replies one after the other, the last one for ever; keeps what it was shown."""
-
-    def __init__(self, *replies: str) -> None:
-        self._replies = list(replies)
-        self.seen: list[str] = []
-        self.digests: list[str] = []
-        self.histories: list[tuple[Message, ...]] = []
-
-    async def act(self, observation: Observation) -> Action:
-        self.seen.append(observation.messages[-1].content)
-        self.digests.append(observation.digest())
-        self.histories.append(observation.messages)
-        reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
-        return Action(content=reply)
 
 
 class Noting(Agent):
@@ -88,10 +72,14 @@ async def play(environment: KnowledgeGraph, index: int, *replies: str) -> tuple[
         return await play_to_finish(environment, environment.samples()[index], agent), agent
 
 
+def entry(environment: KnowledgeGraph, sample: str) -> dataset.QuestionEntry:
+    assert environment.data is not None
+    return dataset.load(environment.data)[sample]
+
+
 def with_names(environment: KnowledgeGraph, sample: str) -> Policy:
     """The reference, with the names of entities for their ids."""
-    entry = environment._entry(sample)
-    names = {identifier: name for name, identifier in entry.entities.items()}
+    names = {identifier: name for name, identifier in entry(environment, sample).entities.items()}
     reference = environment.reference(sample)
     pattern = re.compile("|".join(map(re.escape, names)) or "$^")
 
@@ -216,7 +204,7 @@ async def test_07_agents_without_an_action_score_nothing(
                 assert (finish.reason, finish.score, finish.metrics[bad]) == (reason, 0.0, 15.0)
                 assert len(agent.seen) == ROUNDS
                 if bad == "n_bad_format":
-                    assert agent.seen[1:] == [NO_ACTION] * 14
+                    assert agent.told[1:] == [NO_ACTION] * 14
 
 
 def calls(*found: tuple[str, tuple[str, ...] | None]) -> list[tuple[str, tuple[str, ...] | None]]:
@@ -352,7 +340,7 @@ TOLD: list[tuple[tuple[str, ...], str, str]] = [
 async def test_08_every_bad_input_is_told_and_costs_a_round(replies: tuple[str, ...], compat: str, strict: str) -> None:
     for profile, wanted in (("compat", compat), ("strict", strict)):
         finish, agent = await play(mini(profile=profile), 0, *replies, "I stop here.")
-        assert wanted in agent.seen[len(replies)]
+        assert wanted in agent.told[len(replies)]
         assert finish.score == 0.0
         assert not finish.reason.is_fault
 
@@ -364,7 +352,7 @@ async def test_08_a_final_answer_in_another_form_counts_in_strict_and_is_told_it
     finish, _ = await play(mini(profile="strict"), 0, *FIRST, said)
     assert (finish.reason, finish.metrics["rounds"]) == (FinishReason.COMPLETED, 3.0)
     finish, agent = await play(mini(profile="compat"), 0, *FIRST, said, "Final Answer: #0")
-    assert agent.seen[-1] == ANSWER_FORM
+    assert agent.told[-1] == ANSWER_FORM
     assert (finish.reason, finish.metrics["n_bad_format"]) == (FinishReason.COMPLETED, 1.0)
 
 
@@ -378,21 +366,21 @@ async def test_08_names_with_commas_quotes_and_parentheses_are_resolved_in_stric
 async def test_08_a_reply_is_stored_without_the_observation_it_invents() -> None:
     reply = "Action: get_relations(m.09rl290)\nObservation: [a.b]\nFinal Answer: #0"
     _, agent = await play(mini(), 0, reply, "I stop here.")
-    shown = agent.histories[1]
+    shown = agent.seen[1].messages
     assert [message.content for message in shown[-2:]] == [
         "Action: get_relations(m.09rl290)\n",
         "Observation: [media_common.quotation.author]",
     ]
-    assert shown[:-2] == agent.histories[0]
-    assert len(agent.histories[2]) == 1
+    assert shown[:-2] == agent.seen[0].messages
+    assert len(agent.seen[2].messages) == 1
 
 
 async def test_08_an_empty_variable_answers_with_the_empty_set() -> None:
     other = ("Action: get_relations(m.0j50kb6)", f"Action: get_neighbors(m.0j50kb6, {POSITION})")
     nothing = ("Action: intersection(#0, #1)", "Action: get_relations(#2)", "Final Answer: #2")
     finish, agent = await play(mini(profile="strict"), 0, *FIRST, *other, *nothing)
-    assert "warning: the two variables are of the types" in agent.seen[5]
-    assert agent.seen[6] == "Observation: []"
+    assert "warning: the two variables are of the types" in agent.told[5]
+    assert agent.told[6] == "Observation: []"
     assert (finish.reason, finish.score, finish.metrics["executability"]) == (FinishReason.COMPLETED, 0.0, 0.0)
 
 
@@ -488,10 +476,10 @@ async def test_policy_figures_first_relation_is_below_gold() -> None:
     scores = []
     async with environment.lifespan():
         for sample in environment.samples():
-            first = next(iter(environment._entry(sample).entities.values()))
+            first = next(iter(entry(environment, sample).entities.values()))
             listed = Scripted(f"Action: get_relations({first})", "Final Answer: #0")
             await play_to_finish(environment, sample, listed)
-            relation = listed.seen[1].removeprefix("Observation: [").partition("]")[0].partition(",")[0]
+            relation = listed.told[1].removeprefix("Observation: [").partition("]")[0].partition(",")[0]
             replies = (f"Action: get_relations({first})", f"Action: get_neighbors({first},{relation})")
             finish = await play_to_finish(environment, sample, Scripted(*replies, "Final Answer: #0"))
             scores.append(finish.score or 0.0)
@@ -507,5 +495,5 @@ async def test_the_generator_makes_graphs_in_which_gold_reaches_its_answers(
         (tmp_path / "made.nq").write_text(capsys.readouterr().out, encoding="utf-8")
         environment = mini(data=data, graph=tmp_path / "made.nq")
         finishes = await play_all(environment)
-        entries = [environment._entry(environment.samples()[index]) for index in not_exact(finishes)]
-        assert [answer for entry in entries for answer, _ in entry.answers] == failing
+        entries = [entry(environment, environment.samples()[index]) for index in not_exact(finishes)]
+        assert [answer for each in entries for answer, _ in each.answers] == failing

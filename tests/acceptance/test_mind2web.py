@@ -26,13 +26,14 @@ from environments.mind2web.pages import page
 from environments.mind2web.pages.cleaning import clean
 from environments.mind2web.pages.markup import ANGLE, ROUND, ElementChoice, render
 from environments.mind2web.pages.pruning import prune
-from environments.mind2web.ranking.tournament import Prediction, Profile, Tournament
 from environments.mind2web.reply import read, write
 from environments.mind2web.scoring import action_f1
+from environments.mind2web.tournament import Prediction, Profile, Tournament
 from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded, Policy
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation
 from tests.pace import cost_s, slowly
+from tests.scripted_agent import Scripted
 from tests.support import ROOT, SHARED_DATA
 from tests.unit.environments.fixed_policies import all_none, first_click, garbage
 
@@ -194,21 +195,6 @@ def test_03_the_tournament_table(candidates: str, winners: str, compat: str, str
     assert contested(candidates, winners, "strict") == (strict, groups)
     asked = groups if compat == strict and len(groups[-1]) > 1 else [group for group in groups if len(group) > 1]
     assert contested(candidates, winners, "compat") == (compat, asked)
-
-
-class Scripted(Agent):
-    """Gives its replies one after the other, the last one for ever; keeps what it was shown."""
-
-    def __init__(self, *replies: str | Exception) -> None:
-        self._replies = list(replies)
-        self.seen: list[Observation] = []
-
-    async def act(self, observation: Observation) -> Action:
-        self.seen.append(observation)
-        reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
-        if isinstance(reply, Exception):
-            raise reply
-        return Action(content=reply)
 
 
 def asked_about(observation: Observation) -> list[str]:

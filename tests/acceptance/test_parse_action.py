@@ -21,8 +21,7 @@ from proctor.session.play import play_to_finish, read_answer
 from proctor.tools import CallReader, ParsedReply, Protocol, TextReader, UnreadableCall
 from proctor.types import Action, Message, Observation, ParsedAction
 from tests.support import SHARED_DATA
-from tests.tool_calls import CallingAgent, calls, in_turn
-from tests.tool_environments import Fields, configurations, environment_in
+from tests.tool_calls import CallingAgent, Fields, calls, configurations, environment_in, in_turn
 
 IN_STATE = ("card_game", "simulbench", "stss")
 """Worlds whose answers are read by the state of the game or by what was asked, or that are not read at all."""

@@ -26,7 +26,7 @@ from environments.simulbench import dataset
 from environments.simulbench import reply as reading
 from environments.simulbench.dataset import load
 from environments.simulbench.environment import SimulBench
-from environments.simulbench.judges.models import HelperConfig
+from environments.simulbench.judges import HelperConfig
 from environments.simulbench.records import Script, Task
 from environments.simulbench.reply import UnreadableAnswer
 from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded
@@ -504,7 +504,7 @@ def test_07_no_text_of_a_public_script_is_inside_the_built_packages(tmp_path_fac
 
 
 def _packed(folder: Path) -> Iterator[bytes]:
-    (wheel,), (source,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    (wheel,), (source,) = folder.glob("proctor-*.whl"), folder.glob("proctor-*.tar.gz")
     with zipfile.ZipFile(wheel) as archive:
         yield from (archive.read(name) for name in archive.namelist())
     with tarfile.open(source) as tar:
@@ -685,7 +685,7 @@ async def test_agents_that_fail_or_run_out_of_context(start: Start, tmp_path: Pa
     assert (metrics["mean"], metrics["strict_mean"], metrics["n"], metrics["requested"]) == (7.0, 4.0, 1.0, 3.0)
 
 
-# Built-in agents, as processes: the public scripts, and all five stages with the commands between them.
+# Built-in agents, as processes: the public scripts, and all modes with the commands between them.
 
 BUILTIN = """\
 name: builtin
@@ -693,7 +693,7 @@ agents: [{name: reference, builtin: reference}, {name: naive, builtin: naive}, {
 tasks:
 """
 NAMES = ("reference", "naive", "random")
-STAGES = ("generate", "live", "extract", "script", "compare")
+MODES = ("script", "live", "compare")
 
 
 def values(run: str, folder: Path) -> dict[tuple[str, str], float]:
@@ -716,7 +716,7 @@ def test_the_rules_rate_no_reply_to_a_public_script_above_3(tmp_path: Path) -> N
 
 @dataclass(frozen=True)
 class Calm:
-    """A run over all five stages that nothing disturbed, and what another one needs."""
+    """A run over all modes that nothing disturbed, and what another one needs."""
 
     folder: Path
     url: str
@@ -729,7 +729,7 @@ class Calm:
 @pytest.fixture(scope="module")
 def calm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Calm]:
     folder = tmp_path_factory.mktemp("simulbench")
-    tasks = [f"  - {{name: {mode}, environment: simulbench, parameters: {{mode: {mode}}}}}\n" for mode in STAGES]
+    tasks = [f"  - {{name: {mode}, environment: simulbench, parameters: {{mode: {mode}}}}}\n" for mode in MODES]
     (folder / "plan.yaml").write_text(BUILTIN + "".join(tasks))
     with server("agents", "--tasks=plan.yaml", cwd=folder) as agents:
 
@@ -743,7 +743,7 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Calm]:
         yield Calm(folder, agents.url, tuple(options), calls, calls())
 
 
-def test_all_five_stages_are_runs_and_commands_lead_from_one_to_the_next(calm: Calm) -> None:
+def test_all_modes_are_runs_and_export_writes_dialogues_and_pairs(calm: Calm) -> None:
     folder, value = calm.folder, values("calm", calm.folder)
     for mode in ("script", "live"):
         assert value["reference", mode] == 10.0
@@ -751,25 +751,22 @@ def test_all_five_stages_are_runs_and_commands_lead_from_one_to_the_next(calm: C
     assert (value["reference", "compare"], value["naive", "compare"]) == (100.0, 0.0)
 
     def command(*arguments: str) -> str:
-        done = proctor("simulbench", *arguments, cwd=folder)
+        done = proctor(*arguments, cwd=folder)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
-    one = ("calm", "--agent=reference")
-    assert command("tasks", *one, "--task=generate", "--to=tasks.jsonl") == "20 tasks in tasks.jsonl"
-    assert command("dialogues", "calm", "--task=live", "--to=d.jsonl") == "36 dialogues in d.jsonl"
-    assert command("scripts", *one, "--task=extract", "--to=s.jsonl") == "30 scripts in s.jsonl"
-    sides = ("--reference-agent=naive", "--candidate-agent=reference", "--task=script")
-    assert command("pairs", "calm", "calm", *sides, "--to=p.jsonl") == "30 pairs in p.jsonl"
-    for mode, file in (("live", "tasks"), ("extract", "d"), ("script", "s"), ("compare", "p")):
-        environment = SimulBench.model_validate({"mode": mode, "data": folder / f"{file}.jsonl"})
-        assert len(environment.samples()) >= 20
+    export = ("export", "calm", "--as")
+    assert command(*export, "simulbench-dialogues", "--task=live", "--to=d.jsonl") == "36 dialogues: d.jsonl"
+    sides = ("--agent=naive", "--candidate-agent=reference", "--task=script")
+    assert command(*export, "simulbench-pairs", *sides, "--to=p.jsonl") == "30 pairs: p.jsonl"
+    assert len(SimulBench(mode="compare", data=folder / "p.jsonl").samples()) == 30
 
-    rows = list(csv.DictReader(command("table", "calm", "--task=script", "--format=csv").splitlines()))
+    rows = list(
+        csv.DictReader(command("report", "calm", "--form=simulbench", "--task=script", "--format=csv").splitlines())
+    )
     (reference,) = (row for row in rows if row["Model"] == "reference")
     names = ("All", "All samples", "Hard", "Hard samples", "All mark")
     assert [reference[name] for name in names] == ["10.0", "30", "10.0", "27", "†"]
-    assert "Stateless" in command("scores", "calm", "--task=script"), "the old name still works"
 
 
 def until_called(calm: Calm, target: float, client: "subprocess.Popen[str]") -> None:
@@ -777,7 +774,7 @@ def until_called(calm: Calm, target: float, client: "subprocess.Popen[str]") -> 
     until(lambda: client.poll() is not None or calm.calls() >= target, 200)
 
 
-def test_every_stage_resumes_without_loss_or_second_payment(calm: Calm) -> None:
+def test_every_mode_resumes_without_loss_or_second_payment(calm: Calm) -> None:
     with proxies(0) as between:
         agents = urlsplit(calm.url)
         assert agents.port is not None

@@ -648,10 +648,10 @@ def test_the_days_of_a_run_are_written_and_frozen(tmp_path: Path, model: Model) 
     (tmp_path / "plan.yaml").write_text(PLAN.format(url=model.url))
     ran = proctor("run", "plan.yaml", "--name=one", "--limit=1", "-q", cwd=tmp_path, OPENAI_API_KEY=TOKEN)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    for command in (("files", "one"), ("scenarios", "one", "--to", "frozen.json")):
-        done = proctor("stss", *command, cwd=tmp_path)
+    for form in (("stss-files",), ("stss-scenarios", "--to", "frozen.json")):
+        done = proctor("export", "one", "--as", *form, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-    (trajectory,) = (tmp_path / "stss-days").glob("*/trajectory.jsonl")
+    (trajectory,) = (tmp_path / "runs" / "one" / "stss-days").glob("*/trajectory.jsonl")
     first = json.loads(trajectory.read_text().splitlines()[0])
     assert set(first) == {"t", "who", "tile", "sector", "arena", "activity", "address", "kind", "talk_with"}
     assert scenarios.load(tmp_path / "frozen.json")

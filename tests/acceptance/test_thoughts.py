@@ -21,7 +21,7 @@ from proctor.summary import summarize
 from proctor.types import Action, Finish, Observation
 from tests.scripted_model import ScriptedModel
 from tests.support import SHARED_DATA, serving
-from tests.tool_environments import tools_environment
+from tests.tool_calls import tools_environment
 from tests.unit.environments.stss.town_model import agreeable
 
 DRAFT = """

@@ -17,8 +17,16 @@ from proctor.conformance.check import check
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, FinishReason
 from tests.support import SHARED_DATA
-from tests.tool_calls import CallingAgent, call, replying
-from tests.tool_environments import ENGINES, Fields, configurations, environment_in, has_protocols
+from tests.tool_calls import (
+    ENGINES,
+    CallingAgent,
+    Fields,
+    call,
+    configurations,
+    environment_in,
+    has_protocols,
+    replying,
+)
 
 WORLDS = ("alfworld", "card_game", "db", "kg", "ltp", "mind2web", "os", "stss", "webshop")
 PUBLISHED = ("alfworld", "db", "kg", "os", "webshop")
@@ -27,6 +35,10 @@ WRITTEN_OTHERWISE = {("db", "answer"), ("os", "answer")}
 """Of a session's detail, what the same session holds in other words in the other protocol."""
 REFERENCE_LOSES = {("card_game", "paper")}
 """(world, profile) where a game can't be won by the reference, so that `check` fails in both protocols."""
+REFERENCE_IS_NOT_PERFECT = {"mind2web", "stss"}
+"""Worlds whose reference does not solve every shipped sample."""
+DRAWS_OTHERWISE = {"os", "stss"}
+"""Worlds whose random policy draws other actions in the other protocol."""
 CONFIGURATIONS = configurations()
 
 
@@ -73,21 +85,29 @@ def _without_descriptions(value: object) -> object:
 
 
 @each(lambda _name, _profile: True)
-async def test_03_the_reference_scores_the_same_in_both_protocols_on_every_sample(name: str, fields: Fields) -> None:
+async def test_03_the_policies_score_the_same_in_both_protocols(name: str, fields: Fields) -> None:
+    """The reference on every sample; the others on some, where both protocols have as many turns."""
     text, tools = environment_in(name, "text", fields), environment_in(name, "tools", fields)
     assert text.samples() == tools.samples()
+    some = text.samples()[:: len(text.samples()) // 10 + 1] if text.max_turns == tools.max_turns else ()
     async with text.lifespan(), tools.lifespan():
-        for sample in text.samples():
-            written, called = text.reference(sample), tools.reference(sample)
-            assert written is not None
-            assert called is not None
-            one = await play_to_finish(text, sample, PolicyAgent(written))
-            other = await play_to_finish(tools, sample, CallingAgent(called))
-            assert one.score is not None, (sample, one.detail)
-            assert (other.reason, other.score) == (one.reason, one.score), (sample, other.detail)
-            assert one.metrics.items() <= other.metrics.items(), sample
-            same = [field for field in one.detail if (name, field) not in WRITTEN_OTHERWISE]
-            assert [one.detail[field] for field in same] == [other.detail[field] for field in same], sample
+        drawn = () if name in DRAWS_OTHERWISE else some
+        for kind, samples in (("reference", text.samples()), ("naive", some), ("random", drawn)):
+            for sample in samples:
+                written, called = (getattr(environment, kind)(sample, 1) for environment in (text, tools))
+                one = await play_to_finish(text, sample, PolicyAgent(written), 1)
+                other = await play_to_finish(tools, sample, CallingAgent(called), 1)
+                case = (kind, sample)
+                assert one.score is not None, (case, one.detail)
+                assert kind != "reference" or one.score == 1.0 or _may_lose(name, fields), (case, one.detail)
+                assert (other.reason, other.score) == (one.reason, one.score), (case, other.detail)
+                assert one.metrics.items() <= other.metrics.items(), case
+                same = [field for field in one.detail if (name, field) not in WRITTEN_OTHERWISE]
+                assert [one.detail[field] for field in same] == [other.detail[field] for field in same], case
+
+
+def _may_lose(name: str, fields: Fields) -> bool:
+    return name in REFERENCE_IS_NOT_PERFECT or (name, fields["profile"]) in REFERENCE_LOSES
 
 
 def _is_default(name: str, profile: str) -> bool:

@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 
 from environments.webshop import policies, reply
-from environments.webshop.catalogue import generate, nouns, published
+from environments.webshop.catalogue import nouns, published
 from environments.webshop.catalogue.index import Index
 from environments.webshop.catalogue.make import make
 from environments.webshop.catalogue.product import Goal, Product
 from environments.webshop.catalogue.records import Importer
-from environments.webshop.colours import COLOURS, plain_colour
 from environments.webshop.environment import WebShop
 from environments.webshop.reply import ShopMove
-from environments.webshop.scoring import Profile, reward, title_score, type_factor
-from environments.webshop.search.search import Search
+from environments.webshop.scoring import COLOURS, Profile, plain_colour, reward, title_score, type_factor
+from environments.webshop.search import Search
+from environments.webshop.shipped import catalogue
 from environments.webshop.shop import pages
 from environments.webshop.shop.shop import Shop, opened
 from environments.webshop.shop.visit import Place, Visit
@@ -33,6 +33,7 @@ from proctor.types import Finish, FinishReason
 from tests.pace import Meter, slowly
 from tests.support import ROOT, SHARED_DATA
 from tests.unit.environments.fixed_policies import garbage, looker
+from tools.datagen.webshop import generator
 
 Json = Mapping[str, Any]
 DATA = SHARED_DATA / "webshop"
@@ -426,7 +427,7 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def shop(shipped: Path) -> Iterator[Shop]:
-    with opened(WebShop(cache=shipped)._folder) as found:
+    with opened(catalogue(shipped)) as found:
         yield found
 
 
@@ -699,7 +700,7 @@ asyncio.run(main())
 
 
 def test_9_a_hundred_thousand_products_are_light(tmp_path: Path) -> None:
-    generate.write(tmp_path / "files", 100_000, 200)
+    generator.write(tmp_path / "files", 100_000, 200)
     make(published.files_in(tmp_path / "files"), tmp_path / "catalogue", nouns.extractor("lexical"))
     started_s, rss_mib, query_s, scores = json.loads(run(LARGE, str(tmp_path / "catalogue")))
     assert started_s < 2

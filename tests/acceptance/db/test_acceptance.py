@@ -38,6 +38,7 @@ from proctor.environment import Agent, ContextLimitExceeded
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 from tests.pace import slowly
+from tests.scripted_agent import Scripted
 from tests.support import ROOT, SHARED_DATA
 
 pytestmark = [pytest.mark.mariadb, pytest.mark.shared, pytest.mark.asyncio(loop_scope="module")]
@@ -45,23 +46,6 @@ pytestmark = [pytest.mark.mariadb, pytest.mark.shared, pytest.mark.asyncio(loop_
 DEV = SHARED_DATA / "db" / "dev.jsonl"
 PEOPLE = Table(name="people", columns=("name", "age"), rows=(("Ada", "36"), ("Kurt", "71")))
 Play = Callable[[str], Agent]
-
-
-class Scripted(Agent):
-    """Gives its replies one after the other, the last one for ever; keeps what it was shown."""
-
-    def __init__(self, *replies: str | Action | Exception) -> None:
-        self._replies = list(replies)
-        self.seen: list[str] = []
-        self.digests: list[str] = []
-
-    async def act(self, observation: Observation) -> Action:
-        self.seen.append(observation.messages[-1].content)
-        self.digests.append(observation.digest())
-        reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
-        if isinstance(reply, Exception):
-            raise reply
-        return reply if isinstance(reply, Action) else Action(content=reply)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -470,7 +454,7 @@ async def test_several_results_of_a_compound_statement_leave_the_connection_usab
 async def test_comment_semicolon_and_newline_are_accepted(dev: Database) -> None:
     agent = Scripted(operation("-- how many?\nSELECT 1"), operation("SELECT /* now */\n 1;"), answer([]))
     await play_to_finish(dev, "dev-00038", agent)
-    assert agent.seen[1:] == ["[]", "[(1,)]"]
+    assert agent.told[1:] == ["[]", "[(1,)]"]
 
 
 @pytest.mark.parametrize("profile", ["strict", "errata"])
@@ -480,13 +464,13 @@ async def test_a_comment_ends_with_its_line_where_the_reading_is_not_the_publish
     agent = Scripted(operation("-- how many?\nSELECT 1 # one\n + 1 -- and one\n + 1;\n-- that is all"), answer([]))
     async with configured(server, profile=profile) as database:
         await play_to_finish(database, "dev-00038", agent)
-    assert agent.seen[1] == "[(3,)]"
+    assert agent.told[1] == "[(3,)]"
 
 
 async def test_the_first_of_two_blocks_runs(dev: Database) -> None:
     agent = Scripted(operation("SELECT 1").content + "\n" + operation("SELECT 2").content, answer([]))
     await play_to_finish(dev, "dev-00038", agent)
-    assert agent.seen[1] == "[(1,)]"
+    assert agent.told[1] == "[(1,)]"
 
 
 async def test_an_answer_at_the_very_end_without_newline_counts(dev: Database) -> None:

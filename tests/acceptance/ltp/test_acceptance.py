@@ -22,36 +22,20 @@ from environments.lateral_thinking.hosts.judge import PuzzleJudge
 from environments.lateral_thinking.hosts.model import ModelGame
 from environments.lateral_thinking.policies import asking
 from environments.lateral_thinking.prompt import SOLVER_TEXTS
-from proctor.environment import Agent, ContextLimitExceeded, Policy
-from proctor.llm.cache import Replies
+from proctor.environment import ContextLimitExceeded, Policy
+from proctor.llm.cached_model import Replies
 from proctor.llm.config import ChatConfig
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation
 from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
 from tests.pace import slowly, until
+from tests.scripted_agent import Scripted
 from tests.scripted_model import ScriptedModel
 from tests.scripted_server import Script, reply, scripted_server
-from tests.support import ROOT, SHARED_DATA, serving
+from tests.support import ROOT, SHARED_DATA, serving, via
 
 LTP = SHARED_DATA / "ltp"
 FORECAST = "Is it about yesterday's weather forecast on television?"
-
-
-class Scripted(Agent):
-    """Gives its replies one after the other, the last one for ever; keeps what it was shown."""
-
-    def __init__(self, *replies: str | Exception) -> None:
-        self._replies = list(replies)
-        self.seen: list[str] = []
-        self.digests: list[str] = []
-
-    async def act(self, observation: Observation) -> Action:
-        self.seen.append(observation.messages[-1].content)
-        self.digests.append(observation.digest())
-        reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
-        if isinstance(reply, Exception):
-            raise reply
-        return Action(content=reply)
 
 
 def dev(language: Language) -> LateralThinking:
@@ -197,7 +181,7 @@ async def finish_of(environment: LateralThinking, *replies: str | Exception) -> 
 async def test_04_the_formulas_of_strict(hand_made: Path) -> None:
     finish, agent = await finish_of(LateralThinking(data=hand_made), *GAME)
     english = SOLVER_TEXTS["en"]
-    assert agent.seen[1:] == ["Irrelevant.", "Yes.", english.guess, "No.", "Yes."]
+    assert agent.told[1:] == ["Irrelevant.", "Yes.", english.guess, "No.", "Yes."]
     assert (finish.reason, finish.score, finish.detail["host"]) == (FinishReason.COMPLETED, 1.0, "lexical")
     assert finish.metrics == pytest.approx(
         {
@@ -348,7 +332,7 @@ async def judge_of(tmp_path: Path) -> AsyncIterator[Callable[[Judging], PuzzleJu
         clients.append(httpx.AsyncClient(transport=httpx.MockTransport(stub)))
         cache = Replies(tmp_path / str(len(clients)))
         cache.open()
-        return PuzzleJudge(ChatConfig(base_url="http://host/v1", model="judge"), clients[-1], cache)
+        return PuzzleJudge(ChatConfig(base_url="http://host/v1", model="judge"), via(clients[-1]), cache)
 
     yield make
     for client in clients:
@@ -415,7 +399,7 @@ async def test_a_host_that_explains_shouts_or_quotes_is_read_and_an_unreadable_o
             game_protocol(puzzle, profile, "text"),
             profile,
         )
-        assert agent.seen[1:] == expected
+        assert agent.told[1:] == expected
         assert tally.unreadable == unreadable
         assert sum(tally.answers.values()) == 6
 
@@ -432,7 +416,7 @@ async def test_a_host_that_refuses_is_asked_three_times_more_then_it_is_a_fault(
         finish, agent = await finish_of(
             judged(url, hand_made, tmp_path / "cache"), "Is he blind?", ContextLimitExceeded()
         )
-    assert (finish.reason, agent.seen[1:], len(bought)) == (FinishReason.CONTEXT_LIMIT, ["Irrelevant."], 6)
+    assert (finish.reason, agent.told[1:], len(bought)) == (FinishReason.CONTEXT_LIMIT, ["Irrelevant."], 6)
 
 
 async def test_an_endpoint_that_is_not_there_is_a_fault(hand_made: Path, tmp_path: Path) -> None:
@@ -469,7 +453,7 @@ async def test_a_game_stopped_in_the_middle_resumes_without_buying_anything_agai
         assert len(bought) == len(everything)
         again = judged(url, hand_made, tmp_path / "cache")
         finish, agent = await finish_of(again, *QUESTIONS[:2], ContextLimitExceeded())
-    assert (agent.seen[1:], finish.score, len(bought)) == (["No.", "Yes."], 1 / 3, len(everything))
+    assert (agent.told[1:], finish.score, len(bought)) == (["No.", "Yes."], 1 / 3, len(everything))
 
 
 async def test_a_question_of_100_000_characters_is_cut_before_it_goes_to_the_host(

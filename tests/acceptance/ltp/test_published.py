@@ -17,10 +17,10 @@ from environments.lateral_thinking.hosts.judge import PuzzleJudge
 from environments.lateral_thinking.hosts.model import ModelGame
 from environments.lateral_thinking.prompt import SOLVER_TEXTS
 from proctor.environment import Agent
-from proctor.llm.cache import Replies
+from proctor.llm.cached_model import Replies
 from proctor.llm.config import ChatConfig
 from proctor.types import Action, Message, Observation
-from tests.support import SHARED_DATA
+from tests.support import SHARED_DATA, via
 
 LTP = SHARED_DATA / "ltp"
 FIGURES = {
@@ -60,7 +60,7 @@ class RecordedJudge(PuzzleJudge):
     """
 
     def __init__(self, puzzle: Puzzle, recorded: JudgeReplies, client: httpx.AsyncClient, cache: Path) -> None:
-        super().__init__(ChatConfig(base_url="http://judge/v1", model="judge"), client, Replies(cache))
+        super().__init__(ChatConfig(base_url="http://judge/v1", model="judge"), via(client), Replies(cache))
         self._opening = model_prompt.answer_prompt(puzzle, (), "", "compat")[:-1]
         self._answers = {
             model_prompt.answer_prompt(puzzle, (), question, "compat")[-1]: reply

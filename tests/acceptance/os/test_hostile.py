@@ -11,12 +11,12 @@ import pytest_asyncio
 
 from environments.operating_system.environment import OperatingSystem
 from environments.operating_system.observation import HEAD
-from environments.operating_system.tampering import _ROOTS
+from environments.operating_system.tampering import ROOTS
 from proctor.environment import EnvironmentFault
+from proctor.process_owner import Owner
 from proctor.sandbox import docker_files
 from proctor.sandbox.docker_containers import OWNER_LABEL
 from proctor.sandbox.docker_engine import DockerSandbox
-from proctor.sandbox.owner import Owner
 from proctor.session.play import play_to_finish as play
 from proctor.types import Action, Finish, FinishReason, Observation
 from tests.acceptance.os.test_acceptance import IMAGE, Script, bash
@@ -155,7 +155,7 @@ def in_image() -> Iterator[str]:
     with contextlib.closing(docker.from_env()) as client:
         container = client.containers.create(IMAGE, labels={OWNER_LABEL: Owner.current().label()})
         try:
-            for path in sorted(_ROOTS - {"/"}):
+            for path in sorted(ROOTS - {"/"}):
                 if docker_files.fingerprint(client, str(container.id), path) is not None:
                     yield path
         finally:

@@ -118,10 +118,9 @@ def test_what_says_that_it_misses_a_network_or_might_is_listed_and_named_once(tm
 
 def test_a_sample_that_passes_once_and_fails_once_is_racy(tmp_path: Path) -> None:
     chance = ("true", "echo 1", {"code": "test $((RANDOM % 2)) = 0"})
-    result = preflight("--data", write(tmp_path, *[chance] * 16), "--engine", "namespace")
+    result = preflight("--data", write(tmp_path, *[chance] * 40), "--engine", "namespace")
     assert {problem for problem, _ in listed(result)} <= {"racy", "example"}, result.output
-    assert "racy" in result.output, "16 samples can't all have passed twice or failed twice"
-    assert "it passes once and fails once: its example" in result.output
+    assert "it passes once and fails once: " in result.output, "a quarter of them, of 40 samples"
 
 
 async def test_a_network_is_needed_where_one_helps_and_not_where_none_does(
