@@ -40,15 +40,11 @@ class Disk:
         self.store = store
         self.wrote, self.problem = wrote, problem
         """Told of what has just become durable, and of what should not have."""
-        self.is_away: Callable[[], bool] = lambda: False
-        """Whether the process that runs now can't reach it."""
         self.objections: Callable[[Sequence[Operation]], list[str]] = lambda operations: []
         """Why the process that runs now must not write this, before it does."""
 
     def next_health(self) -> Health:
         """What becomes of a commit that is made now."""
-        if self.is_away():
-            return Health.REFUSING
         return self.health if self.rng.random() < 0.7 else Health.WELL
 
 
@@ -56,11 +52,12 @@ class DiskJournal(Journal):
     """Journal, with its writer as callbacks of the event loop."""
 
     def __init__(
-        self, disk: Disk, store: Store, shard: int, on_trouble: Callable[[str | None], None] = lambda _: None
+        self, disk: Disk, store: Store, fence: int, on_trouble: Callable[[str | None], None] = lambda _: None
     ) -> None:
-        self._disk, self._store, self._shard, self._on_trouble = disk, disk.store, shard, on_trouble
+        self._disk, self._store, self._fence, self._on_trouble = disk, disk.store, fence, on_trouble
         self._loop = asyncio.get_running_loop()
         self._closing = threading.Event()
+        self._acknowledged = None
         self.turns = 0
         self._waiting: list[_Write] = []
         self._writing = False

@@ -5,7 +5,6 @@ import contextlib
 import hashlib
 import random
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -16,34 +15,32 @@ from eval_client import execute
 from eval_client.core.events import Abandon, Drain
 from eval_client.core.progress import RunResult
 from eval_client.plan.plan import trial_seed
-from eval_client.preflight import PlannedTrials, PreflightError
+from eval_client.preflight import PreflightError
 from eval_client.run.context import RunContext
 from eval_client.run_request import RunRequest
 from eval_client.store.connection import Fenced, StoreError
-from eval_client.store.shards import OVER
+from eval_client.store.planned_trials import PlannedTrials
 from eval_client.store.store import Store
+from eval_client.store.tables import OVER
 from proctor.http.auth import Access
 from task_server.controller.controller import Controller
-from task_server.http.app import build_app
-from task_server.http.operations import CONTROLLER_OPERATIONS, OPERATIONS
+from task_server.http.routes import build_app
 from task_server.http.transport import Caller
 from task_server.wire.errors import TaskServerError
 from task_server.wire.messages import SESSION_LEASE_S, WORKER_LEASE_S
 from task_server.worker.worker import Worker
-from tests.simulation.database import Database
 from tests.simulation.disk import Disk, Health, empty_store
 from tests.simulation.endpoint import Endpoint, Mood
 from tests.simulation.game import DRIFT, SALTS, WITNESS, Chain, Truth, truths
 from tests.simulation.ledger import Key, Ledger
 from tests.simulation.loop import NOBODY, NothingLeft, Process, State, VirtualLoop, current
 from tests.simulation.network import CALM, Client, Network, serving
-from tests.simulation.setting import KINDS, TEAM_KINDS, Fault, Setting, clients_of, draw
+from tests.simulation.setting import KINDS, Fault, Setting, draw
 from tests.simulation.surroundings import surroundings
 from tests.task_server_world import anywhere
 
 SETTLE_S = WORKER_LEASE_S + 2.0
 """So long after the last fault, and the last late message, everybody has found everybody again."""
-STORE = "client and store"
 LATEST_S = 600.0
 """A history that lasts longer makes no progress."""
 LEFT_OVER_S = SESSION_LEASE_S + 100.0
@@ -54,11 +51,9 @@ up to 45 s each at worst, of which the lease sees only the clean-up."""
 class History:
     """What a seed stands for, happening."""
 
-    def __init__(
-        self, seed: int, store: Store, tell: Callable[[str], None], kinds: Sequence[str] | None, clients: int
-    ) -> None:
+    def __init__(self, seed: int, store: Store, tell: Callable[[str], None], kinds: Sequence[str] | None) -> None:
         self.rng = random.Random(f"history {seed}")
-        self.setting: Setting = draw(self.rng, clients, kinds or (KINDS if clients == 1 else TEAM_KINDS))
+        self.setting: Setting = draw(self.rng, kinds or KINDS)
         self.loop = VirtualLoop()  # type: ignore[abstract]
         self._store, self._tell = store, tell
         self._digest = hashlib.blake2b(digest_size=8)
@@ -69,10 +64,7 @@ class History:
         self.network = Network(self.loop, self.rng, self.trace)
         self.network.weather = self.setting.weather
         self.disk = Disk(self.rng, store, self.ledger.wrote, self.ledger.problem)
-        slow_s = min(5.0, self.setting.weather.slow_s) if self.setting.weather.slow else 0.0
-        self.database = Database(self.disk, store, slow_s, self.ledger.counts)
-        if clients > 1:
-            self._let_share()
+        self.disk.objections = self._objections
         self.wall_s = 1.7e9
         self._processes: list[Process] = []
         self._hosts: dict[str, Process] = {}
@@ -84,21 +76,18 @@ class History:
         self._endpoints: list[Endpoint] = []
         self._quiet = False
         self._quiet_at = float("inf")
-        self._trouble_until = 0.0
         self._done = False
         self._ended: dict[Process, RunResult] = {}
-        self._ways: dict[Process, str] = {}
-        """How a client comes to the run: `resume`, `join` or `either`."""
+        self._superseded: set[Process] = set()
+        """Clients whose run another one has taken over."""
         listed = {task.name: Chain.model_validate(task.parameters).listed for task in self.setting.definitions}
         samples = {task: dict(zip(names, names, strict=True)) for task, names in listed.items()}
         self.trials = list(PlannedTrials(self.setting.plan, samples))
 
-    def _let_share(self) -> None:
-        """Several clients: they meet in the database, which knows who of them is fenced."""
-        self.disk.objections = self.database.objections
-        self.disk.is_away = self.database.is_away
-        self.ledger.is_fenced, self.ledger.is_sound = self.database.is_fenced, self.database.is_sound
-        self.loop.thread_s = lambda: (self.database.latency_s(), self.database.latency_s())
+    def _objections(self, _operations: Sequence[object]) -> list[str]:
+        """Why the client that runs now must not write."""
+        client = current()
+        return [f"FENCE {client.name} writes although another has taken it over"] if client in self._superseded else []
 
     def play(self) -> list[str]:
         """Every invariant that broke, in the order they were noticed."""
@@ -200,7 +189,6 @@ class History:
         self.trace(f"{process.name} is gone")
         process.state = State.DEAD
         self.network.reset(process)
-        self.database.died(process)
         self.ledger.died(process)
         if process in self._clients:
             self._client_is_gone.set()
@@ -210,9 +198,7 @@ class History:
     async def _control(self, process: Process) -> None:
         controller = Controller("http://controller", Caller(self.client(), None), admit=anywhere, now=time.monotonic)
         async with controller.running():
-            self.network.listen(
-                process.name, process, serving(build_app(controller, CONTROLLER_OPERATIONS, Access(), dict))
-            )
+            self.network.listen(process.name, process, serving(build_app(controller, "controller", Access())))
             await asyncio.Event().wait()
 
     async def _work(self, process: Process) -> None:
@@ -225,7 +211,7 @@ class History:
         terminated = asyncio.Event()
         self._workers[process] = worker, terminated
         async with worker.running():
-            self.network.listen(process.name, process, serving(build_app(worker, OPERATIONS, Access(), dict)))
+            self.network.listen(process.name, process, serving(build_app(worker, "worker", Access())))
             await terminated.wait()
             await worker.drain(5.0)
             await asyncio.sleep(1.0)
@@ -237,7 +223,7 @@ class History:
         resumes = SALTS if any(trial.sample == DRIFT for trial in self.trials) else 1  # one attempt each at worst
         while not self._done:
             calm_s = self._calm_s()
-            client = self._start_client("resume")
+            client = self._start_client()
             while any(other.state is not State.DEAD for other in self._clients):
                 self._client_is_gone.clear()
                 await self._client_is_gone.wait()
@@ -254,43 +240,31 @@ class History:
         late_s = weather.slow_s if weather.slow or weather.doubled else 0.0
         return self.loop.time() - self._quiet_at - late_s - SETTLE_S
 
-    def _start_client(self, way: str) -> Process:
+    def _start_client(self) -> Process:
         process = self._process(f"client{len(self._clients)}")
         self._clients.append(process)
-        self._ways[process] = way
         self._main(process, self._execute)
         return process
 
-    def _have_others_join(self) -> None:
-        for _ in range(1, self.setting.clients):
-            self._after(self.rng.uniform(0.0, 0.8), self._join)
-
-    def _join(self) -> None:
-        if not self._done:
-            self._start_client(self.rng.choice(["join", "join", "either"]))
-
     async def _execute(self, process: Process) -> None:
-        calm_s, shared = self._calm_s(), self.setting.clients > 1
+        calm_s = self._calm_s()
 
         @contextlib.contextmanager
         def watch(played: RunContext) -> Iterator[None]:
             self._scenes[process] = played
             self._begin_faults()
-            if shared and self._ways[process] == "resume":
-                self._have_others_join()
-            elif not shared:
-                self.ledger.leaving.update(set(self._clients) - {process})  # they are fenced from now on
+            self._superseded.update(set(self._clients) - {process})
+            self._superseded.discard(process)
+            self.ledger.leaving.update(self._superseded)
             yield
-            if not shared:
-                self.ledger.leaving.add(process)
+            self.ledger.leaving.add(process)
 
         try:
             ended = self._ended[process] = await execute.execute(self._order(process), watch)
         except (PreflightError, TaskServerError, StoreError, Fenced) as error:
             self.ledger.leaving.add(process)
-            self.ledger.counts["fenced"] += isinstance(error, Fenced)
             self.trace(f"{process.name} gave up: {error}")
-            if calm_s > 0 and self._ways[process] == "resume" and self._is_alone(process):
+            if calm_s > 0 and self._is_alone(process):
                 self.ledger.problem(f"{process.name} gave up although all is quiet: {error}")
         except sa.exc.OperationalError as error:
             self.ledger.leaving.add(process)
@@ -308,20 +282,11 @@ class History:
         return all(other is client or other.state is State.DEAD for other in self._clients)
 
     def _order(self, process: Process) -> RunRequest:
-        plan, way = self.setting.plan, self._ways[process]
+        plan = self.setting.plan
         if any(ended.stopped is not None for ended in self._ended.values()):
-            self.ledger.budget = None
             limits = plan.limits.model_copy(update={"run": type(plan.limits.run)()})
             plan = plan.model_copy(update={"limits": limits})
-        return RunRequest(
-            plan,
-            "plan.yaml",
-            self._store if self.setting.clients == 1 else self.database.store,
-            Path(),
-            resume=way == "resume" and bool(self._rows()),
-            joins=way == "join",
-            either=way == "either",
-        )
+        return RunRequest(plan, "plan.yaml", self._store, Path(), resume=bool(self._rows()))
 
     def _rows(self) -> list[Truth]:
         """What the trials came to; without the estimated tokens of requests that a silent endpoint never answered."""
@@ -342,13 +307,11 @@ class History:
         self._quiet = True
         self.network.weather = CALM
         self.network.cut.clear()
-        self.database.heal()
         self.disk.health = Health.WELL
         for endpoint in self._endpoints:
             endpoint.mood = Mood.WELL
         for process in self._processes:
-            self._continue(process)
-        self.database.freed(None)
+            self.loop.continue_process(process)
         for name in self._server_names():
             self._start_server(name)
 
@@ -360,22 +323,17 @@ class History:
             return
         self.trace(f"FAULT {fault}")
         deed, _, target = fault.kind.partition(" ")
-        process = self._target("client" if target == STORE else target, fault.part)
+        process = self._target(target, fault.part)
         if process is not None:
             self._hit(process, deed, fault)
         match deed:
-            case "second" if not self.setting.locks or self.setting.clients > 1:
-                self._start_client("resume")
-            case "another":
-                self._join()
-            case "cut" if target != STORE:
+            case "second" if not self.setting.locks:
+                self._start_client()
+            case "cut":
                 self._cut(target, fault)
             case "trouble" | "unheard":
-                health = Health.REFUSING if deed == "trouble" else Health.UNHEARD
-                self.database.trouble(health, is_full=fault.part % 2 == 0)
-                if self.setting.clients > 1:  # a shorter trouble within a longer one does not end it
-                    self._trouble_until = max(self._trouble_until, self.loop.time() + fault.for_s)
-                self._after(fault.for_s, self._mend_disk)
+                self.disk.health = Health.REFUSING if deed == "trouble" else Health.UNHEARD
+                self._after(fault.for_s, setattr, self.disk, "health", Health.WELL)
             case "wall":
                 self.wall_s += self.rng.choice([-3600.0, 3600.0])
             case "throttling" | "failing" | "babbling" | "silent":
@@ -390,34 +348,14 @@ class History:
                 self._die(process)
                 if process not in self._clients:
                     self._after(fault.for_s, self._start_server, process.name)
-                elif self.setting.clients > 1:
-                    self._after(fault.for_s, self._join)
             case "stop":
                 self.loop.stop_process(process)
-                self._after(fault.for_s, self._continue, process)
+                self._after(fault.for_s, self.loop.continue_process, process)
             case "terminate" if process in self._workers:
                 self.loop.call_soon(self._workers[process][1].set, context=process.context)
                 self._after(fault.for_s + 8.0, self._start_server, process.name)
             case "interrupt":
                 self._interrupt(process, fault)
-            case "cut" if fault.kind == f"cut {STORE}":
-                self.database.cut.add(process)
-                self._after(fault.for_s, self._reconnect, process)
-
-    def _continue(self, process: Process) -> None:
-        if process.state is State.STOPPED:
-            self.database.freed(process)
-        self.loop.continue_process(process)
-
-    def _reconnect(self, client: Process) -> None:
-        self.database.cut.discard(client)
-        self.database.freed(client)
-
-    def _mend_disk(self) -> None:
-        if self.loop.time() < self._trouble_until:
-            return
-        self.disk.health = Health.WELL
-        self.database.freed(None)
 
     def _target(self, kind: str, part: int) -> Process | None:
         named = [p for p in self._processes if p.name.startswith(kind[:1]) and p.state is not State.DEAD]
@@ -440,8 +378,6 @@ class History:
         one, how, other = who.split()
         names = {"worker": f"w{fault.part % self.setting.workers}", "controller": "controller"}
         clients = [f"client{n}" for n in range(20)]
-        if self.setting.clients > 1 and fault.part % 3 and (one_of_them := self._target("client", fault.part)):
-            clients = [one_of_them.name]
         sources = clients if one == "client" else [names[one]]
         targets = clients if other == "client" else [names[other]]
         cut = {(a, b) for a in sources for b in targets}
@@ -535,20 +471,17 @@ class Played(NamedTuple):
     """The invariants that broke."""
     digest: str
     """Equal for equal histories."""
-    counts: Counter[str]
-    """What there was of sharing a run."""
 
 
 def simulate(
     seed: int,
     tell: Callable[[str], None] = lambda _: None,
     kinds: Sequence[str] | None = None,
-    clients: int | None = None,
 ) -> Played:
-    """A seed's history, played; with faults of some kinds only, or another number of clients, where they are given."""
+    """A seed's history, played; with faults of some kinds only, where they are given."""
     with empty_store(f"s{seed}") as rows:
-        history = History(seed, rows, tell, kinds, clients or clients_of(seed))
-        return Played(history.play(), history.digest(), history.ledger.counts)
+        history = History(seed, rows, tell, kinds)
+        return Played(history.play(), history.digest())
 
 
 def _leaves(error: BaseException) -> list[str]:

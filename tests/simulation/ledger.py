@@ -1,6 +1,5 @@
 """What happened in a history, told as it happens, and every invariant (design, section 5) that it broke."""
 
-import asyncio
 import contextlib
 import random
 from collections import Counter
@@ -19,10 +18,6 @@ Key = tuple[str, str, str, str, str]
 """Of a model call: agent, task, sample, epoch, turn."""
 
 
-SETTLED_S = 5.0
-"""So long after something was told all have heard of it."""
-
-
 class Ledger:
     """The witness of one history."""
 
@@ -36,8 +31,6 @@ class Ledger:
         """(worker, session) -> task, of the plays that hold a slot."""
         self.finals: dict[int, list[float | None]] = {}
         self.written: Counter[str] = Counter()
-        self.counts: Counter[str] = Counter()
-        """What there was of sharing a run."""
         self.leaving: set[Process] = set()
         """Clients that were told to end, or were fenced: what they receive may be wasted."""
         self._trial_of: dict[str, tuple[int, int]] = {}
@@ -53,18 +46,10 @@ class Ledger:
         """(client, trial) -> its attempts, of which the first got further than all before."""
         self._paid: dict[Key, Process] = {}
         self._keys: dict[Key, bool] = {}
-        self._writers: dict[int, Process] = {}
         self._asking: list[tuple[Process, str]] = []
         """(client, limit) of the model calls under way, twice each: by endpoint and by agent."""
         self._ceilings = {f"endpoint {entry.name}": entry.concurrency for entry in setting.plan.endpoints}
         self._ceilings |= {f"agent {entry.name}": setting.plan.concurrency_of(entry) for entry in setting.plan.agents}
-        self._called: set[tuple[object, ...]] = set()
-        """The calls ever begun, each by its client, agent, task, sample, epoch and turn."""
-        self.is_fenced: Callable[[Process], bool] = lambda client: False
-        self.is_sound: Callable[[Process | None, float], bool] = lambda client, for_s: False
-        self.budget = setting.plan.limits.run.tokens
-        self._tokens: list[tuple[float, Process, int]] = []
-        """(when, client, tokens) of every answer."""
         self.trace: Callable[[str], None] = lambda _: None
         self.writer: Callable[[], Process]
         self.key_of: Callable[[int, int], Key]
@@ -130,12 +115,6 @@ class Ledger:
         if is_probe(asked):
             yield
             return
-        call = (client, asked["model"], *(asked["metadata"][name] for name in ("task", "sample", "epoch", "turn")))
-        if call not in self._called:  # a repeated request is the same call
-            self._called.add(call)
-            self._check_budget(client)
-        if self.is_fenced(client):
-            self.problem(f"FENCE {client.name} asks a model although others have taken it over")
         mine = [(client, f"endpoint {request.url.host}"), (client, f"agent {asked['model']}")]
         self._asking += mine
         for _, limit in mine:
@@ -146,16 +125,6 @@ class Ledger:
             for one in mine:
                 self._asking.remove(one)
 
-    def _check_budget(self, client: Process) -> None:
-        """What others have told in good time binds this client, too."""
-        if self.budget is None or not all(self.is_sound(part, SETTLED_S) for part in (None, client)):
-            return
-        told = asyncio.get_running_loop().time() - SETTLED_S
-        tellers = {teller for _, teller, _ in self._tokens if teller is client or self.is_sound(teller, SETTLED_S)}
-        spent = sum(tokens for at, teller, tokens in self._tokens if at < told and teller in tellers)
-        if spent >= self.budget:
-            self.problem(f"BUDGET {client.name} asks although {spent} of {self.budget} tokens are spent")
-
     def _check_ceiling(self, limit: str) -> None:
         askers = [client for client, of in self._asking if of == limit and not self._is_out(client)]
         if len(askers) > self._ceilings[limit]:
@@ -164,7 +133,7 @@ class Ledger:
 
     def _is_out(self, client: Process) -> bool:
         """Whether others may do what this client does: it is dead, on its way out, or taken over."""
-        return client.state is State.DEAD or client in self.leaving or self.is_fenced(client)
+        return client.state is State.DEAD or client in self.leaving
 
     def received(self, client: Process, request: Request, reply: Reply) -> None:
         """A client holds a model's whole answer: from now on it is paid for."""
@@ -175,13 +144,11 @@ class Ledger:
             return
         if is_probe(asked):
             return
-        usage = from_json(reply.body)["usage"]
-        self._tokens.append((asyncio.get_running_loop().time(), client, sum(usage.values())))
         meta = asked["metadata"]
         key = (asked["model"], meta["task"], meta["sample"], meta["epoch"], meta["turn"])
         before = self._paid.get(key)
         self._paid[key] = client
-        if client in self.leaving or self.is_fenced(client) or meta["sample"] == DRIFT:
+        if client in self.leaving or meta["sample"] == DRIFT:
             return  # it asked before it could know, or has to ask again
         if self._keys.get(key):
             self.problem(f"I2 {client.name} paid again for a journalled answer: {key}")
@@ -198,19 +165,14 @@ class Ledger:
             elif statement is _FINAL:
                 self._wrote_final(row)
 
-    def _wrote_for(self, trial: int, client: Process) -> None:
-        self.counts["handed over"] += self._writers.get(trial, client) is not client
-        self._writers[trial] = client
-
     def _wrote_attempt(self, row: dict[str, object]) -> None:
         trial, client = int(str(row["trial"])), self.writer()
         self.trace(f"{client.name} begins {trial} as {row['number']}")
-        self._wrote_for(trial, client)
         self._trial_of[str(row["session"])] = (trial, int(str(row["journal"])))
         self._session[trial] = str(row["session"])
         self._begun[client, trial] += 1
         self.written["attempts"] += 1
-        if self._begun[client, trial] > self._attempts:
+        if self._begun[client, trial] > self._attempts + 1:  # one whose start got no answer does not count
             self.problem(f"I4 trial {trial}: more than {self._attempts} attempts by {client.name} that got no further")
         if self.scored(trial):
             self.problem(f"I1 trial {trial} is begun again although it is scored")
@@ -221,7 +183,6 @@ class Ledger:
         trial, journal, turn = (int(str(row[name])) for name in ("trial", "journal", "turn"))
         self.trace(f"journal {trial} turn {turn}")
         self.written["turns"] += 1
-        self._wrote_for(trial, self.writer())
         attempt = (self.writer(), trial)
         self._begun[attempt] = min(self._begun[attempt], 1)  # none, where it goes on with another client's
         reply = from_json(str(row["reply"]))

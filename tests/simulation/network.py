@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from starlette.types import ASGIApp, Message
 
-from proctor.http.client import ConnectionFailed, HttpClient, HttpFailure, HttpReply, Unreachable, _Request
+from proctor.http.client import ConnectionFailed, HttpClient, HttpFailure, HttpReply, HttpRequest, Unreachable
 from proctor.http.wreq_client import CONNECT_S
 from tests.simulation.loop import NOBODY, Process, State, VirtualLoop, current
 
@@ -197,7 +197,7 @@ class Client(HttpClient):
     def __init__(self, network: Network, onlooker: Onlooker) -> None:
         self._network, self._onlooker = network, onlooker
 
-    async def exchange(self, request: _Request, max_bytes: int, deadline_s: float) -> tuple[HttpReply, None]:
+    async def exchange(self, request: HttpRequest, max_bytes: int, deadline_s: float) -> tuple[HttpReply, None]:
         asked, process = _asked(request), current()
         try:
             with self._onlooker.asking(process, asked):
@@ -209,7 +209,7 @@ class Client(HttpClient):
         return HttpReply(reply.status, dict(reply.headers), reply.body), None
 
 
-def _asked(request: _Request) -> Request:
+def _asked(request: HttpRequest) -> Request:
     url, content = _address(request.url), request.body or b""
     headers = [_header("host", url.host), *(_header(*pair) for pair in request.headers.items())]
     if content:

@@ -40,8 +40,6 @@ class Setting(NamedTuple):
     longest_thought_s: float
     faults: tuple[Fault, ...]
     quiet_at: float
-    clients: int
-    """That play the run at once, where they find each other; one is replaced by the next."""
 
 
 class Scale(NamedTuple):
@@ -65,7 +63,7 @@ class Scale(NamedTuple):
     """Of which a run's budget is, where it has one."""
 
 
-ALONE = Scale(
+SCALE = Scale(
     spans_s=(3.0, 6.0, 12.0),
     lengths_s=(0.3, 2.0, 8.0, 14.0),
     calm_after_s=(0.0, 5.0),
@@ -76,20 +74,6 @@ ALONE = Scale(
     deadlines_s=(25.0, 60.0),
     run_turns=3,
 )
-TEAM = Scale(
-    spans_s=(2.0, 4.0, 6.0),
-    lengths_s=(2.0, 14.0, 20.0),
-    calm_after_s=(10.0, 14.0, 18.0),
-    longest_thoughts_s=(2.0, 4.0, 8.0),
-    epochs=(2, 2, 3),
-    slow_s=(1.0, 5.0, 10.0),
-    slow_steps=(0.0, 0.0, 0.0, 0.0, 0.01),
-    deadlines_s=(12.0, 25.0),
-    run_turns=20,
-)
-"""Time in which several clients only wait costs the most to play."""
-TEAMS = 0.1
-"""Of all histories so many have several clients at once."""
 KINDS = (
     "kill client",
     "kill client",
@@ -117,28 +101,14 @@ KINDS = (
     "silent endpoint",
     "wall clock jumps",
 )
-TEAM_KINDS = (
-    *KINDS,
-    *10 * ("stop client", "cut client and store"),
-    *6 * ("kill client", "another client"),
-    *2 * ("unheard commits", "trouble with the disk"),
-)
-"""Where several clients share a run."""
 
 
-def clients_of(seed: int) -> int:
-    """How many clients share the run of a seed's history."""
-    rng = random.Random(f"clients {seed}")
-    return rng.choice([2, 2, 3, 3, 4]) if rng.random() < TEAMS else 1
-
-
-def draw(rng: random.Random, clients: int, kinds: Sequence[str]) -> Setting:
+def draw(rng: random.Random, kinds: Sequence[str]) -> Setting:
     """A history; each takes only a few kinds of faults, so that each kind is met in quiet and in company."""
     lone = rng.random() < 0.15
-    scale = ALONE if clients == 1 else TEAM
-    faults, quiet_at = _faults(rng, kinds, scale)
+    faults, quiet_at = _faults(rng, kinds)
     definitions = tuple(_task(rng, f"t{n}") for n in range(rng.choice([1, 1, 2])))
-    slow_s = rng.choice(scale.slow_s)
+    slow_s = rng.choice(SCALE.slow_s)
     weather = Weather(
         latency_s=rng.choice([0.01, 0.1]),
         slow=rng.choice([0.0, 0.0, 0.02]),
@@ -148,35 +118,34 @@ def draw(rng: random.Random, clients: int, kinds: Sequence[str]) -> Setting:
     )
     capacity = rng.randint(1, 3)
     return Setting(
-        plan=_plan(rng, definitions, "http://w0" if lone else "http://controller", scale),
+        plan=_plan(rng, definitions, "http://w0" if lone else "http://controller"),
         definitions=tuple(task.model_copy(update={"capacity": capacity}) for task in definitions),
         workers=1 if lone else rng.choice([1, 2, 2, 3]),
         capacity=capacity,
         lone=lone,
-        from_the_start=clients == 1 and rng.random() < 0.25,
+        from_the_start=rng.random() < 0.25,
         locks=rng.random() < 0.5,
         weather=weather,
-        slow_step=rng.choice(scale.slow_steps),
-        longest_thought_s=rng.choice(scale.longest_thoughts_s),
+        slow_step=rng.choice(SCALE.slow_steps),
+        longest_thought_s=rng.choice(SCALE.longest_thoughts_s),
         faults=faults,
         quiet_at=quiet_at,
-        clients=clients,
     )
 
 
-def _faults(rng: random.Random, allowed: Sequence[str], scale: Scale) -> tuple[tuple[Fault, ...], float]:
-    span_s = rng.choice(scale.spans_s)
+def _faults(rng: random.Random, allowed: Sequence[str]) -> tuple[tuple[Fault, ...], float]:
+    span_s = rng.choice(SCALE.spans_s)
     kinds = rng.sample(allowed, min(len(allowed), rng.randint(1, 4)))
     faults = [
         Fault(
             at=rng.uniform(0.0, span_s),
             kind=rng.choice(kinds),
-            for_s=rng.choice(scale.lengths_s) * rng.uniform(0.5, 1.5),
+            for_s=rng.choice(SCALE.lengths_s) * rng.uniform(0.5, 1.5),
             part=rng.randrange(12),
         )
         for _ in range(rng.randint(1, 5))
     ]
-    return tuple(sorted(faults)), span_s + rng.choice(scale.calm_after_s)
+    return tuple(sorted(faults)), span_s + rng.choice(SCALE.calm_after_s)
 
 
 def _task(rng: random.Random, name: str) -> TaskDefinition:
@@ -189,16 +158,16 @@ def _task(rng: random.Random, name: str) -> TaskDefinition:
     )
 
 
-def _plan(rng: random.Random, tasks: tuple[TaskDefinition, ...], controller: str, scale: Scale) -> Plan:
+def _plan(rng: random.Random, tasks: tuple[TaskDefinition, ...], controller: str) -> Plan:
     agents = ["x", "y"][: rng.choice([1, 1, 2])]
     shared = rng.random() < 0.5
     names = [f"e{0 if shared else n}" for n in range(len(agents))]
     limit = rng.choice([None, None, None, 2])
-    run_tokens = rng.choice([None, None, None, scale.run_turns * (PROMPT_TOKENS + COMPLETION_TOKENS)])
+    run_tokens = rng.choice([None, None, None, SCALE.run_turns * (PROMPT_TOKENS + COMPLETION_TOKENS)])
     return Plan(
         name="simulated",
         seed=rng.randrange(1000),
-        epochs=rng.choice(scale.epochs),
+        epochs=rng.choice(SCALE.epochs),
         controller=controller,
         route=rng.choice(["auto", "auto", "relayed"]),
         endpoints=tuple(
@@ -206,7 +175,7 @@ def _plan(rng: random.Random, tasks: tuple[TaskDefinition, ...], controller: str
                 name=name,
                 base_url=f"http://{name}/v1",
                 concurrency=rng.randint(1, 4),
-                deadline_s=rng.choice(scale.deadlines_s),
+                deadline_s=rng.choice(SCALE.deadlines_s),
                 max_tries=rng.randint(2, 5),
                 max_retry_s=60.0,
                 patience_s=3600.0,

@@ -10,18 +10,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 from unittest import mock
 
-import sqlalchemy as sa
-
-from eval_client import execute, preflight, run_request
+from eval_client import execute, preflight
 from eval_client.endpoints import endpoints
 from eval_client.run import context
 from eval_client.servers.local import LocalServers
-from eval_client.store import journal, lock, member, shards, store
+from eval_client.store import journal, lock, store
 from proctor import registry
 from proctor.http.client import HttpClient
 from proctor.llm.model import ChatModel
 from proctor.llm.outage import Outage
-from tests.simulation.database import LoopMember
 from tests.simulation.disk import DiskJournal
 from tests.simulation.game import Chain
 
@@ -38,8 +35,7 @@ def surroundings(history: "History") -> Iterator[None]:
     random.seed(history.rng.random())
     logging.disable()
     with contextlib.ExitStack() as stack:
-        replaced = _of_any(history) + (_of_a_team(history) if history.setting.clients > 1 else [])
-        for owner, name, value in replaced:
+        for owner, name, value in _replaced(history):
             stack.enter_context(mock.patch.object(owner, name, value))
         try:
             yield
@@ -48,7 +44,7 @@ def surroundings(history: "History") -> Iterator[None]:
             random.setstate(chance)
 
 
-def _of_any(history: "History") -> Replaced:
+def _replaced(history: "History") -> Replaced:
     @contextlib.asynccontextmanager
     async def http_client(**_: object) -> AsyncIterator[HttpClient]:
         yield history.client()
@@ -77,26 +73,4 @@ def _of_any(history: "History") -> Replaced:
         (journal, "now_text", now_text),
         (store, "now_text", now_text),
         (store, "migrate", lambda engine: None),  # the tables are there, and of this version
-    ]
-
-
-def _of_a_team(history: "History") -> Replaced:
-    """SQLite in the place of PostgreSQL, whose locks and transactions are all that is used of it."""
-    lose = shards.lose
-
-    def counted_lose(engine: sa.Engine, run: str, shard: int, beats: int) -> bool:
-        lost = lose(engine, run, shard, beats)
-        if lost and (problem := history.database.check_lost(shard)):
-            history.ledger.problem(problem)
-        history.ledger.counts["lost"] += lost
-        return lost
-
-    return [
-        (shards, "several_may_work", lambda engine: True),
-        (run_request, "several_may_work", lambda engine: True),
-        (shards, "database_now", lambda connection: history.wall()),
-        (shards, "lose", counted_lose),
-        (lock, "_ask", history.database.ask_lock),
-        (member, "_connection", lambda store: store.engine.connect()),
-        (member, "ShardMember", LoopMember),
     ]

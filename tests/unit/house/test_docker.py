@@ -1,6 +1,6 @@
 """The compose files fit the command line, the files beside them, and the promises of their README."""
 
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import click
 import docker
@@ -14,7 +14,7 @@ from tests.support import ROOT
 
 FOLDER = ROOT / "docker"
 SERVICES = yaml.safe_load((FOLDER / "compose.yaml").read_text(encoding="utf-8"))["services"]
-OURS = sorted(set(SERVICES) - {"store"})
+OURS = sorted(set(SERVICES) - {"store", "prometheus"})
 DOCKERFILE = (FOLDER / "Dockerfile").read_text(encoding="utf-8")
 
 
@@ -48,6 +48,13 @@ def test_no_worker_is_given_the_clients_token_or_reaches_the_store(service: str)
 @pytest.mark.parametrize("service", [name for name in SERVICES if "ports" in SERVICES[name]])
 def test_ports_are_published_at_loopback_unless_told_otherwise(service: str) -> None:
     assert all(port.startswith("${PUBLISH:-127.0.0.1}:") for port in SERVICES[service]["ports"])
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_every_log_is_bounded_and_ours_have_the_format_and_level_that_are_set(service: str) -> None:
+    assert SERVICES[service]["logging"]["options"].keys() == {"max-size", "max-file"}
+    if service in OURS:
+        assert {"PROCTOR_LOG_FORMAT", "PROCTOR_LOG_LEVEL"} < SERVICES[service]["environment"].keys()
 
 
 @pytest.mark.parametrize("service", OURS)
@@ -88,13 +95,13 @@ def test_the_images_copy_only_what_exists_and_the_build_may_see() -> None:
     ]
     assert [name for name in copied if not (ROOT / name).exists()] == []
     seen = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
-    assert [name for name in copied if f"!{name}" not in seen] == []
+    assert [name for name in copied if not {f"!{each}" for each in (name, *PurePath(name).parents)} & set(seen)] == []
 
 
 def test_every_image_of_ours_runs_as_nobody_special() -> None:
     for stage in DOCKERFILE.split("\nFROM ")[1:]:
         users = [line.split()[1] for line in stage.splitlines() if line.startswith("USER ")]
-        assert not users or users[-1] in ("10001:10001", "postgres"), stage
+        assert not users or users[-1] in ("10001:10001", "postgres", "prometheus"), stage
 
 
 def test_the_folder_does_not_hide_the_docker_package() -> None:

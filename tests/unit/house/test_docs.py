@@ -15,7 +15,7 @@ from tools.docs.pages import pages
 
 GUIDE = (ROOT / "docs" / "tutorial" / "your-own-environment.md").read_text(encoding="utf-8")
 FOLDERS = (
-    *("proctor", "environments", "task_server", "agent_server", "eval_client"),
+    *("proctor", "environments", "task_server", "agent_server", "eval_client", "packages"),
     *("tests", "benchmarks", "scripts", "docker", "examples"),
 )
 OURS = f"(?:{'|'.join(FOLDERS)})"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from proctor.entry_points import SEPARATE
 from tests.pace import slowly
 from tests.support import ROOT
 
@@ -46,19 +47,21 @@ else:
 """
 
 
-with (ROOT / "pyproject.toml").open("rb") as file:
-    PROJECT = tomllib.load(file)
+PROJECT, *PACKAGES = (
+    tomllib.loads(path.read_text(encoding="utf-8"))
+    for path in (ROOT / "pyproject.toml", *sorted(ROOT.glob("packages/*/pyproject.toml")))
+)
 EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
 
 
 def declared() -> set[str]:
     requirements = [
         *PROJECT["build-system"]["requires"],
-        *PROJECT["project"]["dependencies"],
+        *(requirement for each in (PROJECT, *PACKAGES) for requirement in each["project"]["dependencies"]),
         *(requirement for extra in EXTRAS.values() for requirement in extra),
     ]
     names = {normal(re.split(r"[\s\[<>=!~;]", requirement)[0]) for requirement in requirements}
-    return names - {"proctor"}
+    return names - {each["project"]["name"] for each in (PROJECT, *PACKAGES)}
 
 
 def test_every_line_is_one_pinned_version_and_no_address() -> None:
@@ -101,3 +104,28 @@ def test_the_lock_pins_what_is_only_for_cross_checks_without_installing_it(made:
 
 def test_what_is_only_for_cross_checks_belongs_to_no_other_extra() -> None:
     assert [name for name, needs in EXTRAS.items() if "textworld" in " ".join(needs)] == ["textworld"]
+
+
+def test_packages_of_their_own_have_our_version_and_are_our_extras() -> None:
+    version, licence = PROJECT["project"]["version"], (ROOT / "LICENSE").read_bytes()
+    for each in PACKAGES:
+        name = each["project"]["name"]
+        extra = name.removeprefix("proctor-")
+        assert each["project"]["version"] == version
+        assert f"proctor=={version}" in each["project"]["dependencies"]
+        assert EXTRAS[extra] == [f"{name}=={version}"]
+        assert (ROOT / "packages" / extra / "LICENSE").read_bytes() == licence
+
+
+def test_what_packages_offer_is_what_names_their_extras() -> None:
+    offered = {
+        each["project"]["name"].removeprefix("proctor-"): {
+            group: tuple(sorted(entries))
+            for group, entries in each["project"]["entry-points"].items()
+            if group != "proctor.wires"  # only a command of the same package reads these
+        }
+        for each in PACKAGES
+    }
+    assert offered == {
+        extra: {group: tuple(sorted(names)) for group, names in groups.items()} for extra, groups in SEPARATE.items()
+    }

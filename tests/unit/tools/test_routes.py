@@ -5,7 +5,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route, Router
 
-from tools.docs.routes import route_table
+from tools.docs.http_api import route_table
 
 
 async def named(request: Request) -> Response:

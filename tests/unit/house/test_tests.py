@@ -1,0 +1,101 @@
+"""Tests ask what a caller sees: neither the product's source nor what is private to a package that isn't theirs."""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.support import ROOT
+
+FLOORS = ("agent_server", "environments", "eval_client", "packages", "proctor", "task_server")
+NOBODYS = {"_asdict", "_fields", "_make", "_replace", "_exit", "_getframe", "_"}
+"""Names that only look private: of named tuples, `os` and `sys`."""
+BY_NAME = ("getattr", "setattr", "delattr", "object", "patch")
+
+READ_SOURCE = {
+    "tests/integration/kubernetes/test_kubernetes.py",
+    "tests/integration/test_agent_docs.py",
+}
+USE_PRIVATE = {
+    "tests/acceptance/db/test_acceptance.py",
+    "tests/acceptance/os/test_acceptance.py",
+    "tests/acceptance/os/test_preflight.py",
+    "tests/e2e/python/test_import.py",
+    "tests/e2e/test_preloaded.py",
+    "tests/integration/test_task_server.py",
+    "tests/simulation/database.py",
+    "tests/simulation/disk.py",
+    "tests/simulation/history.py",
+    "tests/simulation/ledger.py",
+    "tests/simulation/network.py",
+    "tests/unit/eval_client/view/test_trial_search.py",
+    "tests/unit/bridges/gateway/test_gateway.py",
+    "tests/unit/bridges/gateway/world.py",
+    "tests/unit/task_server/http/test_access.py",
+}
+"""What the rules below do not hold for yet; both only shrink."""
+
+
+def test_no_test_reads_the_source_of_the_product() -> None:
+    assert {name for name, tree in files() if any(map(reads_source, ast.walk(tree)))} <= READ_SOURCE
+
+
+def test_no_test_uses_what_is_private_elsewhere() -> None:
+    homes = defaultdict[str, set[str]](set)
+    for floor in FLOORS:
+        for path in (ROOT / floor).rglob("*.py"):
+            for name in defined(ast.parse(path.read_text(encoding="utf-8"))):
+                homes[name].add(re.sub(r"^packages/\w+/proctor_", "", str(path.relative_to(ROOT).parent)))
+    assert {name for name, tree in files() if private(name, tree, homes)} <= USE_PRIVATE
+
+
+def files() -> Iterator[tuple[str, ast.Module]]:
+    for path in (ROOT / "tests").rglob("*.py"):
+        name = str(path.relative_to(ROOT))
+        if not name.startswith("tests/unit/house/"):
+            yield name, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def reads_source(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(attr="glob" | "rglob"), args=[ast.Constant(value=pattern)]):
+            return str(pattern).endswith("*.py")
+        case ast.Attribute(attr="getsource" | "getsourcelines" | "getsourcefile"):
+            return True
+        case ast.BinOp(op=ast.Div(), right=ast.Constant(value=str(file))):
+            return file.endswith(".py") and ast.unparse(node).startswith(tuple(f"ROOT / '{floor}'" for floor in FLOORS))
+    return False
+
+
+def defined(tree: ast.Module) -> set[str]:
+    """The private names that a file gives to something."""
+    stored = [node for node in ast.walk(tree) if isinstance(getattr(node, "ctx", None), ast.Store)]
+    names = {
+        *(
+            node.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        ),
+        *(node.id for node in stored if isinstance(node, ast.Name)),
+        *(node.attr for node in stored if isinstance(node, ast.Attribute)),
+    }
+    return {name for name in names if name.startswith("_") and not name.startswith("__")} - NOBODYS
+
+
+def private(file: str, tree: ast.Module, homes: dict[str, set[str]]) -> set[str]:
+    """The product's private names that a file of tests uses, but for those of the package whose units it tests."""
+    own = str(Path(file).parent).removeprefix("tests/unit/")
+    used = {name for node in ast.walk(tree) for name in uses(node)} - defined(tree)
+    return {name for name in used if name in homes and not any(f"{home}/".startswith(own) for home in homes[name])}
+
+
+def uses(node: ast.AST) -> list[str]:
+    match node:
+        case ast.Attribute(attr=name):
+            return [name]
+        case ast.ImportFrom(names=names):
+            return [each.name for each in names]
+        case ast.Call(func=ast.Name(id=call) | ast.Attribute(attr=call), args=args) if call in BY_NAME:
+            return [str(arg.value) for arg in args if isinstance(arg, ast.Constant)]
+    return []
