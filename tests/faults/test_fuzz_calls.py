@@ -11,7 +11,7 @@ import random
 import pytest
 
 from tests.random_calls import fuzz
-from tests.tool_environments import Fields, configurations, tools_environment
+from tests.tool_calls import Fields, configurations, tools_environment
 
 USUAL_REPLIES = 2_000
 REPLIES = int(os.environ.get("PROCTOR_FUZZ_REPLIES", USUAL_REPLIES))

@@ -20,7 +20,7 @@ from eval_client.store.connection import sqlite_url
 from eval_client.store.records import DIVERGED
 from eval_client.store.store import Store
 from eval_client.store.tables import attempt_table
-from proctor.tables.money import money_text
+from proctor.tables.table import money_text
 from tests.e2e.proctor import Server, begin, proctor, rows, server
 from tests.faults.parts.invariants import rows_of
 from tests.pace import slowly, until
@@ -28,7 +28,9 @@ from tests.scripted_model import ScriptedModel
 from tests.support import serving
 
 KILLS, SESSIONS = 3, 2
-ANSWER_S = 0.1
+ANSWER_S = 0.3
+"""While processes are killed: long beside an answer's way from the worker to the client's journal, so that a killed
+session loses no more than the call that is under way."""
 TASKS = """\
 tasks:
   - name: ltp
@@ -57,9 +59,10 @@ class Host(ScriptedModel):
     def __init__(self) -> None:
         super().__init__(self._answer, prompt=10, completion=3)
         self._numbers = itertools.count(1)
+        self.answer_s = slowly(ANSWER_S)
 
     def _answer(self, body: dict[str, Any]) -> str:
-        time.sleep(ANSWER_S)
+        time.sleep(self.answer_s)
         number, messages = next(self._numbers), body["messages"]
         if len(messages) > 1:
             return f"Yes. This is answer {number}."
@@ -104,6 +107,7 @@ def test_what_a_host_has_said_is_paid_for_once_and_the_replay_is_the_same(tmp_pa
                 client.communicate()
                 client = begin("resume", "r", "-q", cwd=tmp_path)
             worker = another_machine(kill)
+        host.answer_s = 0.0
         output, errors = client.communicate(timeout=slowly(200))
         assert client.returncode == 0, output + errors
     again = {body: count for body, count in Counter(host.answered).items() if count > 1}

@@ -7,9 +7,11 @@ ledger, a file that no kill -9 takes back.
 import asyncio
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -25,6 +27,26 @@ def write_distribution(folder: Path) -> None:
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fault-ledger\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(ENTRY_POINT)
+
+
+def _stubborn() -> None:
+    while True:
+        with contextlib.suppress(Exception):
+            time.sleep(1000)
+
+
+def _spin() -> None:
+    while True:
+        pass
+
+
+BLOCKS: dict[str, Callable[[], object]] = {
+    "sleep": lambda: time.sleep(10_000),
+    "spin": _spin,
+    "stubborn": _stubborn,
+    "in C": lambda: sum(itertools.repeat(0, 10**15)),
+}
+"""Ways to block an event loop: a call, Python's code, code that ignores exceptions, C that holds the interpreter."""
 
 
 def chained(*texts: object) -> str:
@@ -43,6 +65,10 @@ class Ledger(Environment):
     ledger: Path | None = None
     deadly: str = ""
     """A sample that kills its worker after its first turn."""
+    blocks: str = ""
+    """A sample that blocks the event loop after its first turn, for ever."""
+    how: str = "sleep"
+    """A key of BLOCKS."""
 
     def samples(self) -> Sequence[str]:
         return tuple(f"s{number}" for number in range(self.count))
@@ -58,6 +84,8 @@ class Ledger(Environment):
                 write("turn", turn, action.content)
                 if sample == self.deadly:
                     os.kill(os.getpid(), signal.SIGKILL)
+                if sample == self.blocks:
+                    BLOCKS[self.how]()
                 right += action.content == right_answer(shown)
                 shown = chained(shown, action.content)
         return Finish(reason=FinishReason.COMPLETED, score=right / self.turns, detail={"chain": shown})
