@@ -52,7 +52,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     parts = ("compose", "docker", "faketime", "images", "mariadb", "postgresql", "ray", "runsc", "shared", "textworld")
-    for part in (*parts, "browser", "swarm", "virtuoso"):
+    for part in (*parts, "browser", "prometheus", "swarm", "virtuoso"):
         if item.get_closest_marker(part) is None:
             continue
         reason = _missing(part)

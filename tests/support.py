@@ -16,11 +16,13 @@ from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+import httpx
 import psutil
 import pytest
 
 from eval_client.store.records import Trial
 from eval_client.store.store import Store
+from proctor.http.client import HttpClient, HttpxClient
 from tests.database_servers import program
 from tests.pace import slowly
 
@@ -65,9 +67,11 @@ def missing(part: str) -> str | None:
         "compose": _compose,
         "faketime": _faketime,
         "images": _images,
+        "lan": _lan,
         "latex": _latex,
         "mariadb": _mariadb,
         "postgresql": _postgresql,
+        "prometheus": _prometheus,
         "ray": _ray,
         "runsc": _runsc,
         "shared": _shared,
@@ -138,6 +142,12 @@ def _runsc() -> str | None:
     return "no runsc; install it, or run `make deployments` as root, which does"
 
 
+def _prometheus() -> str | None:
+    if program("prometheus") and program("promtool"):
+        return None
+    return "no promtool; install prometheus, or run `make test` as root, which does"
+
+
 def _mariadb() -> str | None:
     if program("mariadbd"):
         return None
@@ -154,6 +164,14 @@ def _faketime() -> str | None:
     if FAKETIME:
         return None
     return "no libfaketime; install faketime, or run `make test` as root, which does"
+
+
+def _lan() -> str | None:
+    """Whether a pair of connected interfaces can be made."""
+    made = "ip link add v0 type veth peer name v1"
+    if os.geteuid() or subprocess.run(["unshare", "--net", *made.split()], capture_output=True, check=False).returncode:
+        return "no network namespaces with veth interfaces here; run as root, with iproute2"
+    return None
 
 
 def _virtuoso() -> str | None:
@@ -221,8 +239,13 @@ def build(source: Path, dist: Path, *options: str) -> None:
 
 
 def built_packages(folders: pytest.TempPathFactory) -> Path:
-    """The folder of this checkout's sdist and wheel, once for all processes of the tests; nothing is fetched."""
-    return made_once(folders, "dist", lambda folder: build(ROOT, folder))
+    """The folder of this checkout's sdists and wheels, once for all processes of the tests; nothing is fetched."""
+
+    def make(folder: Path) -> None:
+        for source in (ROOT, *ROOT.glob("packages/*/")):
+            build(source, folder)
+
+    return made_once(folders, "dist", make)
 
 
 def working_in(folder: Path) -> list[psutil.Process]:
@@ -235,3 +258,8 @@ def working_in(folder: Path) -> list[psutil.Process]:
         except psutil.Error:
             continue
     return found
+
+
+def via(client: httpx.AsyncClient) -> HttpClient:
+    """What our code calls by, through a client of httpx: to an app in this process, or to answers made up."""
+    return HttpxClient(lambda route: client)

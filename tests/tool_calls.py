@@ -1,13 +1,18 @@
-"""Agents that answer with function calls, for tests of environments in protocol `tools`; what a valid history is."""
+"""Agents that answer with function calls, for tests of environments in protocol `tools`; what a valid history is.
+
+And the installed environments that offer functions, found by their field `protocol`, on the cheapest engine of each.
+"""
 
 import hashlib
 import itertools
 import json
 from collections.abc import Collection, Sequence
-from typing import NoReturn
+from typing import NoReturn, get_args
 
 import pytest
+from pydantic import ValidationError
 
+from proctor import registry
 from proctor.environment import (
     POLICY_KINDS,
     Agent,
@@ -19,11 +24,14 @@ from proctor.environment import (
 from proctor.llm.dialects.chat import messages_json
 from proctor.session.play import play_to_finish
 from proctor.session.transcript import Transcript
+from proctor.tools import Protocol
 from proctor.tools.histories import normalised, sendable
 from proctor.types import Action, Message, Observation, ToolCall
 from tests.unit.proctor.tools.provider_rules import refused_messages
 
 Reply = Action | AgentStopped
+Fields = dict[str, str]
+ENGINES: dict[str, Fields] = {"db": {"engine": "sqlite"}, "os": {"engine": "namespace"}}
 
 
 def call(name: str, /, **arguments: object) -> Action:
@@ -157,3 +165,35 @@ def _unpaired(messages: Sequence[Message]) -> str | None:
         seen.update(ids)
         waiting.update(ids)
     return f"the last calls have no answer: {', '.join(sorted(waiting))}" if waiting else None
+
+
+def environment_in(name: str, protocol: Protocol, fields: Fields) -> Environment:
+    """An environment in one of its protocols. Raises ValidationError where it refuses it."""
+    given: dict[str, object] = {**fields, "protocol": protocol}
+    return registry.load(name)(**given)
+
+
+def tools_environment(name: str, fields: Fields) -> Environment | None:
+    """An environment in protocol `tools`; None where it has no such protocol with these fields."""
+    try:
+        return environment_in(name, "tools", fields) if has_protocols(name) else None
+    except ValidationError:
+        return None
+
+
+def has_protocols(name: str) -> bool:
+    """Whether an environment has the field `protocol`."""
+    return "protocol" in registry.load(name).model_fields
+
+
+def configurations() -> list[tuple[str, Fields]]:
+    """The environments that offer functions, in each profile that they have with their cheapest engine."""
+    found = []
+    for name in registry.names():
+        profile = registry.load(name).model_fields.get("profile")
+        profiles = get_args(profile.annotation) if profile is not None else ("",)
+        for each in profiles:
+            fields = ENGINES.get(name, {}) | ({"profile": each} if each else {})
+            if tools_environment(name, fields) is not None:
+                found.append((name, fields))
+    return found

@@ -5,6 +5,7 @@ import itertools
 import os
 import subprocess
 import threading
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
@@ -409,3 +410,22 @@ def measuring(number: Any) -> type[Sound]:
             return Finish(reason=finish.reason, score=finish.score, metrics=metrics)
 
     return Measuring
+
+
+def _spin() -> None:
+    while True:
+        pass
+
+
+@pytest.mark.parametrize("block", [lambda: time.sleep(10_000), _spin], ids=["asleep", "at work"])
+async def test_an_environment_that_blocks_the_event_loop_is_named_with_its_sample_and_the_place(block: Any) -> None:
+    class Blocking(Sound):
+        async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+            if sample == "second":
+                block()
+            return await super().play(sample, agent, seed)
+
+    found = [result async for result in check(Blocking(), deadline_s=slowly(1)) if not result.ok]
+    assert "the reference scores 1" in [one.name for one in found]
+    assert all("sample 'second': task_error: LoopBlocked: blocked the event loop" in one.detail for one in found)
+    assert all("test_check_catches.py" in one.detail for one in found)

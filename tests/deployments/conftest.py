@@ -5,7 +5,7 @@ import contextlib
 import docker
 import pytest
 
-from tests.deployments.compose_projects import remove_leftovers
+from tests.deployments.docker_compose import remove_leftovers
 from tests.pace import slowly
 
 

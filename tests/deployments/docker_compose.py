@@ -2,20 +2,63 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import docker
+import docker.errors
+from docker.models.networks import Network
+from docker.models.volumes import Volume
 
-from tests.deployments.compose_projects import project
+from proctor.process_owner import Owner
 from tests.deployments.docker_images import image
 from tests.pace import slowly
 from tests.support import ROOT
 
+LABEL = "com.docker.compose.project"
+"""What docker-compose marks all that it makes with."""
+_NAME = re.compile(r"proctor-[a-z0-9]+-(?P<namespace>\d+)-(?P<pid>\d+)-(?P<started>\d+)")
 SOCKET = Path(os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").removeprefix("unix://"))
-IMAGES = ("controller", "client", "worker", "worker-db", "agents", "store")
+PROFILES = ("--profile", "os", "--profile", "client", "--profile", "alerts")
+IMAGES = ("controller", "client", "worker", "worker-db", "agents", "store", "prometheus")
+
+
+def project(purpose: str) -> str:
+    """The name of a project of this process's own, which tells it apart from every other that ever had its pid."""
+    owner = Owner.current()
+    return f"proctor-{purpose}-{_namespace(owner)}-{owner.pid}-{owner.started}"
+
+
+def remove_leftovers(engine: docker.DockerClient) -> None:
+    """Remove containers, networks and volumes of the projects whose process lives no more.
+
+    What a killed test run leaves has a restart policy: it would come back with the engine.
+    """
+    for container in engine.containers.list(all=True, filters={"label": LABEL}, ignore_removed=True):
+        if _is_left(container.labels[LABEL]):
+            with contextlib.suppress(docker.errors.NotFound):
+                container.remove(force=True, v=True)
+    kept: list[Network | Volume] = [*engine.networks.list(filters={"label": LABEL})]
+    kept += engine.volumes.list(filters={"label": LABEL})
+    for each in kept:
+        if _is_left(each.attrs["Labels"][LABEL]):
+            with contextlib.suppress(docker.errors.NotFound):
+                each.remove()
+
+
+def _is_left(name: str) -> bool:
+    """Whether a process of our pid namespace, of this boot or an earlier one, owned the project and is gone."""
+    found, us = _NAME.fullmatch(name), Owner.current()
+    if found is None or found["namespace"] != _namespace(us):
+        return False
+    return Owner(machine=us.machine, pid=int(found["pid"]), started=found["started"]).is_dead()
+
+
+def _namespace(owner: Owner) -> str:
+    return owner.machine.rpartition("/")[2]
 
 
 class Stack:
@@ -42,7 +85,7 @@ class Stack:
         """The last lines of all services."""
         command = ["docker-compose", "--project-name", self._project, "--file", "docker/compose.yaml"]
         return subprocess.run(
-            [*command, "--profile", "os", "logs", "--tail", "20", "--no-color"],
+            [*command, *PROFILES, "logs", "--tail", "20", "--no-color"],
             cwd=ROOT,
             env=self._environment,
             capture_output=True,
@@ -61,8 +104,8 @@ class Stack:
 
 
 @contextlib.contextmanager
-def stack(folder: Path, address: str, ports: Mapping[str, int]) -> Iterator[Stack]:
-    """The stack's settings, with secrets in a folder of ours; nothing of it is left behind."""
+def stack(folder: Path, address: str, more: Mapping[str, object]) -> Iterator[Stack]:
+    """The stack with ports and other settings, and secrets in a folder of ours; nothing of it is left behind."""
     for target in IMAGES:
         image(target)
     subprocess.run([ROOT / "docker" / "secrets.sh", folder / "secrets"], check=True, capture_output=True)
@@ -70,13 +113,14 @@ def stack(folder: Path, address: str, ports: Mapping[str, int]) -> Iterator[Stac
         "PROCTOR_SECRETS": str(folder / "secrets"),
         "PROCTOR_VERSION": "test",
         "POSTGRES_IMAGE": "proctor-store:test",
+        "PROMETHEUS_IMAGE": "proctor-prometheus:test",
         "PUBLISH": address,
         "DOCKER_SOCKET": str(SOCKET),
         "DOCKER_GID": str(SOCKET.stat().st_gid),
-        **{name: str(port) for name, port in ports.items()},
+        **{name: str(value) for name, value in more.items()},
     }
     running = Stack(project("e2e"), settings)
     try:
         yield running
     finally:
-        running.compose("--profile", "os", "down", "--volumes")
+        running.compose(*PROFILES, "down", "--volumes")

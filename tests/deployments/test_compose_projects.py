@@ -9,12 +9,12 @@ import docker
 import docker.errors
 import pytest
 
-from tests.deployments.compose_projects import LABEL, project, remove_leftovers
+from tests.deployments.docker_compose import LABEL, project, remove_leftovers
 from tests.e2e.docker_engine import IMAGE
 from tests.pace import slowly
 from tests.support import ROOT
 
-NAMED = "from tests.deployments.compose_projects import project; print(project('leftovers'))"
+NAMED = "from tests.deployments.docker_compose import project; print(project('leftovers'))"
 
 
 @pytest.fixture

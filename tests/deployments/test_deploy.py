@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.deployments.compose_projects import project
-from tests.deployments.docker_compose import SOCKET
+from tests.deployments.docker_compose import SOCKET, project
 from tests.support import ROOT, free_port
 
-NOT_THE_PAGES = shutil.ignore_patterns(".git", ".venv", ".proctor-test", "runs", "wheelhouse", "secrets", ".*_cache")
+NOT_THE_PAGES = shutil.ignore_patterns(".git", ".venv", ".proctor-test", "wheelhouse", "secrets", ".*_cache")
 
 pytestmark = [pytest.mark.compose, pytest.mark.images, pytest.mark.docker, pytest.mark.usefixtures("no_leftovers")]
 
@@ -36,9 +35,11 @@ def test_the_page_brings_up_a_stack_and_scores_runs_on_it(tmp_path: Path) -> Non
         "PYTHON": sys.executable,
         "COMPOSE_HTTP_TIMEOUT": "300",
         "STORE_PORT": str(free_port()),  # Debian's own server may have the usual one
+        "PROMETHEUS_PORT": str(free_port()),
+        "VIEW_PORT": str(free_port()),
     }
     script = "set -eux\ntrap '$DOWN' EXIT\n" + "\n".join(commands)
-    down = "docker-compose --profile os --profile client down --volumes"
+    down = "docker-compose --profile os --profile client --profile alerts down --volumes"
     done = subprocess.run(
         ["bash", "-c", script],
         cwd=clone,
@@ -48,5 +49,8 @@ def test_the_page_brings_up_a_stack_and_scores_runs_on_it(tmp_path: Path) -> Non
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("100%") >= 9 + 10, done.stdout
+    assert "undefined secret" not in done.stderr
+    assert "debconf" not in done.stdout + done.stderr
+    assert done.stdout.count("100%") >= 9 + 10 + 10, done.stdout
+    assert re.search(r'"run": ?"first"', done.stdout), done.stdout
     assert re.search(r"first\s*\|\s*finished", done.stdout), done.stdout

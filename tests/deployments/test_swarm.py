@@ -165,8 +165,6 @@ def test_a_run_survives_the_loss_of_a_node_its_zombies_and_a_rolling_restart(
         until(lambda: stack.holds("client") >= 2, 180, stack.standing)
         say("run over")
         until(lambda: not victim.alive("--continue"))
-        states = sorted(state for (state,) in stack.query("SELECT state FROM proctor_shard"))
-        assert "lost" in states, states
         check(stack, local, tmp_path)
 
 

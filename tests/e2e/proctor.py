@@ -100,10 +100,11 @@ class Server:
 
 
 @contextlib.contextmanager
-def server(*arguments: str, cwd: Path, **extra: str) -> Iterator[Server]:
+def server(*arguments: str, cwd: Path, within: Sequence[str] = (), **extra: str) -> Iterator[Server]:
     """`proctor worker|controller|agents ...`, ended afterwards by closing its standard input."""
-    pipe, log = subprocess.PIPE, (cwd / f"{arguments[0]}.log").open("a")
-    process = _begin([*arguments, "--stop-with-stdin"], cwd, environment(**extra), stdin=pipe, stdout=pipe, stderr=log)
+    pipe, log, full = subprocess.PIPE, (cwd / f"{arguments[0]}.log").open("a"), environment(**extra)
+    given = [*arguments, "--stop-with-stdin"]
+    process = _begin(given, cwd, full, within=within, stdin=pipe, stdout=pipe, stderr=log)
     with log, process:
         assert process.stdout is not None
         assert process.stdin is not None

@@ -24,7 +24,6 @@ QUICK = [
     "overhead",
     "tools",
     "long_history",
-    pytest.param("shards", marks=pytest.mark.postgresql),
     "flow",
     "worlds",
     "start",

@@ -188,3 +188,22 @@ def test_a_run_of_a_model_among_people_driven_by_rules_is_warned(tmp_path: Path)
         shown = proctor("run", "plan.yaml", "--dry-run", cwd=tmp_path, OPENAI_API_KEY="key-of-the-tests")
         warned[agent, parameters] = "evaluate models with `driver:` a model" in shown.stderr
     assert list(warned.values()) == [True, False, False]
+
+
+UNUSABLE = ("file/x", "file", "/proc/x", "loop/x", "x" * 300)
+"""Folders that can't be made or looked into: below a file, a file, of the kernel, in a circle, with too long a name."""
+
+
+@pytest.mark.parametrize("output", UNUSABLE, ids=lambda output: output[:10])
+@pytest.mark.parametrize("command", ["run plan.yaml", "run -m m -e db", "demo", "status r", "ls", "resume r"])
+def test_a_folder_of_runs_that_can_not_be_used(tmp_path: Path, command: str, output: str) -> None:
+    (tmp_path / "plan.yaml").write_text(LOCAL)
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    ended = proctor(*command.split(), "-o", output, cwd=tmp_path, OPENAI_API_KEY="sk-not-asked-123456")
+    if command == "ls" and output == "/proc/x":  # it may be made later, for all that `ls` knows
+        return
+    assert ended.returncode == 2, ended.stdout + ended.stderr
+    assert "Traceback" not in ended.stderr
+    (told,) = [line for line in ended.stderr.splitlines() if line.startswith("Error: ")]
+    assert output[:10] in told

@@ -24,7 +24,7 @@ tasks: [{name: db-own, environment: db, parameters: {engine: sqlite}}]
 
 @pytest.mark.parametrize(
     "arguments",
-    [("ls",), ("ls", "--json"), ("ls", "--since", "yesterday"), ("rm", "nope", "--yes"), ("show", "--help")],
+    [("ls",), ("ls", "--json"), ("rm", "--older-than", "yesterday"), ("rm", "nope", "--yes"), ("show", "--help")],
 )
 def test_exit_code_and_output_are_those_of_a_command_that_is_started(
     tmp_path: Path, arguments: tuple[str, ...]
@@ -42,7 +42,7 @@ def test_a_fork_has_the_variables_that_it_is_given_and_the_next_has_not(tmp_path
     assert wrong.returncode == 2
     assert "PROCTOR_LOG_FORMAT" in wrong.stderr
     assert proctor("ls", cwd=tmp_path).returncode == 0
-    assert preloaded("ls", environment()) is preloaded("rm", environment(PROCTOR_OWNER="ann"))
+    assert preloaded("ls", environment()) is preloaded("rm", environment(PROCTOR_USER="ann"))
     assert preloaded("ls", environment(PYTHONUTF8="1")) is None, "another Python: the command is started"
     assert preloaded("ls", environment(**STARTED)) is None
     assert preloaded("plan", environment()) is None

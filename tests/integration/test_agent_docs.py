@@ -10,7 +10,7 @@ from agent_server.config import AgentServerConfig
 from proctor.llm.config import ChatConfig
 from proctor.llm.model import ChatModel
 from proctor.types import Message
-from tests.support import ROOT
+from tests.support import ROOT, via
 
 GUIDE = (ROOT / "docs" / "how-to" / "agents.md").read_text(encoding="utf-8")
 
@@ -31,7 +31,7 @@ async def test_the_program_shown_is_an_agent() -> None:
     app = names["app"]
     assert callable(app)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app)) as client:
-        model = ChatModel(ChatConfig(model="mine", base_url="http://agent/v1"), client)
+        model = ChatModel(ChatConfig(model="mine", base_url="http://agent/v1"), via(client))
         completion = await model.complete([Message(role="user", content="hello")])
     assert (completion.action.content, completion.model) == ("1 messages", "mine")
 

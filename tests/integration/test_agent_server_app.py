@@ -12,30 +12,25 @@ import pytest_asyncio
 
 from agent_server.agents.base import AgentReply, AgentRequest, ServedAgent
 from agent_server.app import build_app
-from agent_server.build import build_agents
 from agent_server.config import AgentServerConfig
 from agent_server.errors import RequestRefused
-from proctor.environment import (
-    AgentRefused,
-    AgentUnavailable,
-    ContextLimitExceeded,
-    InputRefused,
-    RequestRejected,
-    ToolsRefused,
-)
+from agent_server.serve import build_agents
+from proctor.config.tokens import AccessTokens
+from proctor.environment import ContextLimitExceeded, InputRefused
 from proctor.http.auth import Access
 from proctor.llm.config import ChatConfig
 from proctor.llm.model import ChatModel
 from proctor.llm.outcome import Outcome, Seen, outcome
-from proctor.observability.process import ProcessMetrics
+from proctor.observability.metrics import ProcessMetrics
 from proctor.types import Action, Message
+from tests.support import via
 from tests.toy_environment import installed
 
 ASKED = {"model": "ref", "messages": [{"role": "user", "content": "?"}], "metadata": {"task": "toy", "sample": "b"}}
 
 
 def over(agents: Mapping[str, ServedAgent], token: str | None = None, max_bytes: int = 10_000) -> httpx.AsyncClient:
-    access = Access([token] if token else [], metrics="of-prometheus")
+    access = Access(AccessTokens.given(token), metrics=AccessTokens("of-prometheus"))
     app = build_app(agents, access, max_bytes, ProcessMetrics("agent-server"))
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1")
 
@@ -52,7 +47,7 @@ async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
         }
     )
     with installed(tmp_path):
-        async with httpx.AsyncClient() as unused, over(build_agents(config, unused)) as client:
+        async with httpx.AsyncClient() as unused, over(build_agents(config, via(unused))) as client:
             yield client
 
 
@@ -70,7 +65,7 @@ async def ask(client: httpx.AsyncClient, **changes: object) -> tuple[int, dict[s
 
 
 async def test_the_chat_model_gets_the_reference_answer(client: httpx.AsyncClient) -> None:
-    model = ChatModel(ChatConfig(model="ref", base_url="http://127.0.0.1/v1", metadata=True), client)
+    model = ChatModel(ChatConfig(model="ref", base_url="http://127.0.0.1/v1", metadata=True), via(client))
     metadata = {"task": "toy", "sample": "c", "seed": "7"}
     completion = await model.complete([Message(role="user", content="?")], metadata=metadata)
     assert completion.action == Action(content="c7")
@@ -85,7 +80,7 @@ async def test_the_wrappers_of_the_configuration_are_in_force(client: httpx.Asyn
 
 async def test_a_request_without_metadata_is_told_how_to_have_them_sent(client: httpx.AsyncClient) -> None:
     status, error = await ask(client, metadata=None)
-    assert (status, error["type"]) == (400, "invalid_request_error")
+    assert (status, error["type"], error["code"]) == (400, "invalid_request_error", "metadata_needed")
     assert "set `metadata: true` at the agent in the plan" in error["message"]
 
 
@@ -111,12 +106,8 @@ async def test_a_failing_policy_is_a_500_whose_cause_stays_in_the_log(
     [
         (ContextLimitExceeded(), 400, "context_length_exceeded", Outcome.CONTEXT_LIMIT),
         (InputRefused("it was flagged"), 400, "content_filter", Outcome.REFUSAL),
-        (AgentUnavailable("behind"), 502, "agent_unavailable", Outcome.TRANSIENT),
-        (AgentRefused("wrong key"), 403, "agent_refused", Outcome.UNAUTHORIZED),
-        (RequestRejected("odd"), 422, "request_rejected", Outcome.REJECTED),
-        (ToolsRefused("behind"), 400, "tools_not_supported", Outcome.NO_TOOLS),
         (
-            RequestRefused(429, "full", code="rate_limit_exceeded", retry_after_s=0.25),
+            RequestRefused(429, "full", code="rate_limit_exceeded", headers={"Retry-After": "0.25"}),
             429,
             "rate_limit_exceeded",
             Outcome.TRANSIENT,
@@ -196,9 +187,7 @@ async def test_unknown_routes_and_methods_are_error_objects(client: httpx.AsyncC
 
 async def test_the_description_of_the_request_can_be_resolved(client: httpx.AsyncClient) -> None:
     described = (await client.get("/openapi.json")).json()
-    schema = described["paths"]["/v1/chat/completions"]["post"]["requestBody"]["content"]["application/json"]["schema"]
-    reference = schema["properties"]["messages"]["items"]["$ref"]
-    target = described
-    for part in reference.removeprefix("#/").split("/"):
-        target = target[part.replace("~1", "/")]
-    assert "role" in target["properties"]
+    body = described["paths"]["/v1/chat/completions"]["post"]["requestBody"]["content"]["application/json"]
+    schemas = described["components"]["schemas"]
+    request = schemas[body["schema"]["$ref"].rpartition("/")[2]]
+    assert "role" in schemas[request["properties"]["messages"]["items"]["$ref"].rpartition("/")[2]]["properties"]

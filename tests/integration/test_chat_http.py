@@ -12,9 +12,9 @@ import pytest
 import pytest_asyncio
 
 from proctor.http.client import (
-    AnyClient,
     ConnectionFailed,
     DeadlineExceeded,
+    HttpClient,
     HttpReply,
     ReplyTooLarge,
     Unreachable,
@@ -24,29 +24,33 @@ from proctor.http.client import (
 from proctor.types import ToolCall
 from tests.pace import slowly
 from tests.scripted_server import Script, drip, raw, reply, scripted_server, silence
+from tests.support import via
 
 CAP = 100_000
 
 
-@pytest_asyncio.fixture(params=["ours", "plain httpx"])
-async def client(request: pytest.FixtureRequest) -> AsyncIterator[AnyClient]:
-    """Ours goes straight to wreq; any other goes through httpx; nobody may notice."""
-    plain = httpx.AsyncClient(trust_env=False)
-    async with http_client() if request.param == "ours" else plain as client:
+@pytest_asyncio.fixture(params=["wreq", "httpx"])
+async def client(request: pytest.FixtureRequest) -> AsyncIterator[HttpClient]:
+    """Requests go by wreq, or by httpx where there is no wreq; nobody may notice."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "httpx":
+            patch.setattr("proctor.http.client.find_spec", lambda name: None)
+        client = http_client()
+    async with client:
         yield client
 
 
-async def ask(client: AnyClient, *scripts: Script, deadline_s: float = slowly(10)) -> HttpReply:
+async def ask(client: HttpClient, *scripts: Script, deadline_s: float = slowly(10)) -> HttpReply:
     async with scripted_server(*scripts) as url:
         return await bounded_request(client, "POST", url, content=b"{}", deadline_s=deadline_s, max_bytes=CAP)
 
 
-async def test_an_error_status_is_a_reply_too(client: AnyClient) -> None:
+async def test_an_error_status_is_a_reply_too(client: HttpClient) -> None:
     got = await ask(client, reply(b"busy", "429 Too Many Requests", ["Retry-After: 3"]))
     assert (got.status, got.headers["retry-after"], got.body) == (429, "3", b"busy")
 
 
-async def test_a_model_is_sent_as_json_and_no_compression_is_asked_for(client: AnyClient) -> None:
+async def test_a_model_is_sent_as_json_and_no_compression_is_asked_for(client: HttpClient) -> None:
     requests: list[bytes] = []
     call = ToolCall(id="1", name="f", arguments="{}")
     async with scripted_server(reply(b""), requests=requests) as url:
@@ -54,12 +58,12 @@ async def test_a_model_is_sent_as_json_and_no_compression_is_asked_for(client: A
     assert ToolCall.model_validate_json(requests[0]) == call
 
 
-async def test_a_reply_may_have_hundreds_of_headers(client: AnyClient) -> None:
+async def test_a_reply_may_have_hundreds_of_headers(client: HttpClient) -> None:
     got = await ask(client, reply(b"ok", headers=[f"X-{number}: {number}" for number in range(200)]))
     assert (got.body, got.headers["x-199"]) == (b"ok", "199")
 
 
-async def test_a_large_request_arrives_whole(client: AnyClient) -> None:
+async def test_a_large_request_arrives_whole(client: HttpClient) -> None:
     requests: list[bytes] = []
     content = bytes(range(256)) * 20_000
     async with scripted_server(reply(b"ok"), requests=requests) as url:
@@ -68,17 +72,17 @@ async def test_a_large_request_arrives_whole(client: AnyClient) -> None:
     assert requests == [content]
 
 
-async def test_a_server_that_never_answers_runs_into_the_deadline(client: AnyClient) -> None:
+async def test_a_server_that_never_answers_runs_into_the_deadline(client: HttpClient) -> None:
     with pytest.raises(DeadlineExceeded, match=r"POST http://127\.0\.0\.1:\d+.*within 0\.2 s"):
         await ask(client, silence, deadline_s=0.2)
 
 
-async def test_a_drip_of_single_bytes_does_not_stretch_the_deadline(client: AnyClient) -> None:
+async def test_a_drip_of_single_bytes_does_not_stretch_the_deadline(client: HttpClient) -> None:
     with pytest.raises(DeadlineExceeded):
         await ask(client, drip, deadline_s=0.2)
 
 
-async def test_a_server_that_does_not_read_the_request_runs_into_the_deadline(client: AnyClient) -> None:
+async def test_a_server_that_does_not_read_the_request_runs_into_the_deadline(client: HttpClient) -> None:
     stop = asyncio.Event()
 
     async def deaf(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -93,13 +97,13 @@ async def test_a_server_that_does_not_read_the_request_runs_into_the_deadline(cl
         stop.set()
 
 
-async def test_a_reply_at_the_cap_passes_and_one_byte_more_does_not(client: AnyClient) -> None:
+async def test_a_reply_at_the_cap_passes_and_one_byte_more_does_not(client: HttpClient) -> None:
     assert len((await ask(client, reply(b"x" * CAP))).body) == CAP
     with pytest.raises(ReplyTooLarge, match="larger than 100000 bytes"):
         await ask(client, reply(b"x" * (CAP + 1)))
 
 
-async def test_a_huge_reply_is_given_up_early(client: AnyClient) -> None:
+async def test_a_huge_reply_is_given_up_early(client: HttpClient) -> None:
     async def endless(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100000000000\r\n\r\n")
         while True:
@@ -115,7 +119,7 @@ async def test_a_huge_reply_is_given_up_early(client: AnyClient) -> None:
         tracemalloc.stop()
 
 
-async def test_a_gzip_bomb_is_never_inflated(client: AnyClient) -> None:
+async def test_a_gzip_bomb_is_never_inflated(client: HttpClient) -> None:
     bomb = gzip.compress(gzip.compress(bytes(50 << 20)) + bytes(20 << 20))
     assert len(bomb) < CAP
     tracemalloc.start()
@@ -129,14 +133,14 @@ async def test_a_gzip_bomb_is_never_inflated(client: AnyClient) -> None:
 
 @pytest.mark.parametrize("compress", [gzip.compress, zlib.compress])
 async def test_a_server_that_compresses_all_the_same_is_understood(
-    client: AnyClient, compress: Callable[[bytes], bytes]
+    client: HttpClient, compress: Callable[[bytes], bytes]
 ) -> None:
     got = await ask(client, reply(compress(b"hello"), headers=["Content-Encoding: gzip"]))
     assert got.body == b"hello"
 
 
 @pytest.mark.parametrize("body", [gzip.compress(b"hello" * 100, mtime=0)[:-9], b"not gzip"])
-async def test_broken_compression_is_a_broken_reply(client: AnyClient, body: bytes) -> None:
+async def test_broken_compression_is_a_broken_reply(client: HttpClient, body: bytes) -> None:
     with pytest.raises(ConnectionFailed):
         await ask(client, reply(body, headers=["Content-Encoding: gzip"]))
 
@@ -152,12 +156,12 @@ async def test_broken_compression_is_a_broken_reply(client: AnyClient, body: byt
         b"HTTP/1.1 200 OK\r\nX: " + b"y" * 300_000 + b"\r\n\r\n",
     ],
 )
-async def test_a_reply_cut_short_or_not_http_is_a_broken_connection(client: AnyClient, sent: bytes) -> None:
+async def test_a_reply_cut_short_or_not_http_is_a_broken_connection(client: HttpClient, sent: bytes) -> None:
     with pytest.raises(ConnectionFailed):
         await ask(client, raw(sent))
 
 
-async def test_a_closed_port_is_unreachable(client: AnyClient) -> None:
+async def test_a_closed_port_is_unreachable(client: HttpClient) -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))  # nobody else listens there either
         url = f"http://127.0.0.1:{bound.getsockname()[1]}"
@@ -165,7 +169,7 @@ async def test_a_closed_port_is_unreachable(client: AnyClient) -> None:
             await bounded_request(client, "GET", url, deadline_s=slowly(10), max_bytes=CAP)
 
 
-async def test_a_redirect_is_not_followed(client: AnyClient) -> None:
+async def test_a_redirect_is_not_followed(client: HttpClient) -> None:
     got = await ask(client, reply(b"", "302 Found", ["Location: http://127.0.0.1:1/"]))
     assert got.status == 302
 
@@ -187,7 +191,7 @@ async def test_cookies_are_not_kept() -> None:
     assert b"cookie" not in heads[1].lower()
 
 
-async def test_a_password_in_a_url_is_in_no_message(client: AnyClient) -> None:
+async def test_a_password_in_a_url_is_in_no_message(client: HttpClient) -> None:
     with pytest.raises(Unreachable) as caught:
         await bounded_request(client, "GET", "http://127.0.0.1:1/x?key=canary", deadline_s=slowly(5), max_bytes=CAP)
     assert "canary" not in str(caught.value)
@@ -196,5 +200,5 @@ async def test_a_password_in_a_url_is_in_no_message(client: AnyClient) -> None:
 async def test_any_httpx_client_will_do() -> None:
     transport = httpx.MockTransport(lambda request: httpx.Response(200, content=request.content))
     async with httpx.AsyncClient(transport=transport) as client:
-        got = await bounded_request(client, "POST", "http://x/", json=[1], deadline_s=slowly(5), max_bytes=CAP)
+        got = await bounded_request(via(client), "POST", "http://x/", json=[1], deadline_s=slowly(5), max_bytes=CAP)
     assert got.body == b"[1]"

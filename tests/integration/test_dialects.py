@@ -5,11 +5,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from eval_client.doctor.models import complete
-from eval_client.doctor.tool_calls import probe
+from eval_client.doctor.endpoint import ModelProbe
 from proctor.environment import Agent, Policy, policy_of
-from proctor.llm.cache import Replies
-from proctor.llm.cached_model import CachedModel, Question
+from proctor.llm.cached_model import CachedModel, Question, Replies
 from proctor.llm.config import ChatConfig
 from proctor.llm.dialects import DIALECTS, DialectName
 from proctor.llm.model import ChatModel
@@ -18,8 +16,8 @@ from proctor.session.transcript import Transcript
 from proctor.tools import Protocol
 from proctor.tools.histories import normalised
 from proctor.types import Action, Message, Observation, ToolCall
-from tests.tool_calls import CallingAgent
-from tests.tool_environments import ENGINES, environment_in
+from tests.support import via
+from tests.tool_calls import ENGINES, CallingAgent, environment_in
 from tests.unit.proctor.llm.dialects.endpoint import DialectEndpoint
 
 WORLDS = ("alfworld", "card_game", "db", "kg", "webshop")
@@ -54,9 +52,9 @@ async def test_the_doctor_asks_in_the_dialect(dialect: DialectName, reply: Actio
     endpoint.next = reply
     config = ChatConfig(model="m", base_url="http://host/v1", dialect=dialect)
     async with httpx.AsyncClient(transport=httpx.MockTransport(endpoint)) as client:
-        asked = await complete(client, "a", config, 10.0)
-        findings = await probe(client, "a", config, 10.0)
-    assert [each.id for each in (asked, *findings)] == ["agent", found, "agent-tools"]
+        probe = ModelProbe(via(client), "a", config, 10.0)
+        findings = [await probe.complete(), *await probe.tools()]
+    assert [each.id for each in findings] == ["agent", found, "agent-tools"]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -67,7 +65,7 @@ async def test_judges_are_asked_in_the_dialect(dialect: DialectName, tmp_path: P
     config = ChatConfig(model="m", base_url="http://host/v1", dialect=dialect)
     asked = Question((Message(role="user", content="How many?"),), int, None, 1)
     async with httpx.AsyncClient(transport=httpx.MockTransport(endpoint)) as client:
-        judge = CachedModel("judge", config, client, replies, {"temperature": 0, "max_tokens": 99})
+        judge = CachedModel("judge", config, via(client), replies, {"temperature": 0, "max_tokens": 99})
         assert (await judge.ask(asked)).meaning == 7
 
 
@@ -78,7 +76,7 @@ async def test_worlds_are_played_in_every_dialect(world: str, protocol: Protocol
     environment = environment_in(world, protocol, ENGINES.get(world, {}))
     endpoint = DialectEndpoint()
     config = ChatConfig(model="m", base_url="http://host/v1", dialect=dialect, max_tries=1)
-    model = ChatModel(config, httpx.AsyncClient(transport=httpx.MockTransport(endpoint)))
+    model = ChatModel(config, via(httpx.AsyncClient(transport=httpx.MockTransport(endpoint))))
     async with environment.lifespan():
         for sample in environment.samples()[:2]:
             policies = [policy_of(environment, "reference", sample, seed=1) for _ in range(2)]

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from rich.console import Console
 
-from eval_client.cli.play import show_result
+from eval_client.cli.play import error_console, show_result
 from eval_client.core.progress import RunResult
 from eval_client.execute import summarize
 from eval_client.plan.plan import Plan
@@ -93,6 +92,6 @@ def test_the_report_is_shown(
     played: Store, away_for_a_moment: set[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     order = RunRequest(Plan.model_validate(PLAN), "p", played, tmp_path, resume=False)
-    assert show_result(order, RunResult(None, {}), Console(stderr=True)) == 0
+    assert show_result(order, RunResult(None, {}), error_console()) == 0
     assert len(away_for_a_moment) >= 4
     assert "mean_score" in capsys.readouterr().out

@@ -23,7 +23,9 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 async def count(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answers how long the body was."""
+    """Answers how long the body was; at /wait nothing until the client goes."""
+    while scope["path"] == "/wait" and (await receive())["type"] != "http.disconnect":
+        pass
     length, more = 0, True
     while more:
         message = await receive()
@@ -137,10 +139,11 @@ async def test_a_head_that_does_not_come_in_time_ends_the_connection(monkeypatch
         assert await answer(later) == b""
 
 
-async def test_a_body_may_take_longer_than_a_head(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_body_may_take_longer_than_a_head_with_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounded_protocol, "HEAD_S", slowly(0.2))
     async with serving() as sent:
-        streams = await sent(b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r\nab")
+        assert await answer(await sent(b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r\nab")) == b""
+        streams = await sent(b"POST / HTTP/1.1\r\n" + TOKEN + b"Content-Length: 4\r\n\r\nab")
         await asyncio.sleep(slowly(0.2) * 2)
         streams[1].write(b"cd")
         assert await reply(streams) == b"4 bytes"
@@ -171,6 +174,46 @@ async def test_connections_without_a_token_keep_nobody_out(monkeypatch: pytest.M
         known[1].write(b"GET / HTTP/1.1\r\n" + TOKEN + b"\r\n")
         assert await reply(known) == b"0 bytes"
         assert all([await answer(streams, 5) == b"" for streams in silent[:22]])
+
+
+async def test_nor_do_those_that_wait_for_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_protocol, "MAX_UNAUTHORIZED", 8)
+    async with serving() as sent:
+        known = await sent(b"GET / HTTP/1.1\r\n" + TOKEN + b"\r\n")
+        assert await reply(known) == b"0 bytes"
+        busy = [await sent(b"GET /wait HTTP/1.1\r\n\r\n") for _ in range(30)]
+        assert await reply(await sent(b"GET / HTTP/1.1\r\n\r\n")) == b"0 bytes"
+        known[1].write(b"GET / HTTP/1.1\r\n" + TOKEN + b"\r\n")
+        assert await reply(known) == b"0 bytes"
+        assert all([await answer(streams, 5) == b"" for streams in busy[:22]])
+
+
+def posts(count: int, size: int, token: bytes) -> bytes:
+    """Requests whose bodies are each a byte longer than the one before."""
+    head = b"POST / HTTP/1.1\r\n" + token + b"Content-Length: %d\r\n\r\n"
+    return b"".join(head % (size + number) + bytes(size + number) for number in range(count))
+
+
+@pytest.mark.parametrize("run", [asyncio.run, event_loop.run])
+@pytest.mark.parametrize(("count", "size", "token"), [(17, 100, b""), (17, 100, TOKEN), (60, 8000, TOKEN)])
+def test_requests_that_are_sent_ahead_are_answered_in_turn(
+    run: Callable[[Coroutine[Any, Any, None]], None], count: int, size: int, token: bytes
+) -> None:
+    async def all_answered() -> None:
+        async with serving() as sent:
+            streams = await sent(posts(count, size, token))
+            assert [await reply(streams) for _ in range(count)] == [b"%d bytes" % (size + n) for n in range(count)]
+            streams[1].write(posts(1, 1, token))
+            assert await reply(streams) == b"1 bytes"
+
+    run(all_answered())
+
+
+@pytest.mark.parametrize("token", [b"", TOKEN])
+async def test_more_than_16_queued_requests_end_the_connection(token: bytes) -> None:
+    wait = b"GET /wait HTTP/1.1\r\n" + token + b"\r\n"
+    async with serving() as sent:
+        assert await answer(await sent(wait + posts(17, 1, token))) == b""
 
 
 @pytest.mark.parametrize("run", [asyncio.run, event_loop.run])

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from eval_client.store import shards
 from eval_client.store.connection import StoreError, connect, sqlite_url
 from eval_client.store.journal import Journal
 from eval_client.store.records import Manifest, Trial
-from eval_client.store.shards import LiveRow, run_moment
+from eval_client.store.runs.read_only import run_moment
 from eval_client.store.store import Store
 from eval_client.store.tables import live_table
 
@@ -32,25 +31,26 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     made.engine.dispose()
 
 
-def live(store: Store) -> tuple[LiveRow, ...]:
-    return run_moment(store.engine, store.run).live
+def live(store: Store) -> tuple[int, int, str]:
+    """Fence, beat and view."""
+    return run_moment(store.engine, store.run)[1:]
 
 
 async def test_views_are_written_with_a_growing_beat(store: Store) -> None:
     shard = store.take_over()
-    assert live(store) == (LiveRow(shard, True, 0, ""),)
+    assert live(store) == (shard, 0, "")
     journal = Journal(store, shard)
     assert journal.published
     journal.publish('{"n": 1}')
     assert not journal.published
     await journal.begin(TRIAL, 1, 0, "0" * 32)
     assert journal.published, "no later than what follows it"
-    assert live(store) == (LiveRow(shard, True, 1, '{"n": 1}'),)
+    assert live(store) == (shard, 1, '{"n": 1}')
     journal.publish('{"n": "é' + "x" * 70_000 + '"}')
     await journal.close()
-    assert (live(store)[0].beat, len(live(store)[0].view)) == (2, 70_000 + len('{"n": "é"}'))
+    assert (live(store)[1], len(live(store)[2])) == (2, 70_000 + len('{"n": "é"}'))
     journal.publish("too late")
-    assert live(store)[0].beat == 2
+    assert live(store)[1] == 2
 
 
 async def test_the_views_of_earlier_clients_go_when_a_run_is_taken_over(store: Store) -> None:
@@ -62,18 +62,7 @@ async def test_the_views_of_earlier_clients_go_when_a_run_is_taken_over(store: S
     old.publish("fenced")
     await old.close()
     assert old.published
-    assert live(store) == (LiveRow(second, True, 0, ""),)
-
-
-@pytest.mark.parametrize("store", KINDS[1:2], indirect=True)
-async def test_a_shard_that_left_keeps_its_last_view(store: Store) -> None:
-    first, second = store.take_over(), shards.join(store.engine, store.run)
-    for shard in (first, second):
-        journal = Journal(store, shard)
-        journal.publish(f"of {shard}")
-        await journal.close()
-    assert shards.leave(store.engine, store.run, second)
-    assert live(store) == (LiveRow(first, True, 1, f"of {first}"), LiveRow(second, False, 1, f"of {second}"))
+    assert live(store) == (second, 0, "")
 
 
 async def test_a_view_that_the_store_refuses_does_not_touch_the_turns(store: Store) -> None:
@@ -87,7 +76,7 @@ async def test_a_view_that_the_store_refuses_does_not_touch_the_turns(store: Sto
             await journal.begin(TRIAL, 1, 0, "0" * 32)
             assert journal.published
         await journal.close()
-        assert live(store) == ()
+        assert live(store) == (shard, 0, "")
     finally:
         live_table.create(store.engine)
 

@@ -253,8 +253,8 @@ def test_a_lock_whose_holder_stands_still_is_not_waited_for_long_and_is_free_whe
 
 def test_the_folder_lies_where_the_user_keeps_state(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/state")
-    assert state_folder() == Path("/state/proctor/endpoints")
+    assert state_folder() == Path("/state/proctor")
     for unusable in ("", "relative"):
         monkeypatch.setenv("XDG_STATE_HOME", unusable)
         monkeypatch.setenv("HOME", "/home/me")
-        assert state_folder() == Path("/home/me/.local/state/proctor/endpoints")
+        assert state_folder() == Path("/home/me/.local/state/proctor")

@@ -16,17 +16,18 @@ import pytest
 import sqlalchemy as sa
 
 from eval_client.core.spend import Tokens
-from eval_client.doctor.databases import store_facts, store_finding
+from eval_client.doctor import machine
 from eval_client.plan.plan import Plan
-from eval_client.preflight import PlannedTrials
-from eval_client.store import claims, lock
 from eval_client.store import journal as journal_module
+from eval_client.store import lock
 from eval_client.store.connection import Fenced, StoreError, connect, runs, sqlite_url
 from eval_client.store.journal import Cost, Journal, JournalClosed, WriteRefused
 from eval_client.store.lock import is_worked_on, sole_client
+from eval_client.store.planned_trials import PlannedTrials
 from eval_client.store.records import Manifest, TaskRecord, Trial, Turn
 from eval_client.store.store import Store
 from eval_client.store.tables import SETTLED, attempt_table, trial_table, turn_table
+from eval_client.store.unread import Unread
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 from task_server.wire.messages import VERSION, Act
 from tests.database_servers import DatabaseServer, mariadb, postgresql
@@ -116,7 +117,7 @@ def test_other_agents_trials_are_copied_in_the_database(url: str) -> None:
     store.create(manifest, planned.first_of_tasks(), planned.copies())
     assert list(store.trials()) == list(planned)
     assert [trial.id for trial in planned] == list(range(14))
-    assert claims.free(store.engine, store.run) == Counter((trial.agent, trial.task) for trial in planned)
+    assert Unread(store.engine, store.run).count() == Counter((trial.agent, trial.task) for trial in planned)
     store.engine.dispose()
 
 
@@ -144,7 +145,7 @@ def test_a_client_alone_reads_every_free_trial_once_and_those_with_attempts_firs
         mine = trial_table.update().where(t.run == store.run)
         connection.execute(mine.where(t.id == 3).values(score=1.0))
         connection.execute(mine.where(t.id.in_([2, 4])).values(holder=SETTLED))
-    unread = claims.Unread(store.engine, store.run)
+    unread = Unread(store.engine, store.run)
     assert unread.count() == {("a", "t"): 9, ("b", "t"): 8}
     batches = [[trial.id for trial in unread.read({("a", "t"): 3, ("b", "t"): 4})] for _ in range(4)]
     assert batches == [[5, 9, 14, 0, 1, 6, 8], [7, 10, 11, 12, 13, 16, 18], [15, 17, 19], []]
@@ -158,7 +159,7 @@ def test_any_number_of_trials_is_played_again_and_read(url: str) -> None:
     )  # a statement of PostgreSQL has 65,535 values
     store.create(Manifest(version="1", plan_path="p", plan={}, identity={}), trials(many))
     store.play_again(range(1, many), store.take_over())
-    assert sum(claims.free(store.engine, store.run).values()) == many - 1
+    assert sum(Unread(store.engine, store.run).count().values()) == many - 1
     assert [trial.id for trial in store.trials()] == list(range(many))
     store.engine.dispose()
 
@@ -166,7 +167,7 @@ def test_any_number_of_trials_is_played_again_and_read(url: str) -> None:
 def test_what_a_client_alone_could_not_read_whole_it_reads_again(url: str) -> None:
     store = Store(connect(url), f"run-{secrets.token_hex(4)}")
     store.create(Manifest(version="1", plan_path="p", plan={}, identity={}), trials(8))
-    unread = claims.Unread(store.engine, store.run)
+    unread = Unread(store.engine, store.run)
     unread.count()
     reads = list[None]()
 
@@ -356,7 +357,7 @@ async def test_a_row_that_is_larger_than_the_server_takes_is_refused_with_the_va
         usual = connection.exec_driver_sql("SELECT @@GLOBAL.max_allowed_packet").scalar_one()
         connection.exec_driver_sql("SET GLOBAL max_allowed_packet = 1048576")
     store.engine.dispose()
-    assert store_finding(store_facts(servers["mariadb"])).id == "store-rows"
+    assert machine.store(servers["mariadb"]).id == "store-rows"
     journal = Journal(store, store.take_over())
     first, second, *_ = unscored(store)
     await journal.begin(first, 1, 0, "0" * 32)
@@ -373,7 +374,7 @@ async def test_a_row_that_is_larger_than_the_server_takes_is_refused_with_the_va
     with store.engine.connect() as connection:
         connection.exec_driver_sql(f"SET GLOBAL max_allowed_packet = {usual}")
     store.engine.dispose()
-    assert store_finding(store_facts(servers["mariadb"])).id == "store"
+    assert machine.store(servers["mariadb"]).id == "store"
 
 
 def test_a_servers_store_of_narrow_counts_is_widened_when_it_is_written_again(store: Store) -> None:

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from environments.foreign.agentrl import AgentRL, assistant
 from proctor.config.task import TaskDefinition
 from proctor.environment import Agent, policy_of
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, FinishReason, Message, Observation, ToolCall
+from proctor_bridges.worlds.agentrl import AgentRL, assistant
 from tests.e2e.proctor import TOKEN, server
 from tests.interop.counterparts import DRIVERS, environment, interpreter, run
 from tests.pace import slowly

@@ -59,7 +59,7 @@ class Exports:
 
 
 def exported(run_folder: Path) -> Exports:
-    for options in (["--format=inspect"], ["--format=atif"], ["--format=sft"], ["--what=trials"], ["--what=turns"]):
+    for options in (["--as=inspect"], ["--as=atif"], ["--as=sft"], ["--what=trials"], ["--what=turns"]):
         done = proctor("export", str(run_folder), *options, cwd=run_folder)
         assert done.returncode == 0, done.stderr
     return Exports(run_folder, rows(run_folder / "trials.jsonl"), rows(run_folder / "turns.jsonl"))
@@ -150,7 +150,7 @@ def inspect(program: Path, *arguments: str) -> Any:
 
 def test_2_ten_thousand_trials_are_exported_in_less_than_300_mb(tmp_path: Path) -> None:
     write_run(tmp_path / "runs", [f"s{number}" for number in range(2500)], epochs=1).engine.dispose()
-    command = [sys.executable, "-c", MEASURED, "export", RUN, "--format", "inspect"]
+    command = [sys.executable, "-c", MEASURED, "export", RUN, "--as", "inspect"]
     options: dict[str, Any] = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": slowly(300)}
     done = subprocess.run(command, check=True, **options)
     assert done.stdout.startswith("10000 trials in 4 files")

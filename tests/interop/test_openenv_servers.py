@@ -5,9 +5,9 @@ import subprocess
 from collections.abc import Iterator
 from typing import Any
 
-from environments.foreign.openenv.environment import OpenEnv
 from proctor.session.play import play_to_finish
 from proctor.types import FinishReason
+from proctor_bridges.worlds.openenv.environment import OpenEnv
 from tests.integration.openenv.test_environment import Calling, Saying
 from tests.interop.counterparts import DRIVERS, environment, interpreter
 

@@ -98,7 +98,7 @@ def test_each_outcome_of_a_call_is_its_trials_alone_and_a_resume_asks_for_faults
     assert len(endpoint.requests) == asked + 2
     assert reasons(folder) == {"completed": 15, "refused": 4, "context_limit": 1}
 
-    again = proctor("retry", folder.name, "--cause", "flagged", cwd=folder)
+    again = proctor("resume", folder.name, "--retry", "cause=flagged", cwd=folder)
     assert again.returncode == 0, again.stderr
     assert reasons(folder) == {"completed": 16, "refused": 3, "context_limit": 1}
 
@@ -117,7 +117,7 @@ def test_a_refusal_keeps_the_last_text_of_the_model_and_who_declined(
     assert "content_filter" in str(row["cause"])
     tokens = validity(tmp_path)
     assert (tokens["prompt_tokens"], tokens["completion_tokens"]) == (100, 10), "a declined input is paid for"
-    exported = proctor("export", tmp_path.name, "--format", "inspect", "--to", "log", cwd=tmp_path)
+    exported = proctor("export", tmp_path.name, "--as", "inspect", "--to", "log", cwd=tmp_path)
     assert exported.returncode == 0, exported.stderr
     (log,) = (tmp_path / "log").iterdir()
     with zipfile.ZipFile(log) as parts:

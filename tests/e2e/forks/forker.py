@@ -25,14 +25,14 @@ from pydantic import BaseModel
 
 from eval_client.cli.main import COMMANDS, SERVERS, main
 
-PLAYING = frozenset({"demo", "join", "play", "rescore", "resume", "retry", "run"})
+PLAYING = frozenset({"demo", "play", "rescore", "resume", "run"})
 READING = frozenset({"compare", "doctor", "envs", "export", "ls", "report", "show", "status", "view"})
-CLIENTS = PLAYING | READING | {"copy", "init", "prune", "rm", "stop"}
+CLIENTS = PLAYING | READING | {"init", "rm", "stop"}
 IMPORTED_LATE = {
     "clients": (
         "anyio._backends._asyncio",
         "environments.database.environment",
-        "eval_client.report.tables.matrix",
+        "eval_client.report.run_tables",
         "proctor.http.bounded_protocol",
         "rich._emoji_codes",
         "sqlalchemy.dialects.sqlite",
@@ -166,7 +166,7 @@ def become(request: Request, streams: Sequence[int]) -> None:
 
 
 def _import(kind: str) -> None:
-    for name in CLIENTS if kind == "clients" else SERVERS:
+    for name in set(CLIENTS if kind == "clients" else SERVERS) & set(COMMANDS):  # a package may have the others
         importlib.import_module(f"eval_client.cli.{COMMANDS[name][0]}")
     for module in IMPORTED_LATE[kind]:
         importlib.import_module(module)

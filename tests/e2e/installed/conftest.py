@@ -21,7 +21,7 @@ from tests.e2e.scripted import ScriptedEndpoint, listening
 from tests.pace import slowly
 from tests.support import ROOT, built_packages, made_once
 
-NOT_LINKED = ("proctor-", "_editable_impl_proctor", "__editable__", "proctor.", "__pycache__")
+NOT_LINKED = ("proctor-", "_editable_impl_proctor", "__editable__", "proctor.", "proctor_", "__pycache__")
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,17 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     return Installed(made_once(tmp_path_factory, "installed", lambda folder: install(dist, folder)) / "venv", dist)
 
 
-def install(dist: Path, folder: Path) -> None:
+@pytest.fixture(scope="session")
+def bridged(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """The same with the extra `bridges`."""
+    dist = built_packages(tmp_path_factory)
+    made = made_once(
+        tmp_path_factory, "bridged", lambda folder: install(dist, folder, "pip install 'proctor[bridges]'")
+    )
+    return Installed(made / "venv", dist)
+
+
+def install(dist: Path, folder: Path, command: str = INSTALL) -> None:
     """Install into a folder."""
     made, packages, forker = Installed(folder / "venv", dist), folder / "packages", folder / "forker"
     packages.mkdir()
@@ -94,7 +104,7 @@ def install(dist: Path, folder: Path) -> None:
     pip = made.venv / "bin" / "pip"
     pip.write_text(f'#!/bin/sh\nexec {made.venv}/bin/python -m pip "$@"\n')
     pip.chmod(0o755)
-    done = made.shell(INSTALL, folder, PIP_NO_INDEX="1", PIP_FIND_LINKS=str(made.dist))
+    done = made.shell(command, folder, PIP_NO_INDEX="1", PIP_FIND_LINKS=str(made.dist))
     assert done.returncode == 0, done.stderr
 
 

@@ -30,7 +30,7 @@ def test_the_sdist_builds_the_wheel(installed: Installed, tmp_path: Path) -> Non
     name = f"proctor-{VERSION}-py3-none-any.whl"
     ours, again = (contents(folder / name) for folder in (installed.dist, tmp_path / "again"))
     assert ours == again
-    assert "eval_client/prices.yaml" in ours
+    assert "eval_client/plan/prices.yaml" in ours
 
 
 def contents(wheel: Path) -> dict[str, int]:

@@ -37,7 +37,7 @@ AT_A_TERMINAL = {"proctor view", "proctor play db"}
 """Wait for a person; tests of their own play them."""
 NOTHING_LEFT = {
     "proctor stop": (0, "is not being played"),
-    'proctor retry latest --cause "connection refused"': (2, "no trial is unscored for that"),
+    'proctor resume latest --retry "cause=connection refused"': (2, "no trial is unscored for that"),
 }
 """Exit codes, and what commands print that find nothing to do, since all trials have a score by then."""
 

@@ -14,8 +14,6 @@ PAGES = (
     "/runs/{run}/sample?task={task}&sample={sample}",
     "/runs/{run}/tables",
     "/runs/{run}/side?a=0&b=1",
-    "/runs/{run}/plots",
-    "/runs/{run}/plots?task={task}",
 )
 """Pages that show texts of a run. `{run}`, `{task}` and `{sample}` are its own."""
 QUIET = (
@@ -25,7 +23,7 @@ QUIET = (
 )
 """Pages that show little of a run; `{text}` is what somebody typed."""
 PARTS = ("/runs/{run}/live", "/runs/{run}/report.html", "/api/v1/plots/matrix.svg?run={run}")
-"""Parts of pages, and the report, which has a title and a style of its own."""
+"""Parts of pages, and the overview as a file."""
 ABSENT = (
     "/runs/{run}/trials/0/drawing",
     "/runs/{run}/trials/0/drawing.css",
@@ -42,7 +40,6 @@ ERRORS = (
     "/runs/{run}/sample?task={text}&sample={text}",
     "/?after={text}",
     "/runs/{run}/side?a={text}",
-    "/runs/{run}/plots?task={text}",
     "/compare?a={run}:{text}",
     "/compare?a={run}&b={run}",
 )
@@ -50,6 +47,7 @@ ERRORS = (
 TEXTS = (
     "/api/v1/runs",
     "/api/v1/runs/{run}",
+    "/api/v1/runs/{run}/live",
     "/api/v1/runs/{run}/trials",
     "/api/v1/runs/{run}/trials/0?size=2",
     "/api/v1/runs/{text}",

@@ -29,6 +29,8 @@ PIECES = (
     '<a href="javascript:alert(4)">x</a>" autofocus onfocus=alert(5) style="color:red" x="',
     "' onmouseover='alert(6)' javascript:alert(7)//https://evil.example/ ![x](https://evil.example/)",
     "{{7*7}}{%raw%}${7*7} \x1b[31m\x1b]0;title\x07\u202eevil\u202c\u2066\x9b",
+    "\x1b]8;;https:evil.example\x07x\x1b]8;;\x1b\\ \x9d52;c;eA==\x9c \x1bP$q\x1b\\ \r\b\x7f\u061c",
+    "[link=x]y[no such style]",
 )
 TEXT = " ".join(PIECES)
 NUL = "\0"

@@ -83,7 +83,7 @@ def test_no_page_answer_report_or_log_holds_a_secret(tmp_path: Path, endpoint: S
     assert fine == {200, 303, 307, 400, 401, 403, 404}
     assert 503 in broken
     assert "My key is" not in seen["/runs/{run}/trials/0"] + seen["/runs/{run}/trials/1"]
-    assert "/runs/played/trials/0: a stored value can't be read" in seen["log"]
+    assert "proctor_trial.finish" in seen["/runs/{run}/trials/0 with a value that can't be read"]
     found = [
         (name, where, text[max(0, text.index(form) - 80) : text.index(form)])
         for name, secret in canaries.items()

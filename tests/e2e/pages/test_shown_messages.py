@@ -22,7 +22,7 @@ from proctor.environment import Environment, Policy
 from proctor.observability.redaction import visible
 from tests.e2e.proctor import proctor
 from tests.e2e.scripted import ScriptedEndpoint, listening, reply
-from tests.tool_environments import ENGINES
+from tests.tool_calls import ENGINES
 
 SMALL: Mapping[str, dict[str, Any]] = {"webshop": {"goals": [0, 15]}, "mind2web": {"steps": 40}}
 ONLY_TEXT = ("simulbench",)

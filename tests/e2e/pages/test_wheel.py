@@ -23,13 +23,13 @@ sys.addaudithook(refuse)
 """
 """Refuses connections to all but this machine."""
 PACKAGES = ("agent_server", "environments", "eval_client", "proctor", "task_server")
-FOLDERS = ("eval_client/view/templates", "eval_client/view/assets", "eval_client/report/html/templates")
+FOLDERS = ("eval_client/view/templates", "eval_client/view/assets")
 MARK = "/* of the installed one */"
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    (built,) = built_packages(tmp_path_factory).glob("*.whl")
+    (built,) = built_packages(tmp_path_factory).glob("proctor-*.whl")
     return zipfile.ZipFile(built)
 
 

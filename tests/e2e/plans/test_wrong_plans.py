@@ -11,7 +11,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from eval_client.cli.plan import check
+from eval_client.cli.plans.plan_file import check
 from tests.e2e.proctor import proctor
 
 VALIDATORS_WORDS = (

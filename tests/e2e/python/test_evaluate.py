@@ -128,7 +128,7 @@ def test_a_trial_that_a_limit_ended_has_the_turns_that_were_answered(tmp_path: P
     folder = str(tmp_path / "two")
     shown = cli("show", folder, "0", cwd=tmp_path).stdout
     assert "2 turns, " in shown
-    assert "after turn 2" in shown
+    assert "After turn 2" in shown
     told = json.loads(cli("report", folder, "--json", cwd=tmp_path).stdout)
     assert told["pairs"][0]["turns"] == 2
     cli("export", folder, "--to", "trials.jsonl", cwd=tmp_path)

@@ -29,7 +29,7 @@ def test_import_loads_nothing_but_the_package_itself() -> None:
     [
         (
             "task_server.serve, task_server.worker.worker",
-            "aiohttp difflib fastapi proctor.llm.cached_model rich sqlalchemy",
+            "aiohttp difflib proctor.llm.cached_model rich sqlalchemy",
         ),
         (
             "agent_server.serve",
@@ -37,7 +37,7 @@ def test_import_loads_nothing_but_the_package_itself() -> None:
         ),
         (
             "eval_client.execute",
-            "aiohttp click difflib eval_client.mcp.episode fastapi jinja2 proctor.llm.cached_model rich starlette "
+            "aiohttp click difflib proctor_bridges.mcp.episode fastapi jinja2 proctor.llm.cached_model rich starlette "
             "uvicorn",
         ),
     ],

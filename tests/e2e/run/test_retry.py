@@ -45,7 +45,7 @@ def test_a_trial_with_a_score_gets_another_and_the_first_stays_as_an_attempt(
     before = trials(folder)
     scored = [row["id"] for row in before if row["score"] is not None]
     assert len(scored) == 2
-    ended = proctor("retry", "r", "--trial", str(scored[0]), cwd=folder)
+    ended = proctor("resume", "r", "--retry", str(scored[0]), cwd=folder)
     assert ended.returncode == 1, ended.stderr
     assert "1 trials are played again; 1 of them have a score" in ended.stderr
     assert len(endpoint.requests) == 5
@@ -58,11 +58,11 @@ def test_a_trial_with_a_score_gets_another_and_the_first_stays_as_an_attempt(
     shown = proctor("show", "r", str(scored[0]), cwd=folder).stdout
     assert "attempt 1: retried" in shown
     assert "its score was 0.000 (completed), by journal 0" in " ".join(shown.split())
-    assert "earlier ones, by --journal: 0" in shown
+    assert "turns of journal 1; others: 0" in shown
     (first, _) = json.loads(proctor("show", "r", str(scored[0]), "--json", cwd=folder).stdout)["attempts"]
     assert first["finish"] == before[scored[0]]["finish"]
     report = proctor("report", "r", cwd=folder).stdout
-    assert "1 trials of m had a score and were played again by `proctor retry`" in report
+    assert "1 trials of m had a score and were played again by `proctor resume --retry`" in report
     assert "2/4" in report
 
 
@@ -70,18 +70,20 @@ def test_only_trials_of_a_cause_are_played_again_and_the_others_wait_for_a_resum
     folder: Path, endpoint: ScriptedEndpoint
 ) -> None:
     unscored = [row["id"] for row in trials(folder) if row["score"] is None]
-    told = proctor("retry", "r", "--cause", "Broken in THIS", "--dry-run", cwd=folder)
+    told = proctor("resume", "r", "--retry", "cause=Broken in THIS", "--dry-run", cwd=folder)
     assert told.returncode == 0, told.stderr
     assert [int(line.partition(":")[0]) for line in told.stdout.splitlines()] == unscored
     assert len(endpoint.requests) == 4
     sample = trials(folder)[unscored[0]]["sample"]
-    one = proctor("retry", "r", "--cause", "broken in this way", "--sample", f"db-own/{sample}", cwd=folder)
+    one = proctor(
+        "resume", "r", "--retry", "cause=broken in this way", "--retry", f"sample=db-own/{sample}", cwd=folder
+    )
     assert one.returncode == 1, one.stderr
     assert len(endpoint.requests) == 5
     assert [row["id"] for row in trials(folder) if row["score"] is None] == unscored[1:]
     assert proctor("resume", "r", cwd=folder).returncode == 0
     assert len(endpoint.requests) == 6
-    assert "played again by `proctor retry`" not in proctor("report", "r", cwd=folder).stdout
+    assert "played again by `proctor resume --retry`" not in proctor("report", "r", cwd=folder).stdout
 
 
 def test_a_retry_that_is_killed_is_finished_by_a_resume(folder: Path, endpoint: ScriptedEndpoint) -> None:
@@ -99,15 +101,15 @@ def test_a_retry_that_is_killed_is_finished_by_a_resume(folder: Path, endpoint: 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ((), "name what to play again by --trial, --cause or --sample"),
-        (("--trial", "9"), "--trial 9: no such trial; they are m@db-own/insert-00000"),
-        (("--trial", "m@db-own/nothing"), "or numbers from 0 to 3"),
-        (("--cause", "rate limit"), "no trial is unscored for that; causes are: "),
-        (("--sample", "select-*"), "--sample select-*: matches nothing; there are insert-00000"),
+        (("--dry-run",), "--dry-run: name what to play again by --retry"),
+        (("--retry", "9"), "--retry trial=9: no such trial; they are m@db-own/insert-00000"),
+        (("--retry", "m@db-own/nothing"), "or numbers from 0 to 3"),
+        (("--retry", "cause=rate limit"), "no trial is unscored for that; causes are: "),
+        (("--retry", "sample=select-*"), "--retry sample=select-*: matches nothing; there are insert-00000"),
     ],
 )
 def test_what_is_not_there_is_not_played_again(folder: Path, options: tuple[str, ...], says: str) -> None:
-    ended = proctor("retry", "r", *options, cwd=folder)
+    ended = proctor("resume", "r", *options, cwd=folder)
     assert ended.returncode == 2
     assert says in ended.stderr
 
@@ -123,8 +125,8 @@ def test_in_postgresql_too_only_the_chosen_trials_are_played(
         store = Store(connect(database.url), "r")
         left = [trial.id for trial in unscored(store)]
         (scored, *_) = {0, 1, 2, 3} - {*left}
-        chosen = ("--trial", str(left[0]), "--trial", str(scored))
-        ended = proctor("retry", "r", *chosen, cwd=tmp_path, PROCTOR_STORE=database.url)
+        chosen = ("--retry", str(left[0]), "--retry", str(scored))
+        ended = proctor("resume", "r", *chosen, cwd=tmp_path, PROCTOR_STORE=database.url)
         assert ended.returncode == 1, ended.stderr
         assert [trial.id for trial in unscored(store)] == left[1:]
         assert len(endpoint.requests) == 6

@@ -207,11 +207,9 @@ def test_where_nothing_can_be_shared_the_run_says_so_once_and_goes_on(
 
 
 @pytest.mark.postgresql
-def test_runs_in_one_postgresql_share_and_each_may_have_several_clients(
-    tmp_path: Path, worker: Server, limited: LimitedEndpoint
-) -> None:
+def test_runs_in_one_postgresql_share(tmp_path: Path, worker: Server, limited: LimitedEndpoint) -> None:
     with postgresql() as server:
-        _share_in(server.url, tmp_path, worker, limited, "--shards", "2")
+        _share_in(server.url, tmp_path, worker, limited)
 
 
 @pytest.mark.mariadb
@@ -220,12 +218,12 @@ def test_runs_in_one_mariadb_share(tmp_path: Path, worker: Server, limited: Limi
         _share_in(server.url, tmp_path, worker, limited)
 
 
-def _share_in(url: str, folder: Path, worker: Server, limited: LimitedEndpoint, *options: str) -> None:
+def _share_in(url: str, folder: Path, worker: Server, limited: LimitedEndpoint) -> None:
     """Two runs, each with no state folder, so that it must be the database."""
     write_plan(folder, worker, limited)
     store = {**KEY, "PROCTOR_STORE": url, "XDG_STATE_HOME": "/proc/nowhere"}
     limited.hold()
-    first = begin("run", "plan.yaml", "--name", "a", *options, cwd=folder, **store)
+    first = begin("run", "plan.yaml", "--name", "a", cwd=folder, **store)
     until(lambda: len(limited.came) == LIMIT)
     second = begin("run", "plan.yaml", "--name", "b", cwd=folder, **store)
     until_said(folder, "b", "shared with 1 other run (a), 0 of", **store)

@@ -28,6 +28,7 @@ WRITE = """\
 import asyncio, os, signal, sys
 from pathlib import Path
 from eval_client.plan.plan import Plan
+from eval_client.plan_at_hand import list_run
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.journal import Cost, Journal
 from eval_client.store.records import Manifest, TaskRecord, Trial, Turn
@@ -49,7 +50,9 @@ async def write(folder):
     plan = Plan.model_validate(PLAN)
     tasks = {"t": TaskRecord(environment="ltp", digest="d", samples=10)}
     recorded, identity = plan.model_dump(mode="json"), plan.identity()
-    store.create(Manifest(version="1", plan_path="p", plan=recorded, identity=identity, tasks=tasks), trials)
+    manifest = Manifest(version="1", plan_path="p", plan=recorded, identity=identity, tasks=tasks)
+    list_run(folder.name, manifest)
+    store.create(manifest, trials)
     journal = Journal(store, store.take_over())
     for trial in trials[:9]:
         await journal.begin(trial, 1, 0, f"{trial.id:032}")
@@ -155,10 +158,15 @@ BREAKERS: dict[str, Callable[[Path], None]] = {
 }
 
 
+@pytest.mark.parametrize("index", ["kept", "gone"])
 @pytest.mark.parametrize("what", BREAKERS)
-def test_a_damaged_log_is_told_before_anything_is_paid_again(what: str, tmp_path: Path, write: Write) -> None:
+def test_a_damaged_log_is_told_before_anything_is_paid_again(
+    what: str, index: str, tmp_path: Path, write: Write
+) -> None:
     store = write(tmp_path, "killed")
     BREAKERS[what](Path(f"{store}-wal"))
+    if index == "gone":
+        Path(f"{store}-shm").unlink()
     proctor("status", "r", cwd=tmp_path)  # SQLite reads what it can and deletes the log
     assert not Path(f"{store}-wal").exists()
     resumed = proctor("resume", "r", cwd=tmp_path)
@@ -174,33 +182,16 @@ def test_an_undamaged_log_of_a_killed_client_is_no_damage(tmp_path: Path, write:
     assert "damaged" not in proctor("resume", "r", cwd=tmp_path).stderr
 
 
-def test_turns_that_a_results_row_counts_and_that_are_gone_are_told_before_a_resume(
-    tmp_path: Path, write: Write
-) -> None:
-    store = write(tmp_path, "killed")
-    with contextlib.closing(sqlite3.connect(store, isolation_level=None)) as connection:
-        connection.execute("DELETE FROM proctor_turn WHERE trial = 3 AND turn > 2")
-    resumed = proctor("resume", "r", cwd=tmp_path)
-    assert resumed.returncode == 2, resumed.stderr
-    assert "trial 3 (a, t, sample s3): 2 of 5 turns" in resumed.stderr
-
-
-def test_replies_of_a_judge_that_are_gone_are_told_before_a_resume(tmp_path: Path, write: Write) -> None:
-    store = write(tmp_path, "killed")
-    with contextlib.closing(sqlite3.connect(store, isolation_level=None)) as connection:
-        connection.execute("DELETE FROM proctor_reply WHERE trial = 3 AND number = 1")
-        connection.execute("DELETE FROM proctor_reply WHERE trial > 3 AND number = 0")
-    resumed = proctor("resume", "r", cwd=tmp_path)
-    assert resumed.returncode == 2, resumed.stderr
-    assert "trial 3: 2 of at least 3 replies of judges, hosts and users are there" in resumed.stderr
-    assert "trial 7: 2 of at least 3" in resumed.stderr
-    assert "and 1 more trials" in resumed.stderr
+def test_a_clean_end_leaves_nothing_to_compare_with(tmp_path: Path, write: Write) -> None:
+    store = write(tmp_path, "closed")
+    assert sorted(path.name for path in store.parent.iterdir()) == ["run.sqlite"]
+    assert "are lost" not in proctor("resume", "r", cwd=tmp_path).stderr
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
 def test_what_judges_said_can_be_exported(form: str, tmp_path: Path, write: Write) -> None:
     write(tmp_path, "closed")
-    export = proctor("export", "r", "--what", "replies", "--format", form, "--to", "replies", cwd=tmp_path)
+    export = proctor("export", "r", "--what", "replies", "--as", form, "--to", "replies", cwd=tmp_path)
     assert "27 replies" in export.stdout, export.stderr
     with (tmp_path / "replies").open(newline="") as file:
         found = [json.loads(line) for line in file] if form == "jsonl" else list(csv.DictReader(file))

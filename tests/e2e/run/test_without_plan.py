@@ -13,7 +13,7 @@ from tests.e2e.scripted import ScriptedEndpoint
 from tests.pace import slowly
 from tests.support import ROOT
 
-SQLITE = ("-T", "db.engine=sqlite")
+SQLITE = ("--set", "tasks.db.parameters.engine=sqlite")
 
 
 def pairs(run: str, folder: Path) -> dict[str, int]:
@@ -32,7 +32,7 @@ def test_models_and_environments_are_enough_and_the_plan_is_kept(tmp_path: Path,
     wanted = {f"{agent} x {task}": 4 for agent in ("tiny-model", "naive") for task in ("db", "alfworld")}
     assert pairs("first", tmp_path) == wanted
     plan = tmp_path / "runs" / "first" / "plan.yaml"
-    options = "--set tasks.db.parameters.engine=sqlite --set limits.trial.turns=2 --limit 2"
+    options = "--set limits.trial.turns=2 --set tasks.db.parameters.engine=sqlite --limit 2"
     assert f"proctor run runs/first/plan.yaml {options}" in ended.stderr
     assert "proctor resume runs/first" in ended.stderr
     text = plan.read_text()
@@ -65,8 +65,7 @@ def test_the_endpoint_may_be_named_and_a_run_of_the_same_name_keeps_its_plan(
         (("-m", "naive", "-e", "bd"), "-e bd: unknown environment 'bd'; installed are: alfworld"),
         (("plan.yaml", "-m", "naive", "-e", "db"), "leave them out, or leave PLAN out"),
         (("-m", "m", "-e", "db", "--base-url", "127.0.0.1:8000"), "--base-url: must begin with http"),
-        (("-m", "naive", "-e", "alfworld", "-T", "engine=x"), "-T engine=x: write it as TASK.PARAMETER=VALUE"),
-        (("-m", "naive", "-e", "alfworld", "-T", "alfworld.profil=strict"), "profil"),
+        (("-m", "naive", "-e", "alfworld", "--set", "tasks.alfworld.parameters.profil=strict"), "profil"),
         (("-m", "naive", "-e", "db", *SQLITE, "--set", "tasks.db.data=own.jsonl"), "a path must be absolute"),
     ],
 )

@@ -1,5 +1,6 @@
 """What bounds the disk of a container: the storage driver, or memory in its place."""
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -7,12 +8,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import docker
 import pytest
 
-from eval_client.doctor.docker_host import engine_facts
 from proctor.environment import EnvironmentFault
 from proctor.sandbox import SandboxLimits
-from proctor.sandbox.docker_disk import WRITABLE
+from proctor.sandbox.docker_disk import WRITABLE, why_no_quota
 from proctor.sandbox.docker_engine import DockerEngine
 from tests.e2e.docker_engine import own_engine
 from tests.pace import slowly
@@ -26,7 +27,8 @@ pytestmark = pytest.mark.docker
 
 def bounded_here() -> bool:
     """Whether the storage driver of the tests' engine has quotas."""
-    return bool(engine_facts(IMAGE, slowly(20)).bounds_disk)
+    with contextlib.closing(docker.from_env()) as client:
+        return why_no_quota(client, IMAGE, SandboxLimits().disk_mb, {}) is None
 
 
 @pytest.fixture

@@ -22,11 +22,11 @@ import pytest
 
 from proctor.environment import EnvironmentFault
 from proctor.namespaces.server import COMMAND
+from proctor.process_owner import Owner
 from proctor.sandbox import Engine, NamespaceEngine, Sandbox, SandboxLimits, Shell
 from proctor.sandbox.docker_containers import OWNER_LABEL, Containers
 from proctor.sandbox.docker_engine import DockerEngine, DockerSandbox
 from proctor.sandbox.namespace_server import options
-from proctor.sandbox.owner import Owner
 from tests.e2e.sandbox.engines import IMAGE, INTERRUPT_S, LIMITS, entered, make, output
 from tests.pace import slowly, until
 from tests.support import ROOT
@@ -345,6 +345,26 @@ async def test_a_container_that_dies_is_a_fault_within_seconds(client: docker.Do
         with pytest.raises(EnvironmentFault, match="Docker"):
             await waiting
     assert mine(client) == []
+
+
+@pytest.mark.docker
+async def test_a_container_out_of_memory_is_known_as_that_whatever_else_the_engine_tells(
+    client: docker.DockerClient,
+) -> None:
+    """The engine remembers its last 256 events, and other sandboxes make hundreds a second."""
+    async with entered(make("docker")) as engine, engine.sandbox() as box:
+        assert isinstance(box, DockerSandbox)
+        eat = "echo 1000 > /proc/1/oom_score_adj; for i in 1 2 3 4; do tail /dev/zero & done; wait"
+        with suppress(EnvironmentFault):
+            await box.run(["/bin/bash", "-c", eat], limit_s=slowly(30))
+        gone = asyncio.to_thread(until, lambda: box.container not in [each.id for each in client.containers.list()])
+        await gone
+        for number in range(300):
+            image = client.images.get(IMAGE)
+            await asyncio.to_thread(image.tag, "proctor-events", str(number % 2))
+        for number in range(2):
+            client.images.remove(f"proctor-events:{number}")
+        assert not await box.ended_from_outside()
 
 
 @pytest.mark.docker

@@ -1,9 +1,7 @@
 """docs/how-to/agentbench.md, word by word: whole runs of tasks that a worker of another program plays."""
 
 import json
-import os
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,12 +12,13 @@ from tests.e2e.scripted import ScriptedEndpoint, listening, reply
 from tests.e2e.servers.test_gateway import call
 from tests.pace import slowly, until
 from tests.support import ROOT, free_port
-from tests.unit.environments.foreign.served import in_thread
-from tests.unit.environments.foreign.test_agentbench_v02 import scripted
-from tests.unit.environments.foreign.v02_worker import V02Worker
+from tests.unit.bridges.worlds.served import in_thread
+from tests.unit.bridges.worlds.test_agentbench_v02 import scripted
+from tests.unit.bridges.worlds.v02_worker import V02Worker
 
 PAGE = (ROOT / "docs" / "how-to" / "agentbench.md").read_text(encoding="utf-8")
 PLANS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+KEY = {"MODELS_KEY": "k"}
 
 
 class Model(ScriptedEndpoint):
@@ -44,18 +43,6 @@ def model() -> Iterator[Model]:
         yield endpoint
 
 
-def knowing(folder: Path) -> dict[str, str]:
-    """The variables of a process that knows the environments of this checkout, whatever was installed."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    entries = project["entry-points"]["proctor.foreign_environments"]
-    info = folder / "installed" / "checkout-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: checkout\nVersion: 1.0\n")
-    lines = [f"{name} = {value}\n" for name, value in entries.items()]
-    (info / "entry_points.txt").write_text("[proctor.foreign_environments]\n" + "".join(lines))
-    return {"PYTHONPATH": os.pathsep.join([str(folder / "installed"), str(ROOT)]), "MODELS_KEY": "k"}
-
-
 def plan_of(text: str, model: Model, worker: str) -> str:
     return text.replace("http://127.0.0.1:8000/v1", model.url).replace("http://127.0.0.1:5001/api", worker)
 
@@ -63,10 +50,9 @@ def plan_of(text: str, model: Model, worker: str) -> str:
 def test_the_plan_of_the_page_plays_a_worker_of_v02(tmp_path: Path, model: Model) -> None:
     with in_thread(V02Worker().app) as url:
         (tmp_path / "plan.yaml").write_text(plan_of(PLANS[0], model, f"{url}/api"))
-        variables = knowing(tmp_path)
-        played = proctor("run", "plan.yaml", "--fail-on-error", "6", cwd=tmp_path, **variables)
+        played = proctor("run", "plan.yaml", "--fail-on-error", "6", cwd=tmp_path, **KEY)
         assert played.returncode == 1, played.stderr  # the sample 3 is a fault
-        told = {row["sample"]: (row["reason"], row["score"]) for row in rows("latest", tmp_path, **variables)}
+        told = {row["sample"]: (row["reason"], row["score"]) for row in rows("latest", tmp_path, **KEY)}
     assert told == {
         "0": ("completed", 1.0),
         "1": ("invalid_format", 0.0),
@@ -89,17 +75,16 @@ def test_a_page_s_command_serves_the_assigner(tmp_path: Path) -> None:
 def test_a_worker_that_dies_owes_its_trials_to_a_resume(tmp_path: Path, model: Model) -> None:
     """Line 10."""
     double = V02Worker()
-    variables = knowing(tmp_path)
     port = free_port()
     with in_thread(double.app, port) as url:
         plan = plan_of(PLANS[0], model, f"{url}/api").replace("tasks:", "limits: {attempts: 1}\ntasks:")
         (tmp_path / "plan.yaml").write_text(plan + '    samples: {include: ["0", "2"]}\n')
         model.always = True  # no answer comes, so the sessions are under way
-        running = begin("run", "plan.yaml", cwd=tmp_path, **variables)
+        running = begin("run", "plan.yaml", cwd=tmp_path, **KEY)
         until(lambda: len(double.live) == 2)
     model.hang_up()
     running.wait(timeout=slowly(120))
     with in_thread(V02Worker().app, port):
-        resumed = proctor("resume", "latest", cwd=tmp_path, **variables)
+        resumed = proctor("resume", "latest", cwd=tmp_path, **KEY)
         assert resumed.returncode == 0, resumed.stderr
-        assert {row["score"] for row in rows("latest", tmp_path, **variables)} == {1.0}
+        assert {row["score"] for row in rows("latest", tmp_path, **KEY)} == {1.0}

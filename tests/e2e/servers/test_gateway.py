@@ -13,7 +13,7 @@ import pytest
 from proctor.config.task import load_tasks
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import AGENTBENCH_STATUS, Action, Message
-from task_server.gateway.agentbench import history, sample_of
+from proctor_bridges.gateway.agentbench import history, sample_of
 from tests.e2e.proctor import TOKEN, proctor, server
 from tests.pace import slowly, until
 

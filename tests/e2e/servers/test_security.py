@@ -155,7 +155,7 @@ def test_no_canary_is_seen_anywhere_after_everything_went_wrong(site: Site, endp
     site.proctor("run", "plan.yaml", "--name=alone", "--limit=1", code=2)
     mistakes(site)
     site.proctor("report", "refused", code=0)
-    site.proctor("export", "refused", "--format", "csv", "--to", "trials.csv", code=0)
+    site.proctor("export", "refused", "--as", "csv", "--to", "trials.csv", code=0)
     site.proctor("export", "played", "--what", "turns", "--to", "turns.jsonl", code=0)
     ask_everybody(site)
     site.seen["the store"] = rows_of(Path(site.variables["PROCTOR_STORE_FILE"]).read_text().strip())

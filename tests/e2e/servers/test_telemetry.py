@@ -100,8 +100,9 @@ def test_spans_hold_no_prompt_no_answer_no_error_and_no_secret(run: Run) -> None
     assert long
     for text in (*long, "refused", KEY, TOKEN):
         assert text[:40].encode() not in run.kept.raw
-    failed = run.within(next(t.trace for t in run.kept.named("trial") if t.attributes["agent"] == "lost"), "chat none")
-    assert [span.attributes["error.type"] for span in failed] == ["RequestRejected"]
+    lost = next(trial for trial in run.kept.named("trial") if trial.attributes["agent"] == "lost")
+    assert [span.attributes["error.type"] for span in run.within(lost.trace, "chat none")] == ["RequestRejected"]
+    assert lost.events["gen_ai.evaluation.result"] == {"gen_ai.evaluation.name": "puzzles", "error.type": "agent_error"}
 
 
 def test_every_line_of_a_log_is_an_object_and_names_trial_session_and_trace(run: Run) -> None:

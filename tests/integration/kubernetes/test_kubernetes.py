@@ -3,6 +3,7 @@
 No cluster can run here. What is checked is that the manifests are valid, fit each other, and fit our programs.
 """
 
+import asyncio
 import functools
 import json
 import re
@@ -21,10 +22,10 @@ from kubernetes_validate import utils
 from eval_client.cli.main import proctor
 from eval_client.plan.load import load_plan
 from proctor.config.task import TaskDefinition, load_tasks
-from task_server.http.operations import CONTROLLER_OPERATIONS, OPERATIONS
 from tests.integration.kubernetes.kustomize import Resource, build, containers, pod_templates
 from tests.integration.kubernetes.network_policies import Pod, may_speak, pods
 from tests.support import ROOT
+from tools.docs import http_api
 
 utils.schema_contents = functools.cache(utils.schema_contents)  # else 4 MB of JSON are read anew for each resource
 FOLDER = ROOT / "docker" / "kubernetes"
@@ -134,21 +135,29 @@ def test_every_pod_is_closed(name: str, spec: Resource) -> None:
 
 @pytest.mark.parametrize("container", [each for each in containers(EVERYTHING) if "args" in each])
 def test_every_command_line_is_one_that_proctor_takes(container: Resource) -> None:
-    name, *arguments = container["args"]
+    name, *arguments = [each.replace("$(JOB_COMPLETION_INDEX)", "0") for each in container["args"]]
     command = proctor.get_command(click.Context(proctor), name)
     assert command is not None
     command.make_context(name, arguments)
 
 
+def test_the_pods_of_the_job_play_each_part_once() -> None:
+    (job,) = of_kind("Job", BUILT["run"])
+    spec, (client,) = job["spec"], job["spec"]["template"]["spec"]["containers"]
+    assert spec["completionMode"] == "Indexed"
+    assert spec["parallelism"] == spec["completions"]
+    (part,) = [each for each in client["args"] if each.startswith("--part=")]
+    assert part == f"--part=$(JOB_COMPLETION_INDEX)+1/{spec['completions']}"
+
+
 def test_every_probe_asks_a_port_and_a_route_that_there_is() -> None:
-    routes = {operation.path for operation in CONTROLLER_OPERATIONS} | {operation.path for operation in OPERATIONS}
-    agents = (ROOT / "agent_server" / "app.py").read_text(encoding="utf-8")
+    routes, agents = (asyncio.run(served())["paths"] for served in (http_api.task_servers, http_api.agent_server))
     for container in containers(EVERYTHING):
         ports = {port["name"]: str(port["containerPort"]) for port in container.get("ports", ())}
         for probe in (container.get("readinessProbe"), container.get("livenessProbe")):
             if probe is not None and "httpGet" in probe:
                 path = probe["httpGet"]["path"]
-                assert f'"{path}"' in agents if container["name"] == "agents" else path in routes
+                assert path in (agents if container["name"] == "agents" else routes)
                 assert ports[probe["httpGet"]["port"]] == options(container)["--port"]
 
 
@@ -222,7 +231,7 @@ def test_task_files_and_the_plan_are_valid_and_name_services_of_the_cluster(tmp_
 
 
 def test_each_autoscaler_follows_the_demand_for_its_workers_tasks_by_their_capacity(tmp_path: Path) -> None:
-    exposed = (ROOT / "task_server" / "demand_tracker.py").read_text(encoding="utf-8")
+    exposed = (ROOT / "task_server" / "shares.py").read_text(encoding="utf-8")
     deployments = {each["metadata"]["name"]: each for each in of_kind("Deployment", BUILT["autoscaled"])}
     for scaler in of_kind("HorizontalPodAutoscaler"):
         target = deployments[scaler["spec"]["scaleTargetRef"]["name"]]

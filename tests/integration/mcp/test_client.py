@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 import pytest
 
-from eval_client.mcp.episode import CalledEpisode
-from eval_client.mcp.server import McpEpisodes, mcp_server
 from proctor.environment import Environment
 from proctor.session.play import play_to_finish
 from proctor.types import Finish
+from proctor_bridges.mcp.episode import CalledEpisode
+from proctor_bridges.mcp.server import McpEpisodes, mcp_server
 from tests.integration.mcp.clients import connected, text, walk
 from tests.pace import slowly
 from tests.tools_environment import Doors

@@ -13,7 +13,8 @@ from typing import Any
 import psutil
 import pytest
 
-from eval_client.trial.command_process import CommandProcess
+from proctor.observability.redaction import remember
+from proctor_bridges.mcp.command import CommandProcess, filled
 from tests.support import working_in
 
 ELSEWHERE = "import subprocess; subprocess.Popen(['sleep', '98764'], start_new_session=True)\n"
@@ -46,6 +47,16 @@ async def test_a_child_without_the_mark_leaves_no_thread_and_no_descriptor(tmp_p
     child.kill()
     assert threading.active_count() <= threads + 1
     assert psutil.Process().num_fds() == descriptors
+
+
+async def test_half_of_a_key_is_not_quoted_either(tmp_path: Path) -> None:
+    remember("a-canary-of-many-characters")
+    command = started("print('a-canary-of-many-characters', 'x' * 482, end='')", tmp_path)
+    await command.ended()
+    said = await command.last_words()
+    await command.end(0)
+    assert said.endswith("x" * 482)
+    assert "characters" not in said
 
 
 async def test_the_end_is_learned_before_it_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,3 +112,10 @@ async def test_a_start_that_fails_half_way_leaves_no_process(
     assert working_in(tmp_path) == []
     gc.collect()
     assert psutil.Process().num_fds() == descriptors
+
+
+@pytest.mark.parametrize(
+    ("word", "becomes"), [("${{HOME}}/{url}", "${HOME}/u"), ('{"a":{"b":"{url}"}}', '{"a":{"b":"u"}}')]
+)
+def test_in_a_word_two_braces_are_one(word: str, becomes: str) -> None:
+    assert filled([word], {"url": "u"}) == [becomes]

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from eval_client.mcp.episode import OVER
-from eval_client.mcp.frames import HANDSHAKE, MODERN
 from eval_client.plan.entries import COMMAND_S
 from eval_client.plan.plan import Plan
+from proctor_bridges.mcp.episode import OVER
+from proctor_bridges.mcp.frames import HANDSHAKE, MODERN
 from tests.e2e.proctor import begin, environment
 from tests.pace import slowly
 from tests.support import ROOT

@@ -1,13 +1,12 @@
 """`proctor play --mcp`: the printed lines are enough for a client to play to the end."""
 
-import json
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.proctor import COMMAND, begin, environment, proctor, server
+from tests.e2e.proctor import COMMAND, begin, environment
 from tests.integration.mcp.clients import Protocol, walk
 from tests.pace import slowly
 from tests.tools_environment import NAME, write_distribution
@@ -43,24 +42,6 @@ async def test_a_client_plays_to_the_end_and_the_score_is_printed(
     assert ("call open_door" in shown) == (protocol == "tools")
 
 
-async def test_a_served_task_is_played_by_its_name(tmp_path: Path, path: str) -> None:
-    (tmp_path / "tasks.yaml").write_text(f"tasks: [{{name: walk, environment: {NAME}}}]\n")
-    with server("worker", "--tasks=tasks.yaml", "--port=0", cwd=tmp_path, PYTHONPATH=path) as worker:
-        served = ("--controller", worker.url)
-        listed = proctor("play", "walk", "--list", *served, cwd=tmp_path)
-        assert listed.stdout.split() == ["s0", "s1", "s2", "s3"]
-        process = begin("play", "walk", "s2", "--mcp", "--json", *served, cwd=tmp_path)
-        assert process.stderr is not None
-        printed = next(line for line in process.stderr if line.startswith("MCP server: "))
-        await walk(printed.split()[-1], "legacy")
-        finish, errors = process.communicate(timeout=slowly(60))
-        assert process.returncode == 0, errors
-        assert json.loads(finish)["score"] == 1.0
-        unknown = proctor("play", "run", "--mcp", *served, cwd=tmp_path)
-        assert unknown.returncode == 2
-        assert "run" in unknown.stderr
-
-
 def test_ctrl_c_while_the_agent_thinks_ends_without_a_score(tmp_path: Path, path: str) -> None:
     process = begin("play", NAME, "--mcp", cwd=tmp_path, PYTHONPATH=path)
     url_of(process)
@@ -80,19 +61,3 @@ def test_an_agent_plays_where_standard_input_is_closed_and_a_person_does_not(tmp
     assert process.returncode == 130
     ended = subprocess.run(closed, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert (ended.returncode, "standard input is closed" in ended.stderr) == (2, True)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("db", "--mcp", "-e"), "leave them out with --mcp"),
-        (("db", "--controller", "http://127.0.0.1:1", "-T", "x=1"), "leave them out with --controller"),
-        (("db", "--controller", "http://127.0.0.1:1"), "--controller http://127.0.0.1:1: "),
-    ],
-)
-def test_options_that_exclude_each_other(tmp_path: Path, arguments: tuple[str, ...], told: str) -> None:
-    ended = subprocess.run(
-        [*COMMAND, "play", *arguments], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 2
-    assert told in " ".join(ended.stderr.split())

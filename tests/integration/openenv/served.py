@@ -10,16 +10,16 @@ from typing import Any, ClassVar
 from websockets.asyncio.client import ClientConnection, connect
 
 from proctor.config.task import TaskDefinition
+from proctor.config.tokens import AccessTokens
 from proctor.environment import Agent, Environment, EnvironmentFault
 from proctor.http.client import HttpReply, bounded_request, http_client
 from proctor.http.server import listen, url_of, uvicorn_config
 from proctor.http.serving import EmbeddedServer
 from proctor.http.tls import NO_TLS, ServerTls
 from proctor.types import Action, Finish, FinishReason, Message, Observation
+from proctor_bridges.gateway.openenv_routes import WIRE
+from proctor_bridges.gateway.serve import GatewayAccess, WireServer, own_worker, tasks_tried
 from task_server.client.client import TaskClient
-from task_server.gateway.access import GatewayAccess
-from task_server.gateway.openenv_routes import WIRE
-from task_server.gateway.serve import WireServer, own_worker, tasks_tried
 
 
 class Digits(Environment):
@@ -57,14 +57,14 @@ class Served:
 
     url: str
     token: str | None = None
-    _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
+    stack: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     async def connect(self, task: str = "toy", *, query: str = "", **options: Any) -> "Player":
         """A client of a task, connected until the server ends or `close`."""
         headers = {"Authorization": f"Bearer {self.token}"} if self.token is not None else {}
         address = f"{self.url.replace('http', 'ws', 1)}/openenv/{task}/ws{query}"
         socket = await connect(address, **{"additional_headers": headers, "max_size": 16 << 20, **options})
-        return Player(await self._stack.enter_async_context(socket))
+        return Player(await self.stack.enter_async_context(socket))
 
     async def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
         """(status, body) of an HTTP request below the task `toy`."""
@@ -103,7 +103,7 @@ async def served(*tasks: TaskDefinition, token: str | None = None, tls: ServerTl
     """A server of these tasks."""
     listener = listen("127.0.0.1", 0)
     url = url_of("127.0.0.1", listener, tls.scheme)
-    access = GatewayAccess(token)
+    access = GatewayAccess(AccessTokens.given(token))
     async with AsyncExitStack() as stack:
         worker_url, worker_token = await stack.enter_async_context(own_worker(tasks))
         http = await stack.enter_async_context(http_client())

@@ -9,12 +9,12 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from environments.foreign.openenv import server
-from environments.foreign.openenv.environment import OpenEnv
 from proctor.conformance.check import check
 from proctor.environment import Agent, AgentStopped
 from proctor.session.play import play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation, ToolCall
+from proctor_bridges.worlds.openenv import server
+from proctor_bridges.worlds.openenv.environment import OpenEnv
 from tests.integration.openenv.toy_server import toy_server
 from tests.pace import slowly
 from tests.support import ROOT

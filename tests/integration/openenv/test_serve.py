@@ -13,16 +13,15 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosedError, InvalidStatus
 
-from environments.foreign.openenv.environment import OpenEnv
 from proctor import registry
 from proctor.config.task import TaskDefinition
 from proctor.http import bounded_protocol
-from proctor.http.server import ConfigError
 from proctor.http.tls import ServerTls
 from proctor.session.play import play_to_finish
-from task_server.gateway import openenv_client, openenv_routes, serve
-from task_server.gateway.gateway import Gateway
-from task_server.gateway.openenv import RESET_FIRST
+from proctor_bridges.gateway import openenv_client, openenv_routes
+from proctor_bridges.gateway.gateway import Gateway
+from proctor_bridges.gateway.openenv import RESET_FIRST
+from proctor_bridges.worlds.openenv.environment import OpenEnv
 from tests.integration.openenv.served import Digits, Player, Served, served
 from tests.integration.openenv.test_environment import Saying
 from tests.integration.openenv.test_toy_server import captured, exchanges
@@ -425,7 +424,7 @@ async def test_10_without_the_token_the_handshake_is_refused_and_no_log_has_it(
     caplog.set_level(logging.INFO)
     async with served(TOY, token="canary-token") as server:
         assert (await (await server.connect()).reset())["type"] == "observation"
-        prefixed = await Served(f"{server.url}/t/canary-token", _stack=server._stack).connect()
+        prefixed = await Served(f"{server.url}/t/canary-token", stack=server.stack).connect()
         assert (await prefixed.reset())["type"] == "observation"
         for path in ("/openenv/toy/ws", "/t/wrong/openenv/toy/ws"):
             with pytest.raises(InvalidStatus) as refused:
@@ -433,12 +432,6 @@ async def test_10_without_the_token_the_handshake_is_refused_and_no_log_has_it(
             assert refused.value.response.status_code == 401
         assert (await Served(server.url).ask("GET", "toy/health"))[0] == 401
     assert "canary-token" not in caplog.text
-
-
-def test_without_its_package_the_option_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"--openenv needs the package websockets; pip install 'proctor\[serve\]'"):
-        serve.serve_gateway(serve.GatewayConfig(wires=("openenv",), tasks=(TOY,)))
 
 
 async def test_10_a_web_page_of_another_site_gets_no_websocket(server: Served) -> None:

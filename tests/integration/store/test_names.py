@@ -13,18 +13,19 @@ import pytest
 import sqlalchemy as sa
 from pydantic import BaseModel
 
-from eval_client.report.compare.scores import planned_scores
 from eval_client.report.report import report
-from eval_client.report.trajectory import find_trial
-from eval_client.store import claims, migration
+from eval_client.store import migration
 from eval_client.store.connection import StoreError, connect, runs, sqlite_url
 from eval_client.store.pools.rows import RowPools
 from eval_client.store.records import Manifest, TaskRecord, Trial
 from eval_client.store.runs.remove import remove_run
 from eval_client.store.store import Store
 from eval_client.store.tables import endpoint_table, metadata, reply_table, run_table, summary_table, trial_table
-from eval_client.view.trials.query import TrialQuery
-from eval_client.view.trials.rows import neighbours, read_trials
+from eval_client.store.trials.query import TrialQuery
+from eval_client.store.trials.rows import neighbours, read_trials
+from eval_client.store.trials.scores import planned_scores
+from eval_client.store.trials.trajectory import find_trial
+from eval_client.store.unread import Unread
 from proctor.types import Summary
 
 SETS, TASKS_OF_A_RUN, RUNS_OF_A_NAME = 300, 5, 6
@@ -181,10 +182,7 @@ def _told(store: Store, chance: random.Random) -> Any:
                 pair: sorted(zip(found.means, found.clusters or found.means, strict=True))
                 for pair, found in store.sample_means(tasks).items()
             },
-            "free": claims.free(store.engine, store.run),
-            "pending": claims.pairs_pending(store.engine, store.run),
-            "counts": claims.pair_counts(store.engine, store.run),
-            "unread": claims.Unread(store.engine, store.run).count(),
+            "unread": Unread(store.engine, store.run).count(),
             "rows": list(store.trial_rows()),
             "sorted": whole,
             "beside": neighbours(store, query, one.id),

@@ -14,23 +14,22 @@ from click.testing import CliRunner
 from eval_client.cli.manage.ls import ls
 from eval_client.cli.results.compare import compare
 from eval_client.cli.results.export import export
-from eval_client.cli.results.inspect import report, status
+from eval_client.cli.results.report import report
 from eval_client.cli.results.show import show
+from eval_client.cli.results.status import status
 from eval_client.core.spend import Tokens
-from eval_client.run_results import Resume, Run
+from eval_client.run_results import Run
 from eval_client.store.connection import StoreError, connect, sqlite_url
 from eval_client.store.journal import Cost, Journal
-from eval_client.store.lock import sole_client
-from eval_client.store.member import membership
+from eval_client.store.lock import sole_client, taken_over
 from eval_client.store.records import Turn
-from eval_client.store.shards import LiveRow, run_moment
+from eval_client.store.runs.read_only import connect_read_only, run_moment
 from eval_client.store.store import Store
 from eval_client.store.tables import SCHEMA_VERSION, run_table
+from eval_client.store.trials.query import SORTS
 from eval_client.view.access import ViewAccess
 from eval_client.view.app import build_app
-from eval_client.view.read_only import connect_read_only
 from eval_client.view.runs import OneRun
-from eval_client.view.trials.query import SORTS
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 from task_server.wire.messages import Act
 from tests.support import unscored
@@ -191,7 +190,6 @@ def test_it_is_read_by_every_command_and_not_altered(store: Store, tmp_path: Pat
     page = tmp_path / "old.html"
     written = runner.invoke(report, ["old", *where, "--html", str(page), "--samples"])
     assert written.exit_code == 0, written.output
-    assert ": mean score 1.000 after 1 scored trials" in page.read_text(encoding="utf-8")
 
     compared = runner.invoke(compare, ["old:a", "old:a", *where, "--json"])
     assert compared.exit_code == 0, compared.output
@@ -205,16 +203,18 @@ def test_it_is_read_by_every_command_and_not_altered(store: Store, tmp_path: Pat
         assert len(rows) == count
         assert all(not NEW[f"proctor_{what[:-1]}"] - {"stop"} & row.keys() for row in rows)
     for form in ("inspect", "atif", "sft"):
-        done = runner.invoke(export, ["old", *where, "--format", form, "--to", str(tmp_path / form)])
+        done = runner.invoke(export, ["old", *where, "--as", form, "--to", str(tmp_path / form)])
         assert done.exit_code == 0, done.output
         assert done.output.startswith("1 ")
     assert columns(store) == NONE
     assert version(store) == 2
-    assert run_moment(store.engine, "old").live == ()
+    assert run_moment(store.engine, "old")[2:] == (0, "")
 
 
 def test_python_reads_it_too(store: Store, tmp_path: Path) -> None:
-    resume: Resume = lambda run, functions, overrides: run  # noqa: E731
+    def resume(run: Run, *_: object) -> Run:
+        return run
+
     run = Run(store, tmp_path, resume)
     trial, _ = run.trials()
     turn, _ = run.turns()
@@ -225,16 +225,16 @@ def test_python_reads_it_too(store: Store, tmp_path: Path) -> None:
 async def test_a_client_without_the_runs_lock_does_not_alter_it(store: Store) -> None:
     store.check()
     with sole_client(store), pytest.raises(StoreError, match="another client"):
-        async with membership(store):
+        async with taken_over(store):
             raise AssertionError("two clients hold the run")
     assert columns(store) == NONE
 
 
 async def test_a_resume_adds_the_columns_under_the_lock_and_plays_on(store: Store) -> None:
-    async with membership(store) as member:
+    async with taken_over(store) as fence:
         assert columns(store) == NEW
         assert version(store) == SCHEMA_VERSION
-        assert run_moment(store.engine, "old").live == (LiveRow(member.shard, True, 0, ""),)
+        assert run_moment(store.engine, "old")[1:] == (fence, 0, "")
         (trial,) = unscored(store)
         assert (trial.id, trial.cluster) == (PENDING, None)
         number, turns, paid = store.journal(PENDING)
@@ -242,7 +242,7 @@ async def test_a_resume_adds_the_columns_under_the_lock_and_plays_on(store: Stor
         assert (turns[0].prompt_tokens, turns[0].completion_tokens) == (1_000_000, 100_000)
         assert store.spent(store.pair_totals()) == {"a": Tokens(2_000_000, 200_000)}
 
-        journal = Journal(store, member.shard)
+        journal = Journal(store, fence)
         await journal.turn(trial, 0, later(2))
         finish = Finish(reason=FinishReason.COMPLETED, score=0.5)
         await journal.finish(trial, 1, "w", finish, Cost(2, 1_000_010, 100_004, 3.0, 6, 3, 1))
