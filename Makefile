@@ -13,7 +13,7 @@ fuzz:   ; @PROCTOR_FUZZ_EXAMPLES=2300 PROCTOR_FUZZ_REPLIES=100000 DIST=worksteal
 simulation:  ; @JOBS=$${JOBS:-$$(nproc)} DIST=worksteal scripts/test.sh tests/simulation  # 2,000 simulated histories, and bugs they must notice
 deployments: ; @scripts/test.sh tests/deployments  # images, compose, Swarm, Ray, for real: some twenty minutes
 containers:  ; @JOBS=$${JOBS:-2} scripts/test.sh $(addprefix tests/deployments/test_,images.py compose_projects.py compose.py runsc.py)  # of these what CI plays too
-check:  ; @scripts/check.sh  # ruff, mypy and the import contracts
+check:  ; @scripts/check.sh  # ruff, mypy, the import contracts and the sizes of rooms
 bench:  ; @scripts/bench.sh  # re-measures what the README claims: benchmarks/RESULTS.md
 bench-rivals: ; @scripts/bench.sh --rivals  # what a turn costs in Inspect, beside ours
 lock:   ; @scripts/lock.sh   # requirements.lock anew, from the newest versions that pyproject.toml allows
@@ -21,7 +21,7 @@ pythons: ; @scripts/pythons.sh  # installs and imports everything on each Python
 interop: ; @scripts/interop.sh  # against Inspect, AgentRL, OpenEnv, Harbor and LiteLLM, each in a virtual environment of its own
 real-model: ; @scripts/real_model.sh  # every world with a small model behind llama.cpp's server: 100 MB, three minutes
 size:   ; @scripts/size.sh   # what a plain installation weighs
-size-of-code: ; @$${PYTHON:-python3} -m benchmarks.size_of_code  # lines of the spine, the worlds and the rooms added since, against their budgets
+size-of-code: ; @$${PYTHON:-python3} -m benchmarks.size_of_code  # lines of each room, and of the spine, against budgets.toml
 dist:   ; @scripts/dist.sh   # the sdist and the wheel of this version, in dist/
 images: ; @scripts/images.sh # the images of docker/compose.yaml, tagged with this version
 clean:  ; @scripts/clean.sh  # all that the others made

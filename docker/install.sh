@@ -2,7 +2,7 @@
 # Steps of docker/Dockerfile, in stages that no image keeps. The same inputs give the same files.
 #   install.sh tools                pip and the build backend, in /opt/tools; the virtual environment /opt/packages, empty
 #   install.sh packages EXTRA,...   the locked packages of these extras, in that one
-#   install.sh proctor              Proctor itself, in /opt/proctor, where that virtual environment looks for it
+#   install.sh proctor              Proctor itself, with the packages of packages/, in /opt/proctor, where that virtual environment looks for it
 set -eu
 cd /src
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore PIP_QUIET=1 PYTHONHASHSEED=0
@@ -22,7 +22,7 @@ packages)
     /opt/tools/bin/pip --python /opt/packages/bin/python install --requirement asked
     ;;
 proctor)
-    /opt/tools/bin/pip wheel --no-deps --no-build-isolation --wheel-dir dist .
+    /opt/tools/bin/pip wheel --no-deps --no-build-isolation --wheel-dir dist . ./packages/bridges ./packages/ray
     /opt/tools/bin/pip --python /opt/packages/bin/python install --no-deps --no-compile --target /opt/proctor dist/*.whl
     /opt/packages/bin/python -m compileall -q /opt/proctor # pip would write its temporary folder into the bytecode
     ;;

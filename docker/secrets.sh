@@ -11,6 +11,7 @@ random() { head -c 32 /dev/urandom | od -An -vtx1 | tr -d ' \n'; }
 random | make token
 random | make worker-token
 random | make metrics-token
+make prometheus-token <"$folder/metrics-token" # of one line, also while the servers' file has two
 random | make store-password
 echo "postgresql+psycopg://proctor:$(cat "$folder/store-password")@store/proctor" | make store-url
 echo "secrets in $folder"

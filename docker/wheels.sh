@@ -5,7 +5,7 @@
 # PYTHON names the Python whose pip does it; python3 if absent. EXTRAS are those given to the build, as in EXTRAS=otel,parquet.
 set -eu
 cd "$(dirname "$0")/.."
-extras=db,fast,kg,ltp,mind2web,mysql,os,postgres,stss,webshop,${EXTRAS:-}
+extras=bridges,db,fast,kg,ltp,mind2web,mysql,os,postgres,stss,webshop,${EXTRAS:-}
 version=${1:-3.13}
 python=${PYTHON:-python3}
 "$python" -m pip --version >/dev/null || { echo "wheels.sh: $python has no pip; name one that has: PYTHON=..." >&2; exit 2; }

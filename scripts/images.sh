@@ -5,6 +5,7 @@
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' pyproject.toml)
 compose=(docker compose)
 docker compose version >/dev/null 2>&1 || compose=(docker-compose)
+docker/secrets.sh >/dev/null # else compose warns of each that is missing
 PROCTOR_VERSION=$version "${compose[@]}" --file docker/compose.yaml --profile client build --quiet
 for role in controller client worker worker-db agents; do
     docker tag "proctor-$role:$version" "proctor-$role:latest"

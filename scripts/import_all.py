@@ -6,17 +6,14 @@ import sys
 import warnings
 from importlib.metadata import metadata
 
-PACKAGES = ("agent_server", "environments", "eval_client", "proctor", "task_server")
-NEEDS_MORE = ("eval_client.ray",)
-"""What needs an extra outside `all`."""
+PACKAGES = ("agent_server", "environments", "eval_client", "proctor", "proctor_bridges", "task_server")
 
 warnings.simplefilter("error")
 imported = 0
 for package in map(importlib.import_module, PACKAGES):
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        if not module.name.startswith(NEEDS_MORE):
-            importlib.import_module(module.name)
-            imported += 1
+        importlib.import_module(module.name)
+        imported += 1
 version = f"{sys.version_info.major}.{sys.version_info.minor}"
 classifier = f"Programming Language :: Python :: {version}"
 if classifier not in (metadata("proctor").get_all("Classifier") or ()):

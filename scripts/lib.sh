@@ -83,12 +83,13 @@ ensure_uv() {
     [[ -x $UV ]]
 }
 
-# ensure_venv NAME,...: the locked packages of this checkout with these extras in $VENV; one at a time in a checkout.
+# ensure_venv NAME,...: the locked packages of this checkout with these extras in $VENV; one at a time in a checkout. The
+# extras `bridges` and `ray` are packages of this checkout too; `dev` has both, but of Ray itself nothing.
 ensure_venv() { (flock 7; update_venv "$1") 7<requirements.lock; }
 
 update_venv() {
     local stamp
-    stamp=$VENV/.proctor-$(cat requirements.lock pyproject.toml <(echo "$ROOT") | sha256sum | cut -c1-16)
+    stamp=$VENV/.proctor-$(cat requirements.lock pyproject.toml packages/*/pyproject.toml <(echo "$ROOT") | sha256sum | cut -c1-16)
     if [[ -f $stamp ]] && "$VENV/bin/python" -c '' 2>/dev/null; then
         [[ -n $(comm -13 "$stamp" <(tr , '\n' <<<"$1" | sort)) ]] || return 0
     fi
@@ -96,7 +97,11 @@ update_venv() {
     say "packages of requirements.lock, extras: $1"
     local begun=$SECONDS
     venv_install -c requirements.lock hatchling editables setuptools
-    CMAKE_TOOLCHAIN_FILE=$ROOT/scripts/planner.cmake venv_install -c requirements.lock --no-build-isolation -e ".[$1]"
+    local own=()
+    [[ ,$1, != *,dev,* && ,$1, != *,bridges,* ]] || own+=(-e ./packages/bridges)
+    [[ ,$1, != *,ray,* ]] || own+=(-e ./packages/ray)
+    CMAKE_TOOLCHAIN_FILE=$ROOT/scripts/planner.cmake venv_install -c requirements.lock --no-build-isolation -e ".[$1]" "${own[@]}"
+    [[ ,$1, != *,dev,* || ,$1, == *,ray,* ]] || venv_install --no-deps --no-build-isolation -e ./packages/ray
     say "packages took $((SECONDS - begun)) s"
     { cat "$stamp" 2>/dev/null || true; tr , '\n' <<<"$1"; } | sort -u >"$VENV/.proctor-extras"
     mv "$VENV/.proctor-extras" "$stamp"

@@ -40,6 +40,7 @@ install_packages() {
     command -v dockerd >/dev/null || missing+=(docker.io)
     command -v docker-compose >/dev/null || missing+=(docker-compose)
     command -v runsc >/dev/null || missing+=(runsc)
+    command -v promtool >/dev/null || missing+=(prometheus)
     command -v ip >/dev/null || missing+=(iproute2)
     command -v mkfs.btrfs >/dev/null || missing+=(btrfs-progs)
     ((${#missing[@]} == 0)) || apt_install "${missing[@]}"
