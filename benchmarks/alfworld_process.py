@@ -14,10 +14,10 @@ from itertools import cycle, islice
 from pathlib import Path
 
 from environments.alfworld import dataset
-from environments.alfworld.cross_check import TextWorld
 from environments.alfworld.engine.game import ReadyGame
 from environments.alfworld.engine.world import GameWorld
 from environments.alfworld.texts import GameTexts
+from tools.datagen.alfworld.cross_check import TextWorld
 
 SETTLED = 100
 """Games after which a process has what it keeps, if it has so many to play."""

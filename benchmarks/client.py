@@ -30,7 +30,6 @@ class Load(Value):
     """part -> process id"""
     store: str | None = None
     """URL of a database server; with it, the client says when it is ready, and plays when standard input says so."""
-    joins: bool = False
     """Beside the clients that work on the run already; its name is the folder's."""
 
 
@@ -74,7 +73,7 @@ def play(load: Load) -> Took:
         )
 
     store = open_store(load.store, load.folder)
-    request = RunRequest(load.plan, "bench", store, load.folder, resume=False, joins=load.joins, limit=load.trials)
+    request = RunRequest(load.plan, "bench", store, load.folder, resume=False, limit=load.trials)
     event_loop.run(execute(request, watch))
     return took[0]
 

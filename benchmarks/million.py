@@ -22,9 +22,8 @@ import sqlalchemy as sa
 from benchmarks.echo import NAME, QUESTION
 from benchmarks.endpoint import REPLY
 from benchmarks.measure import Figure, add_options, figure, peak_mb, print_figures
-from benchmarks.resume import read_request
+from benchmarks.resume import asked, read_request
 from benchmarks.world import CLI, World, world
-from eval_client.store import shards
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.records import now_text
 from eval_client.store.store import Store
@@ -136,7 +135,7 @@ def finish_half(store: Store) -> None:
         for number in range(1, TURNS + 1):
             connection.execute(_copied(turn_table, {**turn, "turn": number}, done))
         connection.execute(trial_table.update().where(done).values(**final, score=(t.id % 7) / 7.0))
-    shards.leave(store.engine, store.run, store.take_over())
+    store.take_over()
     store.set_state("interrupted")
     store.engine.dispose()
 
@@ -158,9 +157,7 @@ def _first_turn(of: Measured, command: Sequence[str]) -> Used:
     endpoint, began = of.endpoint, time.monotonic()
     with subprocess.Popen(command, env=of.servers.environment, stdout=subprocess.DEVNULL) as client:
         endpoint.settimeout(WAIT_S)
-        connection, _ = endpoint.accept()
-        with connection:
-            read_request(connection)
+        with asked(endpoint) as connection:
             connection.sendall(REPLY)
             read_request(connection)
             wall_s, most_mb = time.monotonic() - began, peak_mb(client.pid)

@@ -20,7 +20,6 @@ NAMES = (
     "turn_path",
     "tools",
     "long_history",
-    "shards",
     "thousand",
     "resume",
     "million",

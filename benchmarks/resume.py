@@ -129,15 +129,13 @@ def _first_new_turn(servers: World, run: Path, endpoint: socket.socket) -> tuple
     """
     began = time.monotonic()
     with subprocess.Popen(
-        [*CLI, "resume", "--quiet", str(run)],
+        [*CLI, "resume", "--quiet", "--trust-stored-plan", str(run)],
         env=servers.environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     ) as client:
         endpoint.settimeout(120)
-        connection, _ = endpoint.accept()
-        with connection:
-            read_request(connection)
+        with asked(endpoint) as connection:
             connection.sendall(REPLY)
             read_request(connection)
             took = time.monotonic() - began, cpu_s(client.pid), peak_mb(client.pid)
@@ -145,11 +143,25 @@ def _first_new_turn(servers: World, run: Path, endpoint: socket.socket) -> tuple
     return took
 
 
+def asked(endpoint: socket.socket) -> socket.socket:
+    """A connection with its first request read; one that only tried whether somebody listens is closed."""
+    while True:
+        connection, _ = endpoint.accept()
+        try:
+            read_request(connection)
+        except EOFError:
+            connection.close()
+        else:
+            return connection
+
+
 def read_request(connection: socket.socket) -> None:
-    """Read one HTTP request to its end."""
+    """Read one HTTP request to its end. Raises EOFError where the connection ends before."""
     data = b""
     while b"\r\n\r\n" not in data:
-        data += connection.recv(65536)
+        if not (more := connection.recv(65536)):
+            raise EOFError
+        data += more
     head, _, body = data.partition(b"\r\n\r\n")
     length = int(head.lower().partition(b"content-length:")[2].split()[0])
     while len(body) < length:

@@ -1,31 +1,38 @@
-"""Counts the lines of the product, all of them: with blank ones, comments and docstrings, as `wc -l` does.
+"""Counts the lines of the product's rooms against `budgets.toml`: with blank ones, comments and docstrings, as `wc -l`.
 
-The budgets are for the spine and the worlds without the rooms that were added since; those are counted beside them.
-Needs nothing but the standard library. The exit code is 1 where a budget is exceeded.
+A room is a folder, without the rooms in it. Needs nothing but the standard library. The exit code is 1 where a budget
+is exceeded.
 """
 
 import ast
 import sys
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatch
 from pathlib import Path, PurePath
 from statistics import median
 
-PARTS = {"spine": ("proctor", "task_server", "agent_server", "eval_client"), "worlds": ("environments",)}
-"""The folders of each part."""
-BUDGETS = {"spine": 15_000, "worlds": 19_500}
-ADDED = {
-    "view": ("eval_client/view/*",),
-    "statistics": ("eval_client/core/statistics/*",),
-    "gateway": ("task_server/gateway/*",),
-    "foreign": ("environments/foreign/*",),
-    "functions": ("proctor/tools/*", "environments/*/functions.py", "environments/*/tools.py"),
-    "exports": ("eval_client/report/exports/*", "*/export.py"),
-    "mcp": ("eval_client/mcp/*",),
-    "command trials": ("eval_client/trial/command*.py",),
-}
-"""The rooms added since, and the patterns of their files."""
+ROOT = Path(__file__).parents[1]
+PRODUCT = ("agent_server", "environments", "eval_client", "proctor", "task_server")
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """The most lines of each room, of the product, which is the rooms of PRODUCT, and of the files of `spine.txt`.
+
+    `beside_spine` are the lines of all other files that one run enters, `commands` how many commands `proctor` has.
+    """
+
+    rooms: Mapping[str, int]
+    product: int
+    spine: int
+    beside_spine: int
+    commands: int
+
+
+def budgets(root: Path = ROOT) -> Budgets:
+    """What `budgets.toml` says."""
+    return Budgets(**tomllib.loads((root / "budgets.toml").read_text(encoding="utf-8")))
 
 
 @dataclass
@@ -63,49 +70,60 @@ class Size:
         )
 
 
-def part_of(path: PurePath) -> str:
-    """The room added since, or else the part, that a file belongs to."""
-    name = path.as_posix()
-    added = (room for room, patterns in ADDED.items() if any(fnmatch(name, each) for each in patterns))
-    return next(added, None) or next(part for part, folders in PARTS.items() if path.parts[0] in folders)
+def room_of(path: PurePath, rooms: Mapping[str, int]) -> str | None:
+    """The room that a file is in, the innermost; None for none."""
+    return next((str(folder) for folder in path.parents if str(folder) in rooms), None)
 
 
-def measured(root: Path) -> dict[str, Size]:
-    """The size of each part and each added room of the checkout at `root`."""
-    sizes = {name: Size() for name in PARTS | ADDED}
-    folders = (root / folder for part in PARTS.values() for folder in part)
-    for path in (path for folder in folders for path in sorted(folder.rglob("*.py"))):
-        place = path.relative_to(root)
-        sizes[part_of(place)].add(place, path.read_text(encoding="utf-8"))
+def measured(root: Path, rooms: Mapping[str, int]) -> dict[str, Size]:
+    """The size of each room of the checkout at `root`, and of what of the product is in no room."""
+    sizes = {name: Size() for name in rooms}
+    for folder in sorted({*(PurePath(name).parts[0] for name in rooms), *PRODUCT}):
+        for path in sorted((root / folder).rglob("*.py")):
+            place = path.relative_to(root)
+            size = sizes.setdefault(room_of(place, rooms) or place.parts[0], Size())
+            size.add(place, path.read_text(encoding="utf-8"))
     return sizes
 
 
-def over_budget(sizes: dict[str, Size]) -> list[str]:
-    """A line for each part that has more lines than it may."""
+def spine(root: Path = ROOT) -> list[str]:
+    """The files that one reads to change how a run works."""
+    return (root / "spine.txt").read_text(encoding="utf-8").split()
+
+
+def over_budget(root: Path, most: Budgets, sizes: Mapping[str, Size]) -> list[str]:
+    """A line for each room that has more lines than it may, for the product and for the spine."""
+    lines = {name: size.lines for name, size in sizes.items()}
+    lines["product"] = sum(size.lines for name, size in sizes.items() if PurePath(name).parts[0] in PRODUCT)
+    lines["spine"] = sum((root / path).read_text(encoding="utf-8").count("\n") for path in spine(root))
+    allowed = {**most.rooms, "product": most.product, "spine": most.spine}
     return [
-        f"{part}: {sizes[part].lines - most:,} lines over its budget of {most:,}"
-        for part, most in BUDGETS.items()
-        if sizes[part].lines > most
+        f"{name}: {count - allowed.get(name, 0):,} lines over its budget of {allowed.get(name, 0):,}"
+        for name, count in lines.items()
+        if count > allowed.get(name, 0)
     ]
 
 
-def table(sizes: dict[str, Size]) -> Iterator[str]:
+def table(sizes: Mapping[str, Size], rooms: Mapping[str, int]) -> Iterator[str]:
     """The lines of the table."""
+    product = [size for name, size in sizes.items() if PurePath(name).parts[0] in PRODUCT]
     whole = Size(
-        {path: lines for size in sizes.values() for path, lines in size.files.items()},
-        [lines for size in sizes.values() for lines in size.functions],
+        {path: lines for size in product for path, lines in size.files.items()},
+        [lines for size in product for lines in size.functions],
     )
-    rows: list[tuple[str, ...]] = [("", "files", "lines", "median", "p90", "longest file")]
-    rows += [(name, *size.row()) for name, size in [*sizes.items(), ("all", whole)]]
+    rows: list[tuple[str, ...]] = [("", "budget", "files", "lines", "median", "p90", "longest file")]
+    rows += [(name, f"{rooms.get(name, 0):,}", *size.row()) for name, size in sizes.items()]
+    rows.append(("product", "", *whole.row()))
     for name, *cells, longest in rows:
-        yield f"{name:<15}{''.join(f'{cell:>8}' for cell in cells)}  {longest}".rstrip()
+        yield f"{name:<33}{''.join(f'{cell:>8}' for cell in cells)}  {longest}".rstrip()
 
 
 def main() -> None:
-    """Print the table of this checkout, and the parts over their budgets."""
-    sizes = measured(Path(__file__).parents[1])
-    exceeded = over_budget(sizes)
-    print(*table(sizes), *exceeded, sep="\n")
+    """Print the table of this checkout, and the rooms over their budgets."""
+    most = budgets()
+    sizes = measured(ROOT, most.rooms)
+    exceeded = over_budget(ROOT, most, sizes)
+    print(*table(sizes, most.rooms), *exceeded, sep="\n")
     sys.exit(bool(exceeded))
 
 

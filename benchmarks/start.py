@@ -18,7 +18,7 @@ from functools import partial
 from benchmarks import echo
 from benchmarks.endpoint import REPLY
 from benchmarks.measure import Figure, figure, main, median
-from benchmarks.resume import read_request
+from benchmarks.resume import asked, read_request
 from benchmarks.world import CLI, World, world
 
 ROUNDS = 9
@@ -83,22 +83,19 @@ def _worker(servers: World) -> float:
     """CPU seconds of a worker until a controller gets its first heartbeat."""
     with _listener() as controller:
         tasks = ["--tasks", str(servers.folder / "tasks.yaml"), "--controller", _url(controller)]
-        with _start(servers, [*CLI, "worker", *tasks]) as process:
-            connection, _ = controller.accept()
-            with connection:
-                read_request(connection)
-                return _killed(process)
+        with _start(servers, [*CLI, "worker", *tasks]) as process, asked(controller):
+            return _killed(process)
 
 
 def _agent_server(servers: World) -> float:
     """CPU seconds of an agent server until it has answered for the first time."""
     messages = [{"role": "user", "content": echo.QUESTION}]
-    asked = {"model": "naive", "messages": messages, "metadata": {"task": TASK, "sample": "s0"}}
+    body = {"model": "naive", "messages": messages, "metadata": {"task": TASK, "sample": "s0"}}
     tasks = ["--tasks", str(servers.folder / "tasks.yaml"), "--stop-with-stdin"]
     with _start(servers, [*CLI, "agents", *tasks]) as process:
         assert process.stdout is not None
         url = f"{process.stdout.readline().decode().strip()}/chat/completions"
-        request = urllib.request.Request(url, json.dumps(asked).encode(), {"Content-Type": "application/json"})
+        request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=WAIT_S) as reply:
             reply.read()
             return _killed(process)
@@ -113,13 +110,10 @@ def _client(servers: World, run: str) -> float:
             json.dumps({"controller": servers.controller.url, "agents": [agent], "tasks": [{"name": TASK}]})
         )
         options = ["--quiet", "--name", run, "--output", str(servers.folder / "runs")]
-        with _start(servers, [*CLI, "run", *options, str(plan)]) as process:
-            connection, _ = endpoint.accept()
-            with connection:
-                read_request(connection)
-                connection.sendall(REPLY)
-                read_request(connection)
-                return _killed(process)
+        with _start(servers, [*CLI, "run", *options, str(plan)]) as process, asked(endpoint) as connection:
+            connection.sendall(REPLY)
+            read_request(connection)
+            return _killed(process)
 
 
 def _listener() -> socket.socket:

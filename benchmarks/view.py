@@ -26,11 +26,11 @@ from benchmarks.measure import Figure, figure, main, median, peak_mb
 from benchmarks.view_store import AGENTS, LONG_TRIAL, LONG_TURNS, RUN, SUMS, fill, summarize
 from benchmarks.world import CLI
 from eval_client.store.store import Store
+from eval_client.store.trials.query import SORTS
 from eval_client.view.access import ViewAccess
 from eval_client.view.app import build_app
 from eval_client.view.rendering import assets
 from eval_client.view.runs import FolderRuns
-from eval_client.view.trials.query import SORTS
 from tests.database_servers import program
 from tests.support import CHROMIUM
 
@@ -176,7 +176,7 @@ def _viewer(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 
 def _app(folder: Path) -> ASGIApp:
-    return build_app(FolderRuns(folder), ViewAccess(()))
+    return build_app(FolderRuns(folder), ViewAccess())
 
 
 async def _get(app: ASGIApp, address: str) -> bytes:

@@ -11,8 +11,8 @@ from pathlib import Path
 from benchmarks.echo import QUESTION
 from eval_client.core.statistics.clustered import clustered_mean
 from eval_client.plan.plan import Plan
-from eval_client.preflight import PlannedTrials
 from eval_client.store.connection import connect, sqlite_url
+from eval_client.store.planned_trials import PlannedTrials
 from eval_client.store.records import Manifest, TaskRecord, Trial
 from eval_client.store.store import Store
 from proctor.types import Action, Finish, FinishReason, Message, Observation, Summary

@@ -22,10 +22,10 @@ from environments.mind2web.contest import Contest, Ranker
 from environments.mind2web.data.files import opened
 from environments.mind2web.data.records import Step
 from environments.mind2web.environment import OWN_SCORES, SAMPLES, Mind2Web
-from environments.mind2web.generate.sites.element import Numbering, raw_page
-from environments.mind2web.generate.sites.templates import KINDS, story
 from environments.mind2web.pages import page
 from environments.mind2web.pages.cleaning import clean
+from tools.datagen.mind2web.element import Numbering, raw_page
+from tools.datagen.mind2web.templates import KINDS, story
 
 Item = TypeVar("Item")
 PACK_STEPS, QUICK_PACK_STEPS = 2_000, 250

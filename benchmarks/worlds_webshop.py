@@ -19,12 +19,13 @@ from typing import NamedTuple, ParamSpec, TypeVar
 
 from benchmarks import measure
 from benchmarks.measure import Figure, figure, median
-from environments.webshop.catalogue import generate, make, published
+from environments.webshop.catalogue import make, published
 from environments.webshop.catalogue.analysis import words
 from environments.webshop.catalogue.nouns import extractor
 from environments.webshop.catalogue.store import CatalogueStore
 from environments.webshop.environment import WebShop
 from environments.webshop.shop.shop import opened
+from tools.datagen.webshop import generator
 
 SIZES = (1_000, 100_000)
 FULL = 1_180_000
@@ -59,7 +60,7 @@ def figures(sizes: Sequence[int]) -> Iterator[Figure]:
 
 def _of_size(folder: Path, size: int) -> Iterator[Figure]:
     made = folder / "catalogue"
-    generate.write(folder / "files", size, GOALS)
+    generator.write(folder / "files", size, GOALS)
     yield from _building(f"{size:,} products", _alone(_build, folder / "files", made))
     yield figure(f"{size:,} products: search index", _megabytes(made / make.INDEX), "MB")
     yield figure(f"{size:,} products: database", _megabytes(made / make.DATABASE), "MB")
