@@ -10,7 +10,7 @@ import click
 from environments.operating_system.environment import OperatingSystem
 from environments.operating_system.preflight import SampleFinding
 from proctor.environment import EnvironmentFault
-from proctor.sandbox import Engine
+from proctor.sandbox.base import Engine
 
 _PATH = click.Path(exists=True, path_type=Path)
 
@@ -27,13 +27,7 @@ def operating_system() -> None:
 @click.option("--image", default="proctor-os:latest", show_default=True)
 @click.option("--engine", type=click.Choice(["docker", "namespace"]), default="docker", show_default=True)
 @click.option("--network", type=click.Choice(["none", "bridge"]), default="none", show_default=True)
-@click.option(
-    "--jobs",
-    type=click.IntRange(1, 64),
-    default=2,
-    show_default=True,
-    help="Samples checked in parallel.",
-)
+@click.option("--jobs", type=click.IntRange(1, 64), default=2, show_default=True, help="Samples checked in parallel.")
 def preflight(
     *,
     data: Path | None,

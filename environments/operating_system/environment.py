@@ -23,7 +23,8 @@ from environments.operating_system.session import ROUNDS, OnInitError, Profile, 
 from proctor.digest import json_digest
 from proctor.environment import Agent, Environment, EnvironmentFault, Policy
 from proctor.published import AGENTBENCH_SAMPLING, Opening, lowered
-from proctor.sandbox import Engine, NamespaceEngine, Sandbox, SandboxLimits
+from proctor.sandbox.base import Engine, Sandbox, SandboxLimits
+from proctor.sandbox.namespaces.engine import NamespaceEngine
 from proctor.tools import OWN_FUNCTIONS, CallReader, Protocol, ReplyReader, TextReader, parsed_action
 from proctor.types import Action, Finish, ParsedAction, Summary
 

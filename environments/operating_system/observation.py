@@ -2,7 +2,7 @@
 
 import re
 
-from proctor.sandbox import CommandResult
+from proctor.sandbox.shell import CommandResult
 
 MAX_CHARACTERS = 800
 KEPT_CHARACTERS = 780

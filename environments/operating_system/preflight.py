@@ -9,7 +9,7 @@ from environments.operating_system.policies import as_bash, reads_arguments
 from environments.operating_system.scoring import judge, run
 from environments.operating_system.session import SessionRules, SetUpFailed, ShellSession
 from proctor.environment import EnvironmentFault
-from proctor.sandbox import Engine
+from proctor.sandbox.base import Engine
 
 Problem = Literal["network", "init", "racy", "example", "fault"]
 _NETWORK_COMMAND = re.compile(

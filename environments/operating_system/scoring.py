@@ -9,7 +9,7 @@ from typing import Literal
 from environments.operating_system.dataset import AnswerMatch, SampleRecord, ShellScript
 from environments.operating_system.reply import MAX_ANSWER_BYTES
 from proctor.environment import EnvironmentFault
-from proctor.sandbox import Result, Sandbox
+from proctor.sandbox.base import Result, Sandbox
 from proctor.summary import means
 from proctor.types import Finish, FinishReason, Summary, Value
 

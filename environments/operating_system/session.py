@@ -14,7 +14,8 @@ from environments.operating_system.scoring import StrictCheck, Verdict, judge, r
 from environments.operating_system.tampering import Guard, named_by_checks
 from proctor.environment import Agent, AgentStopped, EnvironmentFault
 from proctor.published import TASK_STATUS, Opening
-from proctor.sandbox import Sandbox, Shell
+from proctor.sandbox.base import Sandbox
+from proctor.sandbox.shell import Shell
 from proctor.tools import ReplyReader, TextReader, UnreadableCall
 from proctor.types import Finish, FinishReason, Observation
 

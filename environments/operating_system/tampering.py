@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from environments.operating_system.dataset import SampleRecord, ShellScript
 from proctor.environment import EnvironmentFault
-from proctor.sandbox import Change, Sandbox
+from proctor.sandbox.base import Change, Sandbox
 
 _PROGRAMS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 _LIBRARIES = re.compile(

@@ -122,7 +122,7 @@ def _image(client: Any, image: str, *, needed: bool) -> Finding:
 def _quota(client: Any, image: str) -> list[Finding]:
     """A warning where the storage driver can't limit a container's disk space."""
     from proctor.process_owner import Owner
-    from proctor.sandbox import SandboxLimits
+    from proctor.sandbox.base import SandboxLimits
     from proctor.sandbox.docker_containers import OWNER_LABEL
     from proctor.sandbox.docker_disk import why_no_quota
 

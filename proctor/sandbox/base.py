@@ -10,8 +10,7 @@ from enum import Enum
 from pydantic import Field
 
 from proctor.environment import EnvironmentFault, ServiceAway
-from proctor.sandbox.capture import Capture
-from proctor.sandbox.pump import StreamEnd, pump
+from proctor.sandbox.capture import Capture, StreamEnd, pump
 from proctor.types import Value
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

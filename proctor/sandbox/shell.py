@@ -6,8 +6,7 @@ from contextlib import closing, suppress
 
 from proctor.environment import EnvironmentFault, ServiceAway
 from proctor.sandbox.base import OUTPUT_CAP_BYTES, Process, Sandbox, within
-from proctor.sandbox.capture import Capture
-from proctor.sandbox.pump import StreamEnd, pump
+from proctor.sandbox.capture import Capture, StreamEnd, pump
 from proctor.types import Value
 
 _START_S = 30.0

@@ -24,7 +24,7 @@ from eval_client.store.damage import file_of
 from eval_client.store.records import Manifest, Trial
 from eval_client.store.store import Store
 from eval_client.store.tables import metadata, run_table
-from proctor.sandbox import SandboxLimits
+from proctor.sandbox.base import SandboxLimits
 from proctor.sandbox.docker_disk import why_no_quota
 from tests.database_servers import postgresql, program
 from tests.e2e.docker_engine import OwnEngine

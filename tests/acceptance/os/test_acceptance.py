@@ -26,7 +26,7 @@ from environments.operating_system.scoring import judge, run
 from environments.operating_system.session import ShellSession
 from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded, EnvironmentFault
 from proctor.process_owner import Owner
-from proctor.sandbox import SandboxLimits
+from proctor.sandbox.base import SandboxLimits
 from proctor.sandbox.docker_containers import OWNER_LABEL
 from proctor.session.play import PolicyAgent
 from proctor.session.play import play_to_finish as play

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from environments.operating_system.commands import operating_system
 from environments.operating_system.preflight import has_way_out
-from proctor.sandbox import SandboxLimits
+from proctor.sandbox.base import SandboxLimits
 from proctor.sandbox.docker_containers import Network
 from proctor.sandbox.docker_engine import DockerEngine
 from tests.acceptance.os.test_acceptance import DEV, IMAGE, dev, sample

@@ -16,8 +16,10 @@ from environments.operating_system.dataset import ShellScript as CheckScript
 from environments.operating_system.environment import OperatingSystem
 from environments.operating_system.observation import EMPTY
 from environments.operating_system.scoring import run
-from proctor.sandbox import SandboxLimits, Shell, docker_layers
+from proctor.sandbox import docker_layers
+from proctor.sandbox.base import SandboxLimits
 from proctor.sandbox.docker_engine import DockerEngine, DockerSandbox
+from proctor.sandbox.shell import Shell
 from proctor.session.play import PolicyAgent
 from proctor.session.play import play_to_finish as play
 from proctor.types import Finish

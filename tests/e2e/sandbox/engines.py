@@ -7,8 +7,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 
 from proctor.environment import EnvironmentFault
-from proctor.sandbox import Engine, NamespaceEngine, Sandbox, SandboxLimits
+from proctor.sandbox.base import Engine, Sandbox, SandboxLimits
 from proctor.sandbox.docker_engine import DockerEngine
+from proctor.sandbox.namespaces.engine import NamespaceEngine
 from tests.pace import slowly
 
 IMAGE = os.environ.get("PROCTOR_OS_IMAGE", "proctor-os:latest")

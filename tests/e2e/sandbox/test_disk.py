@@ -12,7 +12,7 @@ import docker
 import pytest
 
 from proctor.environment import EnvironmentFault
-from proctor.sandbox import SandboxLimits
+from proctor.sandbox.base import SandboxLimits
 from proctor.sandbox.docker_disk import WRITABLE, why_no_quota
 from proctor.sandbox.docker_engine import DockerEngine
 from tests.e2e.docker_engine import own_engine

@@ -21,12 +21,13 @@ import psutil
 import pytest
 
 from proctor.environment import EnvironmentFault
-from proctor.namespaces.server import COMMAND
 from proctor.process_owner import Owner
-from proctor.sandbox import Engine, NamespaceEngine, Sandbox, SandboxLimits, Shell
+from proctor.sandbox.base import Engine, Sandbox, SandboxLimits
 from proctor.sandbox.docker_containers import OWNER_LABEL, Containers
 from proctor.sandbox.docker_engine import DockerEngine, DockerSandbox
-from proctor.sandbox.namespace_server import options
+from proctor.sandbox.namespaces.engine import NamespaceEngine, options
+from proctor.sandbox.namespaces.init import COMMAND
+from proctor.sandbox.shell import Shell
 from tests.e2e.sandbox.engines import IMAGE, INTERRUPT_S, LIMITS, entered, make, output
 from tests.pace import slowly, until
 from tests.support import ROOT
@@ -103,12 +104,15 @@ async def test_closing_twice_is_fine_and_a_closed_sandbox_is_a_fault(engine: Eng
 
 async def test_a_namespace_sandbox_dies_with_its_worker() -> None:
     code = (
-        "import asyncio, psutil, proctor.sandbox as s\n"
+        "import asyncio, psutil\n"
+        "from proctor.sandbox import shell\n"
+        "from proctor.sandbox.base import SandboxLimits\n"
+        "from proctor.sandbox.namespaces.engine import NamespaceEngine\n"
         "async def main():\n"
-        "    engine = s.NamespaceEngine(s.SandboxLimits())\n"
+        "    engine = NamespaceEngine(SandboxLimits())\n"
         "    box = await engine.create()\n"
         "    print(*(process.pid for process in psutil.Process().children(recursive=True)), flush=True)\n"
-        "    await s.Shell(box).execute('sleep 100', limit_s=100)\n"
+        "    await shell.Shell(box).execute('sleep 100', limit_s=100)\n"
         "asyncio.run(main())\n"
     )
     async with entered(NamespaceEngine(LIMITS)):
@@ -127,12 +131,15 @@ async def test_a_namespace_sandbox_dies_with_its_worker() -> None:
 async def test_commands_can_be_interrupted_where_the_worker_was_started_deaf_to_signals() -> None:
     """As `nohup proctor worker &` in a script starts it: what is ignored is inherited."""
     code = (
-        "import asyncio, proctor.sandbox as s\n"
+        "import asyncio\n"
+        "from proctor.sandbox import shell\n"
+        "from proctor.sandbox.base import SandboxLimits\n"
+        "from proctor.sandbox.namespaces.engine import NamespaceEngine\n"
         "async def main():\n"
-        f"    s.shell._INTERRUPT_S = {INTERRUPT_S}\n"
-        "    engine = s.NamespaceEngine(s.SandboxLimits())\n"
+        f"    shell._INTERRUPT_S = {INTERRUPT_S}\n"
+        "    engine = NamespaceEngine(SandboxLimits())\n"
         "    async with engine.lifespan(), engine.sandbox() as box:\n"
-        f"        result = await s.Shell(box).execute('sleep 60', limit_s={INTERRUPT_S})\n"
+        f"        result = await shell.Shell(box).execute('sleep 60', limit_s={INTERRUPT_S})\n"
         "        print(result.timed_out, result.restarted, flush=True)\n"
         "asyncio.run(main())\n"
     )
@@ -182,7 +189,7 @@ async def test_python_starts_once_for_all_namespace_sandboxes() -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_a_plain_user_may_have_a_namespace_sandbox_too() -> None:
     allowed = subprocess.run(
-        ["/usr/bin/python3", "-c", f"open({str(ROOT / 'proctor/namespaces/server.py')!r})"],
+        ["/usr/bin/python3", "-c", f"open({str(ROOT / 'proctor/sandbox/namespaces/init.py')!r})"],
         user=65534,
         group=65534,
         extra_groups=[],
@@ -312,10 +319,11 @@ async def test_a_container_without_an_owner_ends_by_itself(client: docker.Docker
 @pytest.mark.docker
 async def test_containers_of_a_killed_worker_are_removed_by_the_next(client: docker.DockerClient) -> None:
     code = (
-        "import asyncio, proctor.sandbox as s\n"
+        "import asyncio\n"
+        "from proctor.sandbox.base import SandboxLimits\n"
         "from proctor.sandbox.docker_engine import DockerEngine\n"
         "async def main():\n"
-        f"    engine = DockerEngine({IMAGE!r}, s.SandboxLimits(), pool=0)\n"
+        f"    engine = DockerEngine({IMAGE!r}, SandboxLimits(), pool=0)\n"
         "    async with engine.lifespan():\n"
         "        print((await engine.create()).container, flush=True)\n"
         "        await asyncio.Event().wait()\n"

@@ -8,8 +8,9 @@ import pytest
 import pytest_asyncio
 
 from proctor.environment import EnvironmentFault
-from proctor.sandbox import Engine, Sandbox, Shell
+from proctor.sandbox.base import Engine, Sandbox
 from proctor.sandbox.docker_engine import DockerSandbox
+from proctor.sandbox.shell import Shell
 from tests.e2e.sandbox.engines import LIMITS, entered, make, output
 from tests.pace import slowly
 

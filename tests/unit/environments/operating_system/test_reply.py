@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from environments.operating_system.observation import EMPTY, HEAD, TRUNCATED, render, text
 from environments.operating_system.reply import MAX_ANSWER_BYTES, Bash, Commit, Invalid, parse
-from proctor.sandbox import CommandResult
+from proctor.sandbox.shell import CommandResult
 from tests.support import SHARED_DATA
 
 FORMAT, ACTION = Invalid("invalid_format"), Invalid("invalid_action")

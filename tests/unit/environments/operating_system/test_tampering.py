@@ -8,8 +8,7 @@ import pytest
 from environments.operating_system.dataset import SampleRecord, ShellScript, load
 from environments.operating_system.environment import SAMPLES, OperatingSystem
 from environments.operating_system.tampering import named_by_checks, suspects
-from proctor.sandbox import Change
-from proctor.sandbox.base import ENVIRONMENT
+from proctor.sandbox.base import ENVIRONMENT, Change
 
 ADDED, CHANGED, DELETED = Change.ADDED, Change.CHANGED, Change.DELETED
 HOME = ENVIRONMENT["HOME"]

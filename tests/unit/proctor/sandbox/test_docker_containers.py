@@ -3,7 +3,7 @@
 import docker
 import pytest
 
-from proctor.sandbox import SandboxLimits
+from proctor.sandbox.base import SandboxLimits
 from proctor.sandbox.docker_containers import Containers, Network
 from proctor.sandbox.docker_disk import Disk
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.sandbox import Change
+from proctor.sandbox.base import Change
 from proctor.sandbox.docker_layers import changes, layers
 
 

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from proctor.sandbox.base import SandboxLimits
-from proctor.sandbox.namespace_engine import NamespaceEngine, NamespaceSandbox
+from proctor.sandbox.namespaces.engine import NamespaceEngine, NamespaceSandbox
 
 
 @pytest.mark.parametrize("rounds", range(1, 4))

@@ -9,13 +9,15 @@ import json
 import marshal
 import os
 import socket
+import sys
+from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any
 
 from proctor.environment import EnvironmentFault, ServiceAway
 from proctor.sandbox.base import ENVIRONMENT, Engine, Process, Sandbox, SandboxLimits, within
-from proctor.sandbox.namespace_server import NamespaceServer
+from proctor.sandbox.namespaces.init import COMMAND
 
 _START_S = 20.0
 _CLOSE_S = 10.0
@@ -27,7 +29,7 @@ class NamespaceEngine(Engine):
     """Sandboxes in namespaces of this kernel; an image name is ignored, the host's own programs are used."""
 
     def __init__(self, limits: SandboxLimits) -> None:
-        self._server = NamespaceServer(limits)
+        self._server = _ForkServer(limits)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -195,6 +197,74 @@ class NamespaceProcess(Process):
     def close(self) -> None:
         self._output.close()
         self._input.close()
+
+
+class _ForkServer:
+    """The process that sandboxes are forked from: started when the first is wanted, and anew where it was ended."""
+
+    def __init__(self, limits: SandboxLimits) -> None:
+        self._limits = limits
+        self._starting = asyncio.Lock()
+        self._requests: socket.socket | None = None
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def fork(self) -> socket.socket:
+        """The socket to the first process of a new sandbox. Raises OSError."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                await self._ask(theirs.fileno())
+            except BaseException:
+                ours.close()
+                raise
+        return ours
+
+    async def _ask(self, control: int) -> None:
+        requests, process = await self._started()
+        try:
+            socket.send_fds(requests, [b"1"], [control])
+        except ConnectionError:  # it was ended from outside just now
+            await process.wait()
+            requests, _ = await self._started()
+            socket.send_fds(requests, [b"1"], [control])
+
+    async def close(self) -> None:
+        """End the process; its sandboxes go on."""
+        await asyncio.shield(asyncio.ensure_future(self._close()))
+
+    async def _close(self) -> None:
+        if self._requests is not None:
+            self._requests.close()
+        if self._process is not None:
+            async with within(_CLOSE_S, "ending the server of namespace sandboxes"):
+                await self._process.wait()
+
+    async def _started(self) -> tuple[socket.socket, asyncio.subprocess.Process]:
+        async with self._starting:
+            if self._requests is None or self._process is None or self._process.returncode is not None:
+                await self._close()
+                self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                with theirs:
+                    self._process = await self._start(theirs)
+            return self._requests, self._process
+
+    async def _start(self, requests: socket.socket) -> asyncio.subprocess.Process:
+        """In a session of its own, so that Ctrl-C in a terminal ends no sandbox."""
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, *COMMAND, str(requests.fileno()), *options(self._limits)),
+            pass_fds=(requests.fileno(),),
+            stdin=DEVNULL,
+            stdout=DEVNULL,
+            stderr=DEVNULL,
+            env={},
+            start_new_session=True,
+        )
+
+
+def options(limits: SandboxLimits) -> list[str]:
+    """The limits that the kernel holds here, as arguments of the process: `disk_mb=2048`."""
+    names = {"disk_mb", "processes", "file_mb", "memory_mb", "max_age_s"}
+    return [f"{name}={value}" for name, value in limits.model_dump(include=names).items()]
 
 
 def _fail(future: asyncio.Future[Any], reason: EnvironmentFault) -> None:

@@ -1,29 +1,85 @@
-"""The first process of a namespace sandbox: builds its root file system, then starts processes on request.
+"""The process that an engine's sandboxes are forked from, so that Python starts once, and the first process of each.
 
-It is forked by `server`, and holds a stream socket to the worker; when the worker shuts that down, or dies, this
-process ends, and the kernel ends all others with it. A request is a 4-byte big-endian length, sent with two descriptors
-(input, output), and (id, argv, env) in the form of `marshal`. An answer is a line of JSON: {"ready": true} or
-{"failed": reason} for the sandbox; for a process {"id", "started": true}, {"id", "failed": reason} or
-{"id", "exit": status}. The socket is closed when all processes of the sandbox have ended.
+The server is started as COMMAND with a socket of packets to the worker and the limits of the sandboxes, as
+`disk_mb=2048`. A request is one byte with one descriptor: the socket of the new sandbox. It ends when the worker closes
+its socket, or dies; each sandbox ends by its own.
+
+A sandbox's first process builds its root file system, then starts processes on request. It holds a stream socket to the
+worker; when the worker shuts that down, or dies, this process ends, and the kernel ends all others with it. A request
+is a 4-byte big-endian length, sent with two descriptors (input, output), and (id, argv, env) in the form of `marshal`.
+An answer is a line of JSON: {"ready": true} or {"failed": reason} for the sandbox; for a process
+{"id", "started": true}, {"id", "failed": reason} or {"id", "exit": status}. The socket is closed when all processes of
+the sandbox have ended.
 """
 
 import array  # noqa: F401  this and `warnings`: the library imports them when asked, and nothing can be imported inside
+import contextlib
 import marshal
 import os
 import resource
 import select
 import signal
 import socket
+import sys
 import warnings  # noqa: F401
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
-from proctor.namespaces.kernel import drop_privileges, unshare
-from proctor.namespaces.root import EtcEntry, build, write
+from proctor.sandbox.namespaces.root import EtcEntry, build, drop_privileges, read_etc, unshare, write
 
+COMMAND = (
+    *("-I", "-S", "-c"),
+    "import sys; sys.path.append(sys.argv[1]); from proctor.sandbox.namespaces.init import serve; serve()",
+    str(Path(__file__).absolute().parents[3]),
+)
+"""Python's arguments, before the socket's descriptor and the limits: it reads no variables, no `site`, and no package
+but this one."""
 _KEPT_CAPABILITIES = frozenset({0, 1, 3, 5, 6, 7})  # CHOWN, DAC_OVERRIDE, FOWNER, KILL, SETGID, SETUID
 
 
-def main(control: socket.socket, options: dict[str, int], etc: Sequence[EtcEntry]) -> None:
+def serve() -> None:
+    """Fork first processes until the worker has ended."""
+    pairs = (each.split("=") for each in sys.argv[3:])
+    options = {name: int(value) for name, value in pairs}
+    requests = socket.socket(fileno=int(sys.argv[2]))
+    etc = read_etc()
+    signal.signal(signal.SIGCHLD, _reap_forked)
+    while (control := _requested(requests)) is not None:
+        with control:
+            _fork(requests, control, lambda: _begin(control, options, etc))
+
+
+def _reap_forked(*_: object) -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _requested(requests: socket.socket) -> socket.socket | None:
+    try:
+        _, streams, _, _ = socket.recv_fds(requests, 1, 1)
+    except OSError:
+        return None
+    return socket.socket(fileno=streams[0]) if streams else None
+
+
+def _fork(requests: socket.socket, control: socket.socket, first: Callable[[], None]) -> None:
+    try:
+        child = os.fork()
+    except OSError as error:
+        with contextlib.suppress(OSError):  # the worker no longer waits for it
+            control.sendall(_line({"failed": f"{error.strerror}: fork"}))
+        return
+    if child == 0:
+        try:
+            requests.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            first()
+        finally:
+            os._exit(0)
+
+
+def _begin(control: socket.socket, options: dict[str, int], etc: Sequence[EtcEntry]) -> None:
     """Build the root file system in new namespaces and serve; a failure is one line to the worker."""
     try:
         _enter_namespaces()
@@ -170,12 +226,12 @@ def _reap(control: socket.socket, running: dict[int, int]) -> None:
 
 def _send(control: socket.socket, answer: dict[str, int | str]) -> None:
     try:
-        control.sendall(line(answer))
+        control.sendall(_line(answer))
     except OSError:
         os._exit(0)
 
 
-def line(answer: dict[str, int | str]) -> bytes:
+def _line(answer: dict[str, int | str]) -> bytes:
     """An answer as it is sent."""
     fields = ", ".join(f'"{name}": {_json(value)}' for name, value in answer.items())
     return f"{{{fields}}}\n".encode()

@@ -1,1 +1,0 @@
-"""The processes that make namespace sandboxes and run inside them; they import the standard library alone."""
