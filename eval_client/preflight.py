@@ -28,8 +28,8 @@ from eval_client.store.records import Manifest, PlanPart, SeenModel, TaskRecord
 from eval_client.store.run_folders import owner_name
 from proctor.config.yaml import FileError
 from proctor.digest import digest_of
-from proctor.entry_points import AGENT_KINDS, missing
 from proctor.http.client import HttpClient
+from proctor.registry import AGENT_KINDS, missing
 from task_server.wire.messages import SampleList
 
 log = logging.getLogger(__name__)

@@ -1,6 +1,4 @@
-"""What a package adds to the command line: `proctor NAME ...`, a click command or group under an entry point of GROUP,
-and forms of `proctor export` and `proctor report`, which read recorded runs.
-"""
+"""What a package adds to `proctor export` and `proctor report`: forms of them, which read recorded runs."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -8,11 +6,8 @@ from dataclasses import dataclass
 
 import click
 
-from proctor.entry_points import COMMANDS, entry_points, missing
 from proctor.tables.table import ResultTable
 from proctor.types import Finish, Value
-
-GROUP = COMMANDS
 
 
 class FinishedTrial(Value):
@@ -74,21 +69,3 @@ class TrialExport:
 
 PaperTables = Callable[[Sequence[FinishedTrial], Sequence[RecordedPair]], list[ResultTable]]
 """The tables of an environment's paper that have a row; under an entry point of the group `proctor.forms`."""
-
-
-def names() -> list[str]:
-    """The names of all installed commands of packages, sorted; imports none of them."""
-    return sorted({entry.name for entry in entry_points(group=GROUP)})
-
-
-def load(name: str) -> click.Command | None:
-    """The command of this name, or None. Raises ClickException where a package that it needs is missing."""
-    if (fix := missing(GROUP, name)) is not None:
-        raise click.UsageError(f"`proctor {name}` is not installed; {fix}")
-    for entry in entry_points(group=GROUP, name=name):
-        try:
-            command: click.Command = entry.load()
-        except ImportError as error:
-            raise click.ClickException(f"{error}; install what it needs: pip install 'proctor[{name}]'") from error
-        return command
-    return None

@@ -1,31 +1,86 @@
-"""Finds environment classes by name among entry points; imports only the requested one."""
+"""The entry points by which packages add environments, commands, kinds of agents and forms of exports.
 
+Only what is asked for by its name is imported.
+"""
+
+import functools
 import importlib
+import importlib.metadata
+import sys
 from collections.abc import Mapping
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, EntryPoints
 from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
-from proctor.entry_points import FOREIGN_ENVIRONMENTS, entry_points, missing
 from proctor.environment import Environment
 
-GROUP = "proctor.environments"
-FOREIGN_GROUP = FOREIGN_ENVIRONMENTS
+if TYPE_CHECKING:
+    import click
+
+ENVIRONMENTS = "proctor.environments"
+FOREIGN_ENVIRONMENTS = "proctor.foreign_environments"
 """Environments that are clients of other programs' servers. They have no samples of their own, so nothing plays them
 unless a plan names them with an address."""
+COMMANDS = "proctor.commands"
+AGENT_KINDS = "proctor.agent_kinds"
+EXPORTS = "proctor.exports"
+FORMS = "proctor.forms"
+SEPARATE: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "bridges": {
+        AGENT_KINDS: ("command",),
+        COMMANDS: ("serve",),
+        EXPORTS: ("atif", "sft"),
+        FOREIGN_ENVIRONMENTS: ("agentbench_v02", "agentrl", "openenv"),
+    },
+    "ray": {COMMANDS: ("up", "down")},
+}
+"""What our packages of their own offer: the extra that installs one -> group of entry points -> names."""
 
 
 class UnknownEnvironment(ValueError):
     """No installed package offers an environment of this name."""
 
 
+def entry_points(group: str, name: str | None = None) -> EntryPoints:
+    """The entry points of a group; those of one name, if given. A process reads the packages' metadata once."""
+    found = _by_group(tuple(sys.path)).get(group, EntryPoints())
+    return found if name is None else found.select(name=name)
+
+
+def missing(group: str, name: str) -> str | None:
+    """How to install what an entry point of one of our own packages needs; None where it is there, or is not ours."""
+    if entry_points(group, name):
+        return None
+    extras = (extra for extra, offered in SEPARATE.items() if name in offered.get(group, ()))
+    extra = next(extras, None)
+    return extra and f"it is in a package of its own: pip install 'proctor[{extra}]'"
+
+
 def names() -> list[str]:
     """The names of all installed environments that bring their samples, sorted; imports none of them."""
-    return sorted({entry.name for entry in entry_points(group=GROUP)})
+    return _names(ENVIRONMENTS)
 
 
 def foreign_names() -> list[str]:
     """The names of all installed environments that other programs' servers play, sorted; imports none of them."""
-    return sorted({entry.name for entry in entry_points(group=FOREIGN_GROUP)})
+    return _names(FOREIGN_ENVIRONMENTS)
+
+
+def commands() -> list[str]:
+    """The names of all installed commands of packages, sorted; imports none of them."""
+    return _names(COMMANDS)
+
+
+def _names(group: str) -> list[str]:
+    return sorted({entry.name for entry in entry_points(group)})
+
+
+def command(name: str) -> "click.Command | None":
+    """The command `proctor NAME` of a package, or None. Raises ImportError as `load` does."""
+    if (fix := missing(COMMANDS, name)) is not None:
+        raise ImportError(f"`proctor {name}` is not installed; {fix}")
+    found: click.Command | None = next(map(_loaded, entry_points(COMMANDS, name)), None)
+    return found
 
 
 def load(name: str) -> type[Environment]:
@@ -49,9 +104,11 @@ def scales(name: str) -> Mapping[str, tuple[float, float]]:
 
 
 def _entry(name: str) -> EntryPoint:
-    found = {entry.value: entry for group in (GROUP, FOREIGN_GROUP) for entry in entry_points(group=group, name=name)}
+    found = {
+        entry.value: entry for group in (ENVIRONMENTS, FOREIGN_ENVIRONMENTS) for entry in entry_points(group, name)
+    }
     if not found:
-        if (fix := missing(FOREIGN_GROUP, name)) is not None:
+        if (fix := missing(FOREIGN_ENVIRONMENTS, name)) is not None:
             raise ImportError(f"environment {name!r} is not installed; {fix}")
         known = ", ".join([*names(), *foreign_names()]) or "none"
         raise UnknownEnvironment(f"unknown environment {name!r}; installed are: {known}")
@@ -62,8 +119,15 @@ def _entry(name: str) -> EntryPoint:
 
 
 def _import(entry: EntryPoint) -> type[Environment]:
+    loaded = _loaded(entry)
+    if not (isinstance(loaded, type) and issubclass(loaded, Environment)):
+        raise ImportError(f"entry point {entry.value!r} of {_package(entry)} is not an Environment class")
+    return loaded
+
+
+def _loaded(entry: EntryPoint) -> Any:
     try:
-        loaded = entry.load()
+        return entry.load()
     except ModuleNotFoundError as error:
         if (found := _found_without(entry, error)) is not None:
             what = f"{found} has no module {error.name!r} (of {_package(entry)})"
@@ -71,9 +135,6 @@ def _import(entry: EntryPoint) -> type[Environment]:
         raise ImportError(f"{error}; install what it needs: pip install '{_package_with_extra(entry)}'") from error
     except AttributeError as error:
         raise ImportError(f"entry point {entry.value!r} of {_package(entry)} can't be found: {error}") from error
-    if not (isinstance(loaded, type) and issubclass(loaded, Environment)):
-        raise ImportError(f"entry point {entry.value!r} of {_package(entry)} is not an Environment class")
-    return loaded
 
 
 def _found_without(entry: EntryPoint, error: ModuleNotFoundError) -> str | None:
@@ -91,6 +152,13 @@ def _package(entry: EntryPoint) -> str:
 
 
 def _package_with_extra(entry: EntryPoint) -> str:
-    """The package to install for an environment; with the extra of the environment's name where there is one."""
+    """The package to install for an entry point; with the extra of its name where there is one."""
     extras = (entry.dist.metadata.get_all("Provides-Extra") if entry.dist is not None else None) or []
     return f"{_package(entry)}[{entry.name}]" if entry.name in extras else _package(entry)
+
+
+@functools.lru_cache
+def _by_group(_path: tuple[str, ...]) -> Mapping[str, EntryPoints]:
+    """The entry points of our groups that this import path leads to."""
+    found = importlib.metadata.entry_points()
+    return {group: found.select(group=group) for group in found.groups if group.startswith("proctor.")}

@@ -92,18 +92,21 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names, in the order that a new user needs them; the commands of packages come last."""
-        from proctor import plugins
+        from proctor import registry
 
-        return [*COMMANDS, *(name for name in plugins.names() if name not in COMMANDS)]
+        return [*COMMANDS, *(name for name in registry.commands() if name not in COMMANDS)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name, or None."""
+        """The command of this name, or None. Raises UsageError where a package that it needs is missing."""
         if cmd_name in COMMANDS:
             command: click.Command = getattr(_module(cmd_name), cmd_name)
             return command
-        from proctor import plugins
+        from proctor import registry
 
-        return plugins.load(cmd_name)
+        try:
+            return registry.command(cmd_name)
+        except ImportError as error:
+            raise click.UsageError(str(error)) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing any."""

@@ -21,10 +21,10 @@ from eval_client.store.store import Store
 from proctor import registry
 from proctor.config.task import TaskDefinition
 from proctor.config.tokens import AccessTokens
-from proctor.entry_points import AGENT_KINDS, missing
 from proctor.http.client import HttpClient
 from proctor.http.server import is_loopback
 from proctor.llm.config import ChatConfig
+from proctor.registry import AGENT_KINDS, missing
 from task_server.wire.messages import TaskList
 
 IMAGE = "proctor-os:latest"

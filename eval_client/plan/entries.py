@@ -11,9 +11,9 @@ from proctor.config.problems import FieldError
 from proctor.config.task import TaskDefinition
 from proctor.config.wording import NAME
 from proctor.connection.connection import ConnectionFields
-from proctor.entry_points import AGENT_KINDS, entry_points
 from proctor.environment import PolicyKind, SampleSelection
 from proctor.llm.config import EndpointForm, ModelName, RequestForm, RequestLimits, VariableName, no_key, plain_url
+from proctor.registry import AGENT_KINDS, entry_points
 from proctor.types import Value
 
 Name = Annotated[str, Field(pattern=NAME)]

@@ -11,8 +11,8 @@ from eval_client.store.connection import StoreError
 from eval_client.store.records import Manifest
 from eval_client.store.store import Store
 from proctor.config.task import TaskDefinition
-from proctor.entry_points import FORMS, entry_points
 from proctor.plugins import FinishedTrial, RecordedPair
+from proctor.registry import FORMS, entry_points
 from proctor.tables.table import ResultTable
 
 

@@ -14,9 +14,9 @@ from eval_client.cli.usage import UsageProblem, report_file_errors
 from eval_client.plan.entries import agent_kind
 from proctor import registry
 from proctor.config.task import TaskDefinition
-from proctor.entry_points import AGENT_KINDS, missing
 from proctor.environment import EnvironmentFault, protocol_of
 from proctor.observability import output
+from proctor.registry import AGENT_KINDS, missing
 from proctor.session.play import play_to_finish
 from proctor.types import Finish
 

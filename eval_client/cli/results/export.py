@@ -16,8 +16,8 @@ from eval_client.report.report import report
 from eval_client.store.parts import PlanStore
 from eval_client.store.run_folders import find_run
 from eval_client.store.store import Store
-from proctor.entry_points import EXPORTS, missing
 from proctor.plugins import FinishedTrial, RecordedPair, RecordedRun, TrialExport
+from proctor.registry import EXPORTS, missing
 
 FORMS = exports()
 """Of whole trials: they have no choice of rows."""

@@ -13,7 +13,7 @@ from eval_client.report.report import report as make_report
 from eval_client.report.run_tables import pairs_table, report_tables
 from eval_client.store.connection import StoreError
 from eval_client.store.store import Store
-from proctor.entry_points import FORMS, entry_points
+from proctor.registry import FORMS, entry_points
 from proctor.tables.command import TableFormat, format_option, print_tables
 from proctor.tables.table import ResultTable
 

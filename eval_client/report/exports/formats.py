@@ -8,8 +8,8 @@ import click
 
 from eval_client.report.exports.write import write_inspect
 from eval_client.store.store import Store
-from proctor.entry_points import EXPORTS, SEPARATE, entry_points
 from proctor.plugins import TrialExport
+from proctor.registry import EXPORTS, SEPARATE, entry_points
 
 
 @dataclass(frozen=True)

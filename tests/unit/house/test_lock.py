@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.entry_points import SEPARATE
+from proctor.registry import SEPARATE
 from tests.pace import slowly
 from tests.support import ROOT
 

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.size_of_code import Budgets, budgets, measured, over_budget, room_of, spine, table
 from eval_client.cli.main import proctor
-from proctor.entry_points import COMMANDS, SEPARATE
+from proctor.registry import COMMANDS, SEPARATE
 from tests.support import ROOT
 
 FUNCTION = (

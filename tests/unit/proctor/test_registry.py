@@ -24,7 +24,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
         metadata.mkdir()
         provides = f"Provides-Extra: {extra}\n" if extra else ""
         (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n{provides}")
-        (metadata / "entry_points.txt").write_text(f"[{registry.GROUP}]\n{entry}\n")
+        (metadata / "entry_points.txt").write_text(f"[{registry.ENVIRONMENTS}]\n{entry}\n")
         if module:
             (tmp_path / f"{module}.py").write_text(source)
             monkeypatch.delitem(sys.modules, module, raising=False)

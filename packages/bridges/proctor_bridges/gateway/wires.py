@@ -11,9 +11,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from proctor.entry_points import entry_points
 from proctor.http.body import BodyError, read_body
 from proctor.observability.redaction import redacted
+from proctor.registry import entry_points
 from proctor_bridges.gateway.foreign_session import ForeignSession, GatewayError, SessionGone
 from proctor_bridges.gateway.gateway import Gateway
 from task_server.wire.errors import TaskServerError
