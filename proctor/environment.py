@@ -268,13 +268,8 @@ def protocol_of(environment: Environment) -> TaskProtocol:
 
 def policy_of(environment: Environment, kind: PolicyKind, sample: str, seed: int = 0) -> Policy | None:
     """The environment's policy of a kind; None if it has none."""
-    match kind:
-        case "reference":
-            return environment.reference(sample, seed)
-        case "naive":
-            return environment.naive(sample, seed)
-        case "random":
-            return environment.random(sample, seed)
+    policy: Policy | None = getattr(environment, kind)(sample, seed)
+    return policy
 
 
 def missing_policies(environment: Environment, wanted: Iterable[PolicyKind | None]) -> tuple[PolicyKind, ...]:

@@ -12,6 +12,7 @@ import click
 
 from eval_client.import_conflicts import shadowed
 from eval_client.progress_messages import say_start
+from proctor import registry
 
 COMMANDS = {
     "demo": ("demo", "Play every environment on its own samples with built-in agents: no key, no network."),
@@ -92,8 +93,6 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names, in the order that a new user needs them; the commands of packages come last."""
-        from proctor import registry
-
         return [*COMMANDS, *(name for name in registry.commands() if name not in COMMANDS)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -101,8 +100,6 @@ class Commands(click.Group):
         if cmd_name in COMMANDS:
             command: click.Command = getattr(_module(cmd_name), cmd_name)
             return command
-        from proctor import registry
-
         try:
             return registry.command(cmd_name)
         except ImportError as error:
