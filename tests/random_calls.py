@@ -126,9 +126,9 @@ def _value(chance: random.Random, schema: JsonValue, words: Sequence[str]) -> Js
     if not isinstance(schema, dict):
         return _anything(chance)
     if isinstance(schema.get("enum"), list):
-        return chance.choice(schema["enum"])  # type: ignore[arg-type]
+        return chance.choice(schema["enum"])  # type: ignore[arg-type]  # schemas are JSON
     if isinstance(schema.get("anyOf"), list):
-        return _value(chance, chance.choice(schema["anyOf"]), words)  # type: ignore[arg-type]
+        return _value(chance, chance.choice(schema["anyOf"]), words)  # type: ignore[arg-type]  # schemas are JSON
     match schema.get("type"):
         case "object":
             properties = schema.get("properties")

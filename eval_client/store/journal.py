@@ -68,7 +68,7 @@ Operation = tuple[sa.Executable, dict[str, object]]
 
 
 @dataclass(frozen=True)
-class _Write:
+class Write:
     """Operations that become durable together. A trial never has two writes queued."""
 
     operations: tuple[Operation, ...]
@@ -123,7 +123,7 @@ class Journal:
         self.turns = 0
         """Turns that this client has made durable."""
         self._loop = asyncio.get_running_loop()
-        self._queue: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Write | None] = queue.SimpleQueue()
         self._not_durable: dict[asyncio.Future[None], tuple[float, tuple[Operation, ...]]] = {}
         self._beat = 0
         self._published: asyncio.Future[None] | None = None
@@ -193,7 +193,7 @@ class Journal:
         row = {"b_run": self._store.run, "b_shard": self._fence, "b_beat": self._beat, "b_view": view}
         self._published = self._loop.create_future()
         self._published.add_done_callback(lambda written: written.exception())  # the turns' writers raise it too
-        self._queue.put(_Write(((_LIVE, row),), self._published))
+        self._queue.put(Write(((_LIVE, row),), self._published))
 
     @property
     def published(self) -> bool:
@@ -227,7 +227,7 @@ class Journal:
             raise JournalClosed("the journal is closed")
         done: asyncio.Future[None] = self._loop.create_future()
         self._not_durable[done] = time.monotonic(), operations
-        self._queue.put(_Write(operations, done))
+        self._queue.put(Write(operations, done))
         try:
             await done
         finally:
@@ -238,11 +238,11 @@ class Journal:
             error = self._write_until_durable(group)
             if isinstance(error, WriteRefused) and len(group) > 1:
                 for write in group:
-                    self._loop.call_soon_threadsafe(_resolve, [write], self._write_until_durable([write]))
+                    self._loop.call_soon_threadsafe(resolve, [write], self._write_until_durable([write]))
             else:
-                self._loop.call_soon_threadsafe(_resolve, group, error)
+                self._loop.call_soon_threadsafe(resolve, group, error)
 
-    def _next_group(self) -> list[_Write]:
+    def _next_group(self) -> list[Write]:
         """The queued writes, at most MAX_GROUP; waits for the first. Empty once the journal is closed."""
         first = self._queue.get()
         if first is None:
@@ -256,13 +256,13 @@ class Journal:
             group.append(write)
         return group
 
-    def _write_until_durable(self, group: list[_Write]) -> Exception | None:
+    def _write_until_durable(self, group: list[Write]) -> Exception | None:
         """Write a group; the error that prevents it, or None once it is durable. Retries transient errors."""
         unknown_outcome = False
         while True:
             begun = time.monotonic()
             try:
-                self._write(group, again=unknown_outcome)
+                self.commit(group, again=unknown_outcome)
             except (Fenced, StoreError) as error:
                 return error
             except sa.exc.SQLAlchemyError as error:
@@ -286,7 +286,7 @@ class Journal:
             self.metrics.commit_s.observe(time.monotonic() - begun)
             return None
 
-    def _write(self, group: list[_Write], again: bool) -> None:
+    def commit(self, group: list[Write], again: bool) -> None:
         """Make one commit. `again`: an earlier commit may have succeeded unnoticed, so rows that exist are ours."""
         rows_of: defaultdict[sa.Executable, list[dict[str, object]]] = defaultdict(list)
         for write in group:
@@ -304,7 +304,7 @@ class Journal:
         acknowledged.add(len(rows_of[_TURN]), len(rows_of[_ATTEMPT]), len(rows_of[_REPLY]))
         self.turns += sum(not str(row["reply"]).startswith(_STOPPED) for row in rows_of[_TURN])
 
-    def _too_large(self, group: list[_Write]) -> str | None:
+    def _too_large(self, group: list[Write]) -> str | None:
         return too_large(self._store.engine, (row for write in group for _, row in write.operations))
 
     def _report(self, trouble: str | None) -> None:
@@ -320,7 +320,8 @@ def _exists(connection: sa.Connection, statement: sa.Executable, row: dict[str, 
     return connection.execute(sa.select(sa.literal(1)).select_from(table).where(key)).first() is not None
 
 
-def _resolve(group: list[_Write], error: Exception | None) -> None:
+def resolve(group: list[Write], error: Exception | None) -> None:
+    """Tell who waits for writes that they are durable, or why they never will be."""
     for write in group:
         if write.done.done():
             continue

@@ -102,13 +102,13 @@ class Worker(TaskService):
 
     async def tasks(self, query: TasksQuery, sender: Sender = NOBODY) -> TaskList:
         self._shares.record(query, sender, self._now())
-        if self._shares.offer(self._capacities(), self._now()):
+        if self._shares.offer(self.capacities(), self._now()):
             self._changes.notify()
         if query.after == self._version():
             await self._changes.wait(self._changes.count, query.wait_s)
             await asyncio.sleep(min(BATCH_S, query.wait_s))
-            self._shares.offer(self._capacities(), self._now())
-        seen = self._shares.seen_by(holder_of(sender), self._capacities())
+            self._shares.offer(self.capacities(), self._now())
+        seen = self._shares.seen_by(holder_of(sender), self.capacities())
         return TaskList(version=self._version(), tasks=seen)
 
     async def samples(self, task: str, query: SamplesQuery) -> SampleList:
@@ -171,7 +171,7 @@ class Worker(TaskService):
             raise NotReady("a task can't start sessions yet; see GET /tasks", retry_after_s=1.0)
 
     def metrics(self) -> str:
-        capacities = self._capacities()
+        capacities = self.capacities()
         total = {(task.name,): task.total for task in capacities}
         free = {(task.name,): task.free for task in capacities}
         live = {(task.name,): self._sessions.live(task.name) for task in capacities}
@@ -218,7 +218,7 @@ class Worker(TaskService):
             self._sessions.tick()
             await self._process.sleep(TICK_S)
             self._shares.forget_silent(self._now())
-            if self._shares.offer(self._capacities(), self._now()):
+            if self._shares.offer(self.capacities(), self._now()):
                 self._changes.notify()
             if self._is_cut_off():
                 self._sessions.renew(self._sessions.held())
@@ -235,7 +235,7 @@ class Worker(TaskService):
             url=self.url,
             sequence=self._sequence,
             draining=self._draining,
-            tasks=self._capacities(),
+            tasks=self.capacities(),
             sessions=self._sessions.held(),
             version=VERSION,
             holds=self._sessions.holds(),
@@ -244,9 +244,10 @@ class Worker(TaskService):
     def _freed(self, task: str, holder: Holder) -> None:
         if self._reporter is None:
             self._shares.hold(task, holder, -1)
-            self._shares.offer(self._capacities(), self._now())
+            self._shares.offer(self.capacities(), self._now())
 
-    def _capacities(self) -> tuple[TaskCapacity, ...]:
+    def capacities(self) -> tuple[TaskCapacity, ...]:
+        """The tasks as they stand: how many slots each has, and how many are free."""
         return tuple(self._capacity(task) for task in self._tasks.values())
 
     def _capacity(self, task: HostedTask) -> TaskCapacity:

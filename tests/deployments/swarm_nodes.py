@@ -6,6 +6,7 @@ as they do on a machine that the others have lost.
 """
 
 import contextlib
+import functools
 import os
 import shlex
 import subprocess
@@ -148,7 +149,7 @@ class Node:
         self._tree.end()
         for group in [*CGROUPS.glob(self._cgroup), *CGROUPS.glob(f"*/{self._cgroup}")]:
             for inner in sorted(group.glob("**/"), reverse=True):  # the kernel needs a moment to empty them
-                until(lambda inner=inner: _removed(inner))  # type: ignore[misc]
+                until(functools.partial(_removed, inner))
 
 
 def _read(file: Path) -> bytes:

@@ -41,7 +41,7 @@ class Forks:
         self.connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         given = [theirs.fileno(), *([servers.connection.fileno()] if servers else [])]
         with theirs:
-            self._process = subprocess.Popen(
+            self.process = subprocess.Popen(
                 [python, "-m", "tests.e2e.forks.forker", "clients" if servers else "servers", *map(str, given)],
                 cwd=folder,
                 env=environment,
@@ -53,7 +53,7 @@ class Forks:
 
     def _end(self) -> None:
         self.connection.close()
-        self._process.wait()
+        self.process.wait()
 
 
 class Forked(subprocess.Popen[str]):
@@ -70,7 +70,7 @@ class Forked(subprocess.Popen[str]):
         streams = [stream if stream >= 0 else number for number, stream in enumerate((pipes[0], pipes[3], pipes[5]))]
         request = Request(arguments, str(folder), environment, apart=self._apart)
         self._told = request.send(self._forks.connection, streams)
-        self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+        self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]  # as Popen does
         with open(self._told, "rb", buffering=0, closefd=False) as told:
             self.pid = int(told.readline())
         self._child_created = True

@@ -136,7 +136,7 @@ def test_a_fork_and_the_servers_of_its_run_are_found_by_their_mark(tmp_path: Pat
 
 def forked_servers() -> list[str]:
     """Those of all runs, by way of the processes between."""
-    forkers = [_forks(turn)._process.pid for turn in (0, 1)]
+    forkers = [_forks(turn).process.pid for turn in (0, 1)]
     return [server for forker in forkers for between in children(forker) for server in children(between)]
 
 

@@ -379,7 +379,7 @@ BUGS = (
     ),
     Bug(
         "no fence",
-        "Journal._write",
+        "Journal.commit",
         "hold_live(connection, self._store.run, self._fence)",
         "pass",
         "integration/test_store.py::a_client_that_was_taken_over_writes_nothing_more",

@@ -6,6 +6,7 @@ import socket
 import tracemalloc
 import zlib
 from collections.abc import AsyncIterator, Callable
+from typing import cast
 
 import httpx
 import pytest
@@ -86,7 +87,7 @@ async def test_a_server_that_does_not_read_the_request_runs_into_the_deadline(cl
     stop = asyncio.Event()
 
     async def deaf(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        cast(asyncio.ReadTransport, writer.transport).pause_reading()
         await stop.wait()
         writer.close()
 

@@ -11,7 +11,7 @@ from enum import Enum
 import sqlalchemy as sa
 
 from eval_client.store.connection import Fenced
-from eval_client.store.journal import MAX_GROUP, RETRY_S, Journal, JournalClosed, Operation, _resolve, _Write
+from eval_client.store.journal import MAX_GROUP, RETRY_S, Journal, JournalClosed, Operation, Write, resolve
 from eval_client.store.store import Store
 from eval_client.store.tables import metadata
 
@@ -59,9 +59,9 @@ class DiskJournal(Journal):
         self._closing = threading.Event()
         self._acknowledged = None
         self.turns = 0
-        self._waiting: list[_Write] = []
+        self._waiting: list[Write] = []
         self._writing = False
-        self._unknown: list[_Write] = []
+        self._unknown: list[Write] = []
         """A group whose commit may have been made."""
         self._told = False
         """Its commit was made, and the disk has told so."""
@@ -77,7 +77,7 @@ class DiskJournal(Journal):
         if self._closing.is_set():
             raise JournalClosed("the journal is closed")
         done: asyncio.Future[None] = self._loop.create_future()
-        self._waiting.append(_Write(operations, done))
+        self._waiting.append(Write(operations, done))
         if not self._writing:
             self._writing = True
             self._loop.call_later(self._latency_s(), self._commit)
@@ -94,7 +94,7 @@ class DiskJournal(Journal):
         if health is not Health.REFUSING:
             objections = [] if self._told else self._disk.objections(_operations(group))
             try:
-                self._write(group, again=again)
+                self.commit(group, again=again)
                 self._tell(group, objections)
             except Fenced as fenced:
                 error = fenced
@@ -109,16 +109,16 @@ class DiskJournal(Journal):
         else:
             self._loop.call_later(RETRY_S, self._commit)
 
-    def _acknowledge(self, group: list[_Write], error: Exception | None) -> None:
+    def _acknowledge(self, group: list[Write], error: Exception | None) -> None:
         self._on_trouble(None)
-        _resolve(group, error)
+        resolve(group, error)
         if self._waiting:
             self._loop.call_later(self._latency_s(), self._commit)
         else:
             self._writing = False
             self._idle.set()
 
-    def _tell(self, group: list[_Write], objections: list[str]) -> None:
+    def _tell(self, group: list[Write], objections: list[str]) -> None:
         if not self._told:
             self._told = True
             for objection in objections:
@@ -129,7 +129,7 @@ class DiskJournal(Journal):
         return 0.03 * self._disk.rng.random() ** 2
 
 
-def _operations(group: list[_Write]) -> list[Operation]:
+def _operations(group: list[Write]) -> list[Operation]:
     return [operation for write in group for operation in write.operations]
 
 

@@ -54,7 +54,7 @@ class History:
     def __init__(self, seed: int, store: Store, tell: Callable[[str], None], kinds: Sequence[str] | None) -> None:
         self.rng = random.Random(f"history {seed}")
         self.setting: Setting = draw(self.rng, kinds or KINDS)
-        self.loop = VirtualLoop()  # type: ignore[abstract]
+        self.loop = VirtualLoop()  # type: ignore[abstract]  # it has only what our code calls
         self._store, self._tell = store, tell
         self._digest = hashlib.blake2b(digest_size=8)
         self.ledger = Ledger(self.rng, self.setting)
@@ -444,7 +444,7 @@ class History:
             if self.ledger.live:
                 return False
             alive = [worker for process, (worker, _) in self._workers.items() if process.state is not State.DEAD]
-            capacities = [capacity for worker in alive for capacity in worker._capacities()]
+            capacities = [capacity for worker in alive for capacity in worker.capacities()]
             return all(task.free == task.total for task in capacities)
 
         self.loop.run(idle, self.loop.time() + LEFT_OVER_S)

@@ -5,9 +5,11 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
+import sqlalchemy as sa
 from pydantic_core import from_json
 
-from eval_client.store.journal import _ATTEMPT, _FINAL, _TURN, Operation
+from eval_client.store.journal import Operation
+from eval_client.store.tables import attempt_table, turn_table
 from tests.simulation.endpoint import is_probe
 from tests.simulation.game import DRIFT, SALTS
 from tests.simulation.loop import Process, State
@@ -158,11 +160,12 @@ class Ledger:
     def wrote(self, operations: Sequence[Operation]) -> None:
         """These rows are durable."""
         for statement, row in operations:
-            if statement is _ATTEMPT:
+            table = statement.table if isinstance(statement, sa.Insert) else None
+            if table is attempt_table:
                 self._wrote_attempt(row)
-            elif statement is _TURN:
+            elif table is turn_table:
                 self._wrote_turn(row)
-            elif statement is _FINAL:
+            elif "b_score" in row:
                 self._wrote_final(row)
 
     def _wrote_attempt(self, row: dict[str, object]) -> None:

@@ -74,7 +74,7 @@ MUTANTS = (
     Mutant("an ended session plays on", Change("Sessions._drop", "if session is None: ...", "return"), ("I3", "I5")),
     Mutant(
         "a fence isn't checked",
-        Change("Journal._write", "hold_live(connection, self._store.run, self._fence)", "None"),
+        Change("Journal.commit", "hold_live(connection, self._store.run, self._fence)", "None"),
         "FENCE",
         SECOND,
     ),

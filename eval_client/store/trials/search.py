@@ -35,10 +35,10 @@ _TURNS = (
 
 def find_trials(store: Store, query: TrialQuery) -> TrialPage:
     """A page of the trials that a query selects; with a text, those that a slice of work finds."""
-    return _search(store, query, _slice_over()) if query.text else read_trials(store, query)
+    return search(store, query, _slice_over()) if query.text else read_trials(store, query)
 
 
-def _search(store: Store, query: TrialQuery, is_over: Callable[[], bool]) -> TrialPage:
+def search(store: Store, query: TrialQuery, is_over: Callable[[], bool]) -> TrialPage:
     """The next trials with the text, in the order of trials: a whole page, or as many as are found until `is_over`."""
     found, last = list[int](), None
     with contextlib.closing(_candidates(store, query)) as candidates:

@@ -1,6 +1,7 @@
 """The acceptance list of the database environment, one test a line under its number, and its table of bad inputs."""
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import os
@@ -37,7 +38,7 @@ from environments.database.table_hash import of_rows
 from proctor.environment import Agent, ContextLimitExceeded
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message, Observation
-from tests.pace import slowly
+from tests.pace import in_time, slowly
 from tests.scripted_agent import Scripted
 from tests.support import ROOT, SHARED_DATA
 
@@ -396,19 +397,18 @@ async def test_11_a_user_has_no_rights_outside_of_its_database(engine: MySqlEngi
 
 
 async def test_a_connection_in_use_while_its_administrator_closes_is_closed_after_use(
-    server: PrivateServer, monkeypatch: pytest.MonkeyPatch
+    server: PrivateServer, admin: Admin
 ) -> None:
-    admin, used = Admin(await server.address()), list[Connection]()
-    take = admin._take
-
-    def take_and_close() -> Connection:
-        used.append(take())
-        admin.close()
-        return used[-1]
-
-    monkeypatch.setattr(admin, "_take", take_and_close)
-    assert admin.run("SELECT 1") == ((1,),)
-    assert [connection.open for connection in used] == [False]
+    closing = Admin(await server.address())
+    with contextlib.closing(admin.dedicated()) as holder, holder.cursor() as lock:
+        lock.execute("DO GET_LOCK('held', 0)")
+        used = asyncio.create_task(asyncio.to_thread(closing.run, "SELECT CONNECTION_ID(), GET_LOCK('held', 60)"))
+        await in_time(lambda: bool(admin.run("SELECT 1 FROM information_schema.processlist WHERE state = 'User lock'")))
+        closing.close()
+        lock.execute("DO RELEASE_LOCK('held')")
+        ((connection, locked),) = await used
+    assert locked == 1
+    await in_time(lambda: not admin.run(f"SELECT 1 FROM information_schema.processlist WHERE id = {connection}"))
 
 
 async def test_11_a_user_sees_no_other_sample(engine: MySqlEngine, admin: Admin) -> None:
@@ -495,16 +495,11 @@ async def test_a_lower_case_operation_is_none(dev: Database) -> None:
         "BEGIN NOT ATOMIC WHILE TRUE DO SELECT 1; END WHILE; END",
     ],
 )
-async def test_an_endless_statement_is_killed_and_the_agent_goes_on(
-    engine: MySqlEngine, monkeypatch: pytest.MonkeyPatch, sql: str
-) -> None:
+async def test_an_endless_statement_is_killed_and_the_agent_goes_on(engine: MySqlEngine, sql: str) -> None:
     async with engine.session(PEOPLE) as session:
         await session.run("SET max_recursive_iterations = 4294967295")
         started = time.monotonic()
-        with monkeypatch.context() as limited:
-            if not sql.startswith("BEGIN"):  # which gives a row within the limit
-                limited.setattr(session, "_limit_s", 0.3)
-            text = await session.run(sql)
+        text = await session.run(sql)
         assert time.monotonic() - started < slowly(10)
         assert text == ("[(1,)]" if sql.startswith("BEGIN") else INTERRUPTED)
         assert await session.run("SELECT name FROM people LIMIT 1") == "[('Ada',)]"
@@ -776,23 +771,20 @@ def _servers() -> set[int]:
     return found
 
 
-async def test_errors_of_several_statements_are_those_of_one_text(server: PrivateServer) -> None:
+async def test_errors_of_several_statements_are_those_of_one_text(engine: MySqlEngine) -> None:
     """As the published clients showed them at this server (mysql-connector 8.0.33 for v0.2, 9.7 for FC)."""
-    async with configured(server) as database:
-        engine = database._engine
-        assert engine is not None
-        async with engine.session(PEOPLE) as session:
-            v02, fc = (StatementRunner(session, way, "people") for way in ("v0.2", "fc"))
-            for runner in (v02, fc):
-                assert (await runner.run("SELEC 1; SELECT 2")).endswith("near 'SELEC 1; SELECT 2' at line 1")
-                assert (await runner.run("/* ; */; SELECT 2")).startswith("1064 (42000)")
-                assert await runner.run("ROLLBACK TO s; SELECT 2") == "1305 (42000): SAVEPOINT s does not exist"
-                assert await runner.run(";;") == "1065 (42000): Query was empty"
-            assert await v02.run("SELECT 1; SELECT zz") == OUT_OF_SYNC
-            assert await fc.run("SELECT 1; SELECT zz") == "1054 (42S22): Unknown column 'zz' in 'SELECT'"
-            assert await fc.run("SELECT 1; SELECT 2; SELECT zz") == "[(1,)]"
-            change = "UPDATE people SET age = '1'"
-            assert await v02.run(f"{change}; UPDATE people SET zz = 1; COMMIT") == OUT_OF_SYNC
-            assert await v02.run("SELECT COUNT(*) FROM people.people WHERE age = '1'") == "[(0,)]"
-            assert await v02.run(f"START TRANSACTION; {change}; COMMIT") == OUT_OF_SYNC
-            assert await v02.run("SELECT COUNT(*) FROM people WHERE age = '1'") == "[(2,)]"
+    async with engine.session(PEOPLE) as session:
+        v02, fc = (StatementRunner(session, way, "people") for way in ("v0.2", "fc"))
+        for runner in (v02, fc):
+            assert (await runner.run("SELEC 1; SELECT 2")).endswith("near 'SELEC 1; SELECT 2' at line 1")
+            assert (await runner.run("/* ; */; SELECT 2")).startswith("1064 (42000)")
+            assert await runner.run("ROLLBACK TO s; SELECT 2") == "1305 (42000): SAVEPOINT s does not exist"
+            assert await runner.run(";;") == "1065 (42000): Query was empty"
+        assert await v02.run("SELECT 1; SELECT zz") == OUT_OF_SYNC
+        assert await fc.run("SELECT 1; SELECT zz") == "1054 (42S22): Unknown column 'zz' in 'SELECT'"
+        assert await fc.run("SELECT 1; SELECT 2; SELECT zz") == "[(1,)]"
+        change = "UPDATE people SET age = '1'"
+        assert await v02.run(f"{change}; UPDATE people SET zz = 1; COMMIT") == OUT_OF_SYNC
+        assert await v02.run("SELECT COUNT(*) FROM people.people WHERE age = '1'") == "[(0,)]"
+        assert await v02.run(f"START TRANSACTION; {change}; COMMIT") == OUT_OF_SYNC
+        assert await v02.run("SELECT COUNT(*) FROM people WHERE age = '1'") == "[(2,)]"

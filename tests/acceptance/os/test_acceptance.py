@@ -23,11 +23,12 @@ import pytest_asyncio
 from environments.operating_system.environment import OperatingSystem
 from environments.operating_system.observation import EMPTY, HEAD, TRUNCATED
 from environments.operating_system.scoring import judge, run
-from environments.operating_system.session import ShellSession
+from environments.operating_system.session import SessionRules, ShellSession
 from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded, EnvironmentFault
 from proctor.process_owner import Owner
 from proctor.sandbox.base import SandboxLimits
 from proctor.sandbox.docker_containers import OWNER_LABEL
+from proctor.sandbox.docker_engine import DockerEngine
 from proctor.session.play import PolicyAgent
 from proctor.session.play import play_to_finish as play
 from proctor.types import Action, Finish, FinishReason, Observation
@@ -38,6 +39,7 @@ from tests.unit.environments.operating_system.test_reply import REPLIES
 DEV = SHARED_DATA / "os/data/dev.json"
 TRAIN = SHARED_DATA / "os/data/train_first60.json"
 IMAGE = os.environ.get("PROCTOR_OS_IMAGE", "proctor-os:latest")
+COMPAT = SessionRules("compat", command_limit_s=30, check_limit_s=60, on_init_error="fail", strict_check="inside")
 
 pytestmark = [pytest.mark.docker, pytest.mark.shared, pytest.mark.asyncio(loop_scope="module")]
 
@@ -189,16 +191,16 @@ async def train() -> list[TrainPlay]:
         environment, slots = dev(data=TRAIN), asyncio.Semaphore(3)
 
         async def one(name: str) -> TrainPlay:
-            record, engine, rules = environment.dataset.records[name], environment._engine, environment._rules()
-            assert engine is not None
+            record = environment.dataset.records[name]
             assert record.example is not None
             async with slots, engine.sandbox() as box:
-                finish = await ShellSession(box, record, {"compat": record}, rules).play(Script("Act: answer(0)"))
+                finish = await ShellSession(box, record, {"compat": record}, COMPAT).play(Script("Act: answer(0)"))
                 printed = (await run(box, record.example, [], 30)).output.decode()
                 answer = printed if None in record.checks else None
                 return TrainPlay(finish.score == 1.0, (await judge(box, record, answer, "inside", 30)).passed)
 
-        async with environment.lifespan():
+        engine = DockerEngine(IMAGE, environment.limits, pool=0)
+        async with engine.lifespan():
             _TRAIN.extend(await asyncio.gather(*map(one, environment.samples())))
     return _TRAIN
 

@@ -135,9 +135,9 @@ async def test_a_network_is_needed_where_one_helps_and_not_where_none_does(
     )
     environment = dev(data=write(tmp_path, *samples), scripts=None)
     lightly = environment.model_copy(update={"engine": "namespace"})
-    async with environment.lifespan(), lightly.lifespan():
-        assert environment._engine is not None
-        assert not await has_way_out(environment._engine)
+    alone = DockerEngine(IMAGE, SandboxLimits(), pool=0)
+    async with environment.lifespan(), lightly.lifespan(), alone.lifespan():
+        assert not await has_way_out(alone)
         assert await has_way_out(bridge)
         found = [await environment.preflight(each, bridge) for each in environment.samples()]
         unknown = [await lightly.preflight(each) for each in environment.samples()]

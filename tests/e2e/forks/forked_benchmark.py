@@ -30,7 +30,7 @@ class ForkedChild(START[Any]):
     def _execute_child(self, arguments: Any, *options: Any) -> None:
         folder, environment, pipes = options[4], options[5], options[9:15]
         if not isinstance(arguments, list) or arguments[:2] != CLI[:2]:
-            super()._execute_child(arguments, *options)  # type: ignore[misc]
+            super()._execute_child(arguments, *options)  # type: ignore[misc]  # no stub has it
             return
         given = arguments[len(CLI) :] if arguments[: len(CLI)] == CLI else arguments[1:]
         request = Request(given, os.fspath(folder or os.getcwd()), os.environ if environment is None else environment)
@@ -39,7 +39,7 @@ class ForkedChild(START[Any]):
         if self.pid == 0:
             _run(request, (pipes[0], pipes[3], pipes[5]))
         self._child_created = True
-        self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+        self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]  # as Popen does
 
 
 def _run(request: Request, streams: Sequence[int]) -> NoReturn:
@@ -50,9 +50,9 @@ def _run(request: Request, streams: Sequence[int]) -> NoReturn:
         weakref.finalize._registry.clear()  # type: ignore[attr-defined]  # the parent's temporary folders
         become(request, [os.dup(stream if stream >= 0 else number) for number, stream in enumerate(streams)])
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-        subprocess.Popen, tempfile.tempdir = START, None  # type: ignore[misc]
+        subprocess.Popen, tempfile.tempdir = START, None  # type: ignore[misc]  # a class is replaced
         code = _ended()
-        threading._shutdown()  # type: ignore[attr-defined]
+        threading._shutdown()  # type: ignore[attr-defined]  # as Python does at its end
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -77,6 +77,6 @@ def _ended() -> int:
 
 
 if __name__ == "__main__":
-    subprocess.Popen = ForkedChild  # type: ignore[misc]
+    subprocess.Popen = ForkedChild  # type: ignore[misc]  # a class is replaced
     sys.argv[:] = sys.argv[1:]
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

@@ -210,5 +210,5 @@ if __name__ == "__main__":
     if of_servers:
         from tests.e2e.forks.forked_servers import forking
 
-        asyncio.create_subprocess_exec = forking(of_servers[0], os.environ)  # type: ignore[assignment]
+        asyncio.create_subprocess_exec = forking(of_servers[0], os.environ)  # type: ignore[assignment]  # it has not all attributes
     begin()

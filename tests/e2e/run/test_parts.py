@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,9 +93,9 @@ def _without_seconds(table: re.Match[str]) -> str:
     return re.sub(r"<td>[\d.,]+</td>\n</tr>", "</tr>", table[0])
 
 
-def results(folder: Path, *runs: str, **store: str) -> dict[str, object]:
+def results(folder: Path, *runs: str, **store: str) -> dict[str, Any]:
     """All that is told of a run, without what differs between equal runs."""
-    found: dict[str, object] = {"report": without(json.loads(said("report", *runs, "--json", cwd=folder, **store)))}
+    found: dict[str, Any] = {"report": without(json.loads(said("report", *runs, "--json", cwd=folder, **store)))}
     found["compare"] = without(json.loads(said("compare", ",".join(runs), "--json", cwd=folder, **store)))
     for what in ("trials", "turns", "replies"):
         said("export", *runs, "--what", what, "--to", f"{what}.jsonl", cwd=folder, **store)
@@ -137,7 +138,7 @@ def test_four_parts_of_which_two_are_killed_are_the_run_in_one_piece(
             assert together[what] == value, what
         names = [f"eval.{number}of{PARTS}" for number in range(PARTS, 0, -1)]
         assert results(folder, *names, **store) == together
-        answered = [row for row in together["turns"] if row["action"]]  # type: ignore[attr-defined]
+        answered = [row for row in together["turns"] if row["action"]]
         paid = agents.metric(CALLS) - before
         assert len(answered) <= paid <= len(answered) + 2 * 6, "what the killed ones had in flight is asked for again"
         _refused(folder, store)

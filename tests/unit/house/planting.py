@@ -110,12 +110,17 @@ def _replace(definition: ast.AST, change: Change) -> int:
         definition.body = _filled(ast.parse(change.new).body, [definition.body])
         return 1
     if change.old.startswith("except "):
-        old, new = (ast.parse(f"try: pass\n{text}").body[0].handlers for text in change[1:])  # type: ignore[attr-defined]
-        return _replace_in(definition, old[0], new[0])
+        return _replace_in(definition, _clause(change.old), _clause(change.new))
     old, new = (ast.parse(text).body for text in change[1:])
     if isinstance(old[0], ast.Expr) and isinstance(new[0], ast.Expr) and len(old) == len(new) == 1:
         return _replace_in(definition, old[0].value, new[0].value)
     return _replace_statements(definition, old, new)
+
+
+def _clause(text: str) -> ast.ExceptHandler:
+    (holder,) = ast.parse(f"try: pass\n{text}").body
+    assert isinstance(holder, ast.Try)
+    return holder.handlers[0]
 
 
 def _replace_in(node: ast.AST, old: ast.AST, new: ast.AST) -> int:

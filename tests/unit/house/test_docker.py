@@ -1,5 +1,6 @@
 """The compose files fit the command line, the files beside them, and the promises of their README."""
 
+import re
 from pathlib import Path, PurePath
 
 import click
@@ -24,6 +25,16 @@ def test_every_command_is_one_that_proctor_has(service: str) -> None:
     command = proctor.get_command(click.Context(proctor), name)
     assert command is not None
     command.make_context(name, arguments)
+
+
+def test_every_variable_of_a_manifest_is_one_that_is_read() -> None:
+    folders = ("agent_server", "environments", "eval_client", "proctor", "task_server")
+    sources = "".join(path.read_text(encoding="utf-8") for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    manifests = "".join(path.read_text(encoding="utf-8") for path in (FOLDER / "kubernetes").rglob("*.yaml"))
+    named = {name.removesuffix("_FILE") for name in re.findall(r"name: ([A-Z][A-Z_]+),", manifests)}
+    theirs = {"DOCKER_HOST", "PGDATA", "POSTGRES_USER", "POSTGRES_DB", "POSTGRES_PASSWORD"}
+    assert len(named) > 5
+    assert [name for name in named - theirs if f'"{name}"' not in sources and f"_env: {name}" not in manifests] == []
 
 
 @pytest.mark.parametrize("service", OURS)

@@ -49,6 +49,14 @@ def without_code(page: Path) -> str:
     return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
 
 
+def test_every_code_in_the_table_of_agents_is_one_of_their_server() -> None:
+    page = (ROOT / "docs" / "how-to" / "agents.md").read_text(encoding="utf-8")
+    codes = re.findall(r"`(\w+_(?:found|exceeded|key|error|unavailable|large))`", page)
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "agent_server").rglob("*.py"))
+    assert len(codes) > 5
+    assert [code for code in codes if f'code="{code}"' not in sources] == []
+
+
 @each_page
 def test_no_line_is_longer_than_120_characters(page: Path) -> None:
     """But for code and rows of tables, which can't be wrapped."""

@@ -151,7 +151,7 @@ def test_slices_go_on_where_the_last_one_ended_and_meet_each_trial_once(tmp_path
     while True:
         ticks = itertools.count(1)
         query = TrialQuery(agent="a", text="NEEDLE", size=3, after=after)
-        page = search._search(store, query, partial(_ticked, ticks))
+        page = search.search(store, query, partial(_ticked, ticks))
         met, looks = met + [each.id for each in page.items], [*looks, page.searched]
         assert page.total == 100
         assert len(page.items) <= 3
