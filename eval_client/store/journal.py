@@ -12,15 +12,7 @@ import sqlalchemy as sa
 
 from eval_client.core.spend import TOKEN_COLUMNS
 from eval_client.metrics import JournalMetrics
-from eval_client.store.connection import (
-    Fenced,
-    StoreError,
-    damaged,
-    hold_live,
-    is_transient,
-    reason,
-    too_large,
-)
+from eval_client.store.connection import Fenced, StoreError, damaged, hold_live, is_transient, reason, too_large
 from eval_client.store.damage import Acknowledged
 from eval_client.store.records import Trial, Turn, now_text, reply_row
 from eval_client.store.store import Store

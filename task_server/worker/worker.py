@@ -89,8 +89,7 @@ class Worker(TaskService):
             if caller
             else None
         )
-        self._draining = False
-        self._warned = False
+        self._draining = self._warned = False
         self._boot = secrets.token_hex(8)
         self._sequence = 0
         self._shares = Shares()
@@ -247,8 +246,8 @@ class Worker(TaskService):
             self._shares.offer(self.capacities(), self._now())
 
     def capacities(self) -> tuple[TaskCapacity, ...]:
-        """The tasks as they stand: how many slots each has, and how many are free."""
-        return tuple(self._capacity(task) for task in self._tasks.values())
+        """Each task's slots, in all and free."""
+        return tuple(map(self._capacity, self._tasks.values()))
 
     def _capacity(self, task: HostedTask) -> TaskCapacity:
         waiting = "draining" if self._draining else task.waiting

@@ -167,6 +167,8 @@ def _refused(folder: Path, store: dict[str, str]) -> None:
 def test_parts_keep_to_the_endpoints_concurrency_and_say_how(
     tmp_path: Path, plan: Path, agents: Server, store: dict[str, str]
 ) -> None:
+    """Limits that are the run's own: the pools that all runs of this machine share are none of theirs."""
+    plan.write_text(plan.read_text().replace("concurrency: 6", "concurrency: 6, shared: false"))
     most = 6 if "PROCTOR_STORE" in store else PARTS
     with gate(plan, agents.url) as way:
         way.shut(spared=0)
