@@ -119,75 +119,53 @@ def test_trials_with_attempts_start_first() -> None:
     assert told == [Start(begun, suspect=False, last_try=False)]
 
 
-def test_a_fault_is_tried_again_after_a_wait_so_often() -> None:
-    of, job = playing(), Job(0, PAIR)
-    for made in range(1, ATTEMPTS):
-        assert tell(of, lost(job)) == [EndAttempt(job), Retry(job, 0.5 * 2.0 ** (made - 1))]
-        assert tell(of, SlotFreed(job)) == []
-        last = made == ATTEMPTS - 1
-        assert tell(of, RetryDue(job)) == [Start(job, suspect=True, last_try=last)]
-    assert tell(of, lost(job)) == [Settle(job)]
-    assert of.progress.attempts_lost == ATTEMPTS - 1
-    assert of.progress.faults == {(*PAIR, "lost"): ATTEMPTS}
+JOB = Job(0, PAIR)
+FAILED = lost(JOB)
+UNANSWERED = lost(JOB, started=False)
+AWAY = lost(JOB, 2, AttemptOutcome.SERVICE_AWAY)
+DIVERGED = lost(JOB, 0, AttemptOutcome.DIVERGED)
+RECALLED = lost(JOB, recalled=True)
+FULL = AttemptEnded(JOB, AttemptOutcome.PUT_BACK, cause="full", fault="put_back")
+FIRST, LAST, SETTLED = (0.5, True, False), (1.0, True, True), None
+"""The wait before the next attempt, whether that suspects the trial, and whether it is the last one."""
+Next = tuple[float, bool, bool] | None
+OUTAGE = [(wait_s, False, False) for wait_s in (0.5, 1.0, 2.0, *[2.5] * 9)]
 
 
-def test_a_trial_that_gets_further_has_all_its_attempts_again() -> None:
-    of, job = playing(), Job(0, PAIR)
-    for turns in (2, 4, 6, 8, 10):
-        assert tell(of, lost(job, turns)) == [EndAttempt(job), Retry(job, 0.5)]
-        tell(of, SlotFreed(job), RetryDue(job))
-
-
-@pytest.mark.parametrize("turns", [(0, 0, 0), (3, 2, 3)])
-def test_a_trial_that_gets_no_further_has_not(turns: tuple[int, ...]) -> None:
-    of, job = playing(), Job(0, PAIR)
-    for count in turns[:-1]:
-        assert EndAttempt(job) in tell(of, lost(job, count))
-        tell(of, SlotFreed(job), RetryDue(job))
-    expected = [EndAttempt(job), Retry(job, 0.5)] if turns == (3, 2, 3) else [Settle(job)]
-    assert tell(of, lost(job, turns[-1])) == expected
-
-
-def test_a_start_that_was_never_answered_costs_no_attempt_once() -> None:
-    """The next one may be what kills the server: from then on they count."""
-    of, job = playing(), Job(0, PAIR)
-    assert tell(of, lost(job, started=False)) == [EndAttempt(job), Retry(job, 0.0)]
-    for made in range(1, ATTEMPTS):
-        tell(of, SlotFreed(job))
-        assert tell(of, RetryDue(job)) == [Start(job, suspect=True, last_try=made == ATTEMPTS)]
-        assert EndAttempt(job) in tell(of, lost(job, started=False))
-    tell(of, SlotFreed(job), RetryDue(job))
-    assert tell(of, lost(job, started=False)) == [Settle(job)]
-    assert of.progress.attempts_lost == ATTEMPTS - 1
-
-
-def away(job: Job, turns: int = 0) -> AttemptEnded:
-    return lost(job, turns, AttemptOutcome.SERVICE_AWAY)
-
-
-def test_a_service_that_is_away_costs_no_attempt() -> None:
-    of, job = playing(), Job(0, PAIR)
-    for _ in range(4 * ATTEMPTS):
-        end, retry = tell(of, away(job))
-        assert end == EndAttempt(job)
+@pytest.mark.parametrize(
+    ("ends", "following", "attempts_lost"),
+    [
+        ([FAILED] * 3, [FIRST, LAST, SETTLED], 2),
+        ([lost(JOB, turns) for turns in (2, 4, 6, 8, 10)], [FIRST] * 5, 5),
+        ([lost(JOB, turns) for turns in (3, 2, 3)], [FIRST, LAST, FIRST], 3),
+        ([lost(JOB, 3)] * 3, [FIRST, LAST, SETTLED], 2),
+        ([UNANSWERED] * 4, [(0.0, True, False), FIRST, LAST, SETTLED], 2),
+        ([AWAY] * 12 + [FAILED] * 3, [*OUTAGE, FIRST, LAST, SETTLED], 2),
+        ([AWAY, DIVERGED, DIVERGED], [OUTAGE[0], (0.0, False, False), (0.5, False, False)], 1),
+        ([RECALLED] * 6, [(0.0, False, False)] * 6, 0),
+        ([FULL] * 6, [(PUT_BACK_S, False, False)] * 6, 0),
+    ],
+    ids=["faults", "each gets further", "one gets further", "none gets further", "a start never answered, once",
+         "a service that is away", "a replay that differs after an outage", "a session of an earlier client",
+         "put back"],
+)  # fmt: skip
+def test_what_costs_a_trial_an_attempt(ends: list[AttemptEnded], following: list[Next], attempts_lost: int) -> None:
+    of, found = playing(), list[Next]()
+    for end in ends:
+        told = tell(of, end)
+        if told == [Settle(JOB)]:
+            found.append(None)
+            continue
+        *before, retry = told
         assert isinstance(retry, Retry)
-        tell(of, SlotFreed(job))
-        assert tell(of, RetryDue(job)) == [Start(job, suspect=False, last_try=False)]
-    assert of.progress.attempts_lost == 0
-    for made in range(1, ATTEMPTS):
-        assert EndAttempt(job) in tell(of, lost(job))
-        tell(of, SlotFreed(job))
-        assert tell(of, RetryDue(job)) == [Start(job, suspect=True, last_try=made == ATTEMPTS - 1)]
-    assert tell(of, lost(job)) == [Settle(job)]
-
-
-def test_a_replay_that_differs_after_an_outage_begins_anew_without_an_attempt() -> None:
-    of, job = playing(), Job(0, PAIR)
-    tell(of, away(job, 2), SlotFreed(job), RetryDue(job))
-    assert tell(of, lost(job, 0, AttemptOutcome.DIVERGED)) == [EndAttempt(job), Retry(job, 0.0)]
-    tell(of, SlotFreed(job), RetryDue(job))
-    tell(of, lost(job, 0, AttemptOutcome.DIVERGED))
-    assert of.progress.attempts_lost == 1
+        assert before == [EndAttempt(JOB)] * (end is not FULL)
+        assert tell(of, SlotFreed(JOB)) == []
+        (start,) = tell(of, RetryDue(JOB))
+        assert isinstance(start, Start)
+        found.append((retry.wait_s, start.suspect, start.last_try))
+    assert found == following
+    assert of.progress.attempts_lost == attempts_lost
+    assert of.progress.faults.total() == len(ends)
 
 
 def test_while_a_service_is_away_one_trial_of_its_task_starts_at_a_time() -> None:
@@ -204,25 +182,8 @@ def test_while_a_service_is_away_one_trial_of_its_task_starts_at_a_time() -> Non
 def test_a_run_that_stops_does_not_wait_for_a_service() -> None:
     of, job = playing(), Job(0, PAIR)
     tell(of, Drain("stopped"))
-    assert tell(of, away(job)) == [EndAttempt(job), Return((job,))]
+    assert tell(of, AWAY) == [EndAttempt(job), Return((job,))]
     assert RunFinished() in tell(of, SlotFreed(job))
-
-
-def test_an_earlier_clients_lost_session_costs_no_attempt() -> None:
-    of, job = playing(), Job(0, PAIR)
-    for _ in range(2 * ATTEMPTS):
-        assert tell(of, lost(job, recalled=True)) == [EndAttempt(job), Retry(job, 0.0)]
-        tell(of, SlotFreed(job), RetryDue(job))
-
-
-def test_a_trial_that_was_put_back_waits_and_costs_no_attempt() -> None:
-    of, job = playing(), Job(0, PAIR)
-    for _ in range(2 * ATTEMPTS):
-        assert tell(of, AttemptEnded(job, AttemptOutcome.PUT_BACK, cause="full", fault="put_back")) == [
-            Retry(job, PUT_BACK_S)
-        ]
-        assert tell(of, SlotFreed(job)) == []
-        assert tell(of, RetryDue(job)) == [Start(job, suspect=False, last_try=False)]
 
 
 def test_an_agent_that_is_refused_plays_nothing_more() -> None:
@@ -452,18 +413,7 @@ class Client:
 
     def step(self) -> None:
         """Something happens."""
-        kinds = {
-            "end": 5,
-            "free": 5,
-            "due": 3,
-            "limit": 3,
-            "take": 1,
-            "gave up": 2,
-            "grant": 1,
-            "task": 1,
-            "drain": 0.05,
-        }
-        kind = self.chance.choices(list(kinds), list(kinds.values()))[0]
+        kind = self.chance.choices(list(KINDS), list(KINDS.values()))[0]
         pick = self.chance.choice
         if kind == "end" and self.under_way:
             self.end_attempt(pick(sorted(self.under_way)))

@@ -214,6 +214,16 @@ class Sharing(RuleBasedStateMachine):
             del self.used[run, number], self.capacity[run, number]
             self.pool = self.pool.without(f"{run}/{number}/e")
 
+    @rule()
+    def settle(self) -> None:
+        """Once nothing is in use and demands stand still, a few rounds give everybody all that there is."""
+        if not getattr(self, "used", {}):
+            return
+        self.used = dict.fromkeys(self.used, 0)
+        for run, number in 4 * list(self.used):
+            self.tell(run, number, 20)
+        assert sum(self.capacity.values()) == self.ceiling
+
     @invariant()
     def nobody_exceeds_the_limit(self) -> None:
         if hasattr(self, "used"):
