@@ -2,6 +2,8 @@
 
 import random
 from collections import Counter
+from collections.abc import Mapping
+from itertools import product
 
 import networkx as nx
 from hypothesis import given, settings
@@ -10,12 +12,20 @@ from hypothesis import strategies as st
 from eval_client.core.flow import Flow, Pair
 
 
+def limit(flow: Flow, endpoints: Mapping[str, int], agents: Mapping[str, int], tasks: Mapping[str, int]) -> Flow:
+    """The flow, with these limits."""
+    for name, capacity in endpoints.items():
+        flow.limit_endpoint(name, capacity)
+    for name, capacity in agents.items():
+        flow.limit_agent(name, capacity)
+    for name, capacity in tasks.items():
+        flow.limit_task(name, capacity)
+    return flow
+
+
 def test_trials_that_come_later_count_in_the_progress_of_their_pair() -> None:
-    flow = Flow({"a": "e"})
-    flow.limit_endpoint("e", 1)
-    flow.limit_agent("a", 1)
+    flow = limit(Flow({"a": "e"}), {"e": 1}, {"a": 1}, {"few": 1, "many": 1})
     for task, expected in (("few", 0), ("many", 98)):
-        flow.limit_task(task, 1)
         flow.add(("a", task), 2)
         flow.expect(("a", task), expected)
     started = []
@@ -37,13 +47,7 @@ class Assignment:
         self.endpoint_of = {agent: self.chance.choice(sorted(self.endpoints)) for agent in self.agents}
         self.pending: Counter[Pair] = Counter()
         self.running: Counter[Pair] = Counter()
-        self.flow = Flow(self.endpoint_of)
-        for name, limit in self.endpoints.items():
-            self.flow.limit_endpoint(name, limit)
-        for name, limit in self.agents.items():
-            self.flow.limit_agent(name, limit)
-        for name, limit in self.tasks.items():
-            self.flow.limit_task(name, limit)
+        self.flow = limit(Flow(self.endpoint_of), self.endpoints, self.agents, self.tasks)
         for agent in self.agents:
             for task in self.tasks:
                 if self.chance.random() < 0.6:
@@ -52,11 +56,6 @@ class Assignment:
     def plan(self, pair: Pair, trials: int) -> None:
         self.pending[pair] += trials
         self.flow.add(pair, trials)
-
-    def maximum(self) -> int:
-        """The value of a maximum flow over what is free now, by networkx."""
-        graph = self.free()
-        return int(nx.maximum_flow_value(graph, "source", "sink", flow_func=nx.algorithms.flow.edmonds_karp))
 
     def free(self) -> "nx.DiGraph[str]":
         """What is free now: there is a path from source to sink where the maximum flow is not 0."""
@@ -111,7 +110,7 @@ class Assignment:
 def test_every_start_is_a_maximum_flow_over_what_is_free(seed: int) -> None:
     case = Assignment(seed)
     for _ in range(6):
-        expected = case.maximum()
+        expected = nx.maximum_flow_value(case.free(), "source", "sink", flow_func=nx.algorithms.flow.edmonds_karp)
         assert len(case.start()) == expected
         assert not nx.has_path(case.free(), "source", "sink")
         case.change()
@@ -134,12 +133,7 @@ def test_nothing_is_started_beyond_a_limit_or_without_being_owed(seed: int) -> N
 @given(seed=st.integers(0, 2**32))
 def test_every_trial_owed_is_started_in_the_end(seed: int) -> None:
     case = Assignment(seed)
-    for name in case.endpoints:
-        case.flow.limit_endpoint(name, 3)
-    for name in case.agents:
-        case.flow.limit_agent(name, 2)
-    for name in case.tasks:
-        case.flow.limit_task(name, 1)
+    limit(case.flow, dict.fromkeys(case.endpoints, 3), dict.fromkeys(case.agents, 2), dict.fromkeys(case.tasks, 1))
     pending = case.pending.total()
     under_way: list[Pair] = []
     for _ in range(pending + 1):
@@ -151,37 +145,24 @@ def test_every_trial_owed_is_started_in_the_end(seed: int) -> None:
 
 def test_fifty_agents_share_the_tasks_evenly() -> None:
     """AgentBench v0.2 gives everything to the first ten of fifty agents here."""
-    flow = Flow({f"a{i:02}": "e" for i in range(50)})
-    flow.limit_endpoint("e", 1000)
-    for i in range(50):
-        flow.limit_agent(f"a{i:02}", 20)
-        for j in range(20):
-            flow.limit_task(f"t{j:02}", 10)
-            flow.add((f"a{i:02}", f"t{j:02}"), 10)
+    agents, tasks = [f"a{i:02}" for i in range(50)], [f"t{j:02}" for j in range(20)]
+    flow = limit(Flow(dict.fromkeys(agents, "e")), {"e": 1000}, dict.fromkeys(agents, 20), dict.fromkeys(tasks, 10))
+    for pair in product(agents, tasks):
+        flow.add(pair, 10)
     by_agent = Counter(agent for agent, _ in flow.start())
     assert by_agent.total() == 200
     assert set(by_agent.values()) == {4}
 
 
 def test_a_blocked_agent_is_served_by_moving_a_planned_trial() -> None:
-    flow = Flow({"a": "e1", "b": "e2"})
-    for name in ("e1", "e2"):
-        flow.limit_endpoint(name, 1)
-    for name in ("a", "b"):
-        flow.limit_agent(name, 1)
-    for name in ("x", "y"):
-        flow.limit_task(name, 1)
-    flow.add(("a", "x"))
-    flow.add(("a", "y"))
-    flow.add(("b", "x"))
+    flow = limit(Flow({"a": "e1", "b": "e2"}), {"e1": 1, "e2": 1}, {"a": 1, "b": 1}, {"x": 1, "y": 1})
+    for pair in (("a", "x"), ("a", "y"), ("b", "x")):
+        flow.add(pair)
     assert sorted(flow.start()) == [("a", "y"), ("b", "x")]
 
 
 def test_a_pair_says_what_it_waits_for() -> None:
-    flow = Flow({"a": "e"})
-    flow.limit_endpoint("e", 5)
-    flow.limit_agent("a", 1)
-    flow.limit_task("t", 0)
+    flow = limit(Flow({"a": "e"}), {"e": 5}, {"a": 1}, {"t": 0})
     flow.add(("a", "t"), 3)
     assert flow.start() == []
     assert flow.waits_for(("a", "t")) == "task"

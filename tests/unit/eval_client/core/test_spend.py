@@ -13,26 +13,30 @@ def test_money_is_counted_where_a_price_is_known() -> None:
     assert spend.by_agent == {"dear": Tokens(1_000_000, 100_000), "free": Tokens(5_000, 5_000)}
 
 
-def test_cached_tokens_cost_the_input_price_unless_they_have_their_own() -> None:
-    tokens = Tokens(1_000_000, 100_000, 600_000, 50_000)
-    assert Price(input=2.0, output=10.0).of(tokens) == 3.0
-    assert Price(input=2.0, output=10.0, cached_input=0.5).of(tokens) == pytest.approx(0.8 + 0.3 + 1.0)
-    assert Price(input=2.0, output=10.0, cached_input=0.0).of(tokens) == pytest.approx(0.8 + 1.0)
-    assert Price(input=2.0, output=10.0).model_dump() == {"input": 2.0, "output": 10.0}, "as older versions read it"
-
-
 @pytest.mark.parametrize(
-    ("price", "cost"),
+    ("price", "tokens", "cost"),
     [
-        ({}, 3.0),
-        ({"cached_input": 0.5}, 0.4 + 0.3 + 0.5 + 1.0),
-        ({"cached_input": 0.5, "cache_write": 2.0}, 0.4 + 0.3 + 0.4 + 1.0),
-        ({"cache_write": 4.0}, 0.4 + 1.2 + 0.8 + 1.0),
+        ({}, Tokens(1_000_000, 100_000, 600_000, 50_000), 3.0),
+        ({"cached_input": 0.5}, Tokens(1_000_000, 100_000, 600_000, 50_000), 0.8 + 0.3 + 1.0),
+        ({"cached_input": 0.0}, Tokens(1_000_000, 100_000, 600_000, 50_000), 0.8 + 1.0),
+        ({}, Tokens(1_000_000, 100_000, 600_000, cache_write=200_000), 3.0),
+        ({"cached_input": 0.5}, Tokens(1_000_000, 100_000, 600_000, cache_write=200_000), 0.4 + 0.3 + 0.5 + 1.0),
+        (
+            {"cached_input": 0.5, "cache_write": 2.0},
+            Tokens(1_000_000, 100_000, 600_000, cache_write=200_000),
+            0.4 + 0.3 + 0.4 + 1.0,
+        ),
+        ({"cache_write": 4.0}, Tokens(1_000_000, 100_000, 600_000, cache_write=200_000), 0.4 + 1.2 + 0.8 + 1.0),
     ],
 )
-def test_tokens_put_into_a_cache_have_a_price_of_their_own(price: dict[str, float], cost: float) -> None:
-    tokens = Tokens(1_000_000, 100_000, 600_000, cache_write=200_000)
+def test_tokens_of_a_cache_cost_the_input_price_unless_they_have_their_own(
+    price: dict[str, float], tokens: Tokens, cost: float
+) -> None:
     assert Price(input=2.0, output=10.0, **price).of(tokens) == pytest.approx(cost)
+
+
+def test_a_price_is_stored_as_older_versions_read_it() -> None:
+    assert Price(input=2.0, output=10.0).model_dump() == {"input": 2.0, "output": 10.0}
 
 
 def test_a_budget_counts_cached_tokens_at_their_price_and_once() -> None:
@@ -103,21 +107,19 @@ def test_models_that_tasks_pay_for_count_by_the_longest_name_that_begins_theirs(
     assert spend.exhausted() is None
 
 
-def test_nothing_is_exhausted_without_limits() -> None:
-    spend = Spend(RunLimits(), {})
-    spend.add("a", Tokens(10**12, 10**12))
-    assert spend.exhausted() is None
-
-
-def test_a_limit_reached_says_which_and_how_to_go_on() -> None:
-    tokens = Spend(RunLimits(tokens=100), {})
-    tokens.add("a", Tokens(60, 39))
-    assert tokens.exhausted() is None
-    tokens.add("a", Tokens(1, 0))
-    assert "limits.run.tokens" in str(tokens.exhausted())
-    money = Spend(RunLimits(money=1.0), {"a": Price(input=1.0, output=1.0)})
-    money.add("a", Tokens(1_000_000, 0))
-    assert "--set limits.run.money" in str(money.exhausted())
+@pytest.mark.parametrize(
+    ("limits", "spent", "says"),
+    [
+        (RunLimits(), Tokens(10**12, 10**12), None),
+        (RunLimits(tokens=100), Tokens(60, 39), None),
+        (RunLimits(tokens=100), Tokens(60, 40), "limits.run.tokens: 100 of 100 spent"),
+        (RunLimits(money=1.0), Tokens(1_000_000, 0), "resume with --set limits.run.money=MORE"),
+    ],
+)
+def test_a_limit_reached_says_which_and_how_to_go_on(limits: RunLimits, spent: Tokens, says: str | None) -> None:
+    spend = Spend(limits, {"a": Price(input=1.0, output=1.0)})
+    spend.add("a", spent)
+    assert spend.exhausted() is None if says is None else says in str(spend.exhausted())
 
 
 def test_what_other_clients_of_the_run_have_spent_counts_against_its_limits() -> None:

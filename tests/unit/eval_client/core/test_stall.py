@@ -1,3 +1,7 @@
+"""Why a run makes no progress."""
+
+import pytest
+
 from eval_client.core.stall import MAX_REASONS, StallDetector, StallReasons
 from task_server.client.client import Call
 
@@ -30,26 +34,26 @@ def test_every_cause_is_named_with_whom_it_concerns_and_for_how_long() -> None:
     )
 
 
-def test_models_may_take_a_minute_and_those_of_an_endpoint_that_is_down_are_told_with_it() -> None:
-    asked = [Call("gpt", 41.0), Call("llama", 45.0)]
-    assert StallReasons(now=100.0, models=asked, slots={"endpoint": 3}).reasons() == ()
-    assert StallReasons(now=101.0, models=asked).reasons() == (
-        "model of agent gpt: a request without an answer for 60 s",
-    )
-    assert StallReasons(now=200.0, models=asked, down=True).reasons() == ()
+ASKED = [Call("gpt", 41.0), Call("llama", 45.0)]
 
 
-def test_a_write_that_is_just_under_way_is_no_cause() -> None:
-    assert StallReasons(now=100.0, store_since=99.9).reasons() == ("trials pause before they are tried again",)
-
-
-def test_where_nothing_is_asked_for_slots_are_named() -> None:
-    waits = StallReasons(now=0.0, slots={"endpoint": 3, "agent": 1})
-    assert waits.reasons() == ("1 trials wait for a slot of their agent", "3 trials wait for a slot of their endpoint")
-
-
-def test_where_nothing_is_left_the_last_results_are_named() -> None:
-    assert StallReasons(now=0.0, quiet=True).reasons() == ("all trials are over; the last results are being stored",)
+@pytest.mark.parametrize(
+    ("waits", "reasons"),
+    [
+        (StallReasons(now=100.0, models=ASKED, slots={"endpoint": 3}), ()),
+        (StallReasons(now=101.0, models=ASKED), ("model of agent gpt: a request without an answer for 60 s",)),
+        (StallReasons(now=200.0, models=ASKED, down=True), ()),
+        (StallReasons(now=100.0, store_since=99.9), ("trials pause before they are tried again",)),
+        (
+            StallReasons(now=0.0, slots={"endpoint": 3, "agent": 1}),
+            ("1 trials wait for a slot of their agent", "3 trials wait for a slot of their endpoint"),
+        ),
+        (StallReasons(now=0.0, quiet=True), ("all trials are over; the last results are being stored",)),
+    ],
+    ids=["a minute", "longer", "endpoint down", "a write just under way", "slots", "last results"],
+)
+def test_what_is_named_where_little_is_asked_for(waits: StallReasons, reasons: tuple[str, ...]) -> None:
+    assert waits.reasons() == reasons
 
 
 def test_many_causes_are_cut_short() -> None:
