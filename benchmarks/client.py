@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.measure import cpu_s, peak_mb
-from eval_client.execute import execute
 from eval_client.plan.plan import Plan
 from eval_client.run.context import RunContext
-from eval_client.run_request import RunRequest
+from eval_client.run.execute import execute
+from eval_client.run.request import RunRequest
 from eval_client.store.run_folders import open_store
 from proctor import event_loop
 from proctor.types import Value

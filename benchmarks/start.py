@@ -61,7 +61,7 @@ def _processes(servers: World) -> dict[str, tuple[Callable[[], float], float | N
         "worker: import": (imports("task_server.serve, task_server.worker.worker"), 5.0),
         "controller: import": (imports("task_server.serve, task_server.controller.controller"), None),
         "agent server: import": (imports("agent_server.serve"), 8.0),
-        "client: import": (imports("eval_client.execute"), 6.0),
+        "client: import": (imports("eval_client.run.execute"), 6.0),
         "proctor --version": (partial(_ended, servers, [*CLI, "--version"]), None),
         "worker: to the first heartbeat": (partial(_worker, servers), 7.5),
         "agent server: to the first answer": (partial(_agent_server, servers), 12.0),

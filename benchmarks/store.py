@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.echo import QUESTION
 from benchmarks.measure import Figure, figure, main, median
-from eval_client.monitor.snapshot import PairView, RunView
+from eval_client.core.run_view import PairView, RunView
 from eval_client.store import journal as journal_module
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.journal import Cost, Journal

@@ -20,10 +20,10 @@ from types import FrameType
 
 from benchmarks import echo
 from benchmarks.measure import Figure, figure, main
-from eval_client.execute import execute
 from eval_client.plan.plan import Plan
 from eval_client.run.context import RunContext
-from eval_client.run_request import RunRequest
+from eval_client.run.execute import execute
+from eval_client.run.request import RunRequest
 from eval_client.store.run_folders import open_store
 from proctor import event_loop
 

@@ -5,8 +5,8 @@ A name is imported when it is first used, so that `import proctor` is cheap.
 
 TYPE_CHECKING = False  # as in typing, whose import would double what this one costs
 if TYPE_CHECKING:
-    from eval_client.api import aevaluate, assert_scores, evaluate, open_run, play
-    from eval_client.run_results import PlanError, Run, RunInterrupted, TrialResult, TurnResult
+    from eval_client.python.api import aevaluate, assert_scores, evaluate, open_run, play
+    from eval_client.python.results import PlanError, Run, RunInterrupted, TrialResult, TurnResult
     from proctor.conformance.check import check
     from proctor.environment import (
         Agent,
@@ -45,8 +45,8 @@ _MODULES = {
     ),
     "proctor.session.play": ("PolicyAgent", "play_to_finish"),
     "proctor.conformance.check": ("check",),
-    "eval_client.api": ("aevaluate", "assert_scores", "evaluate", "open_run", "play"),
-    "eval_client.run_results": ("PlanError", "Run", "RunInterrupted", "TrialResult", "TurnResult"),
+    "eval_client.python.api": ("aevaluate", "assert_scores", "evaluate", "open_run", "play"),
+    "eval_client.python.results": ("PlanError", "Run", "RunInterrupted", "TrialResult", "TurnResult"),
 }
 """The public names of each module."""
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

@@ -1,7 +1,10 @@
 """What happens when a run ends: the plan's `on_end` is run."""
 
 import contextlib
-from collections.abc import Callable
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,13 +12,16 @@ import click
 
 from eval_client.cli.main import CRASHED
 from eval_client.cli.manage.ls import run_state
-from eval_client.on_end import run_on_end
-from eval_client.run_request import RunRequest
+from eval_client.run.request import RunRequest
 from eval_client.store.connection import DatabaseError, StoreError
+from proctor.observability.descriptors import give_back
 from proctor.observability.redaction import redacted
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+ON_END_S = 60.0
+STANDARD_ERROR = 2
 
 
 @dataclass
@@ -54,3 +60,31 @@ def _exit_code(error: BaseException | None) -> int:
         case click.ClickException(exit_code=code):
             return code
     return CRASHED
+
+
+def run_on_end(command: Sequence[str], facts: Mapping[str, str], longest_s: float = ON_END_S) -> str | None:
+    """Run the command with `facts` as environment variables; why it failed, None if it did not.
+
+    It reads nothing, writes to standard error, and is killed with its children after `longest_s`.
+    """
+    try:
+        process = subprocess.Popen(
+            command,
+            env={**os.environ, **facts},
+            stdin=subprocess.DEVNULL,
+            stdout=STANDARD_ERROR,
+            start_new_session=True,
+        )
+        give_back(process.pid)
+    except OSError as error:
+        return f"{command[0]}: {error.strerror}"
+    try:
+        code = process.wait(longest_s)
+    except subprocess.TimeoutExpired:
+        return f"{command[0]}: killed, as it took longer than {longest_s:g} s"
+    finally:
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    return None if code == 0 else f"{command[0]}: exit code {code}"

@@ -10,8 +10,7 @@ from typing import Any
 
 import click
 
-from eval_client.import_conflicts import shadowed
-from eval_client.progress_messages import say_start
+from eval_client.cli.start import say_start, shadowed
 from proctor import registry
 
 COMMANDS = {
@@ -29,7 +28,7 @@ COMMANDS = {
     "stop": ("manage.commands", "Stop a run from another terminal or host; it can be resumed."),
     "rescore": ("manage.rescore", "Score the answers of a run again, with other settings; no agent is asked."),
     "rm": ("manage.commands", "Remove runs, by name or by age."),
-    "doctor": ("doctor", "Check a machine or a plan for problems, and print a fix for each."),
+    "doctor": ("doctor.command", "Check a machine or a plan for problems, and print a fix for each."),
     "plan": ("plans.plan_file", "Check a plan, print it resolved, or print the JSON Schema of plans."),
     "envs": ("environments", "List the installed environments."),
     "play": ("person.command", "Play an environment yourself, at a terminal."),

@@ -15,16 +15,15 @@ import click
 
 from eval_client.cli.common import report_usage_errors
 from eval_client.cli.ending import RunEnd
+from eval_client.cli.start import say_step
 from eval_client.cli.usage import UsageProblem
 from eval_client.core.progress import RunResult, grouped_causes
-from eval_client.interrupts import STOPPED_BY_USER, Interrupts
-from eval_client.monitor.screen import screen
-from eval_client.preflight import PreflightError
-from eval_client.progress_messages import say_step
 from eval_client.run.context import RunContext
-from eval_client.run_request import RunRequest
-from eval_client.servers import metrics_address
-from eval_client.servers.server_process import ServerProcessError
+from eval_client.run.interrupts import STOPPED_BY_USER, Interrupts
+from eval_client.run.preflight import PreflightError
+from eval_client.run.request import RunRequest
+from eval_client.run.screen import screen
+from eval_client.run.servers import ServerProcessError
 from eval_client.store.connection import Fenced, retry_until_available
 from proctor import event_loop
 from proctor.observability.descriptors import OutOfDescriptors
@@ -42,8 +41,10 @@ INTERRUPTED = 130
 def _listen(_context: click.Context, _option: click.Parameter, where: str | None) -> socket.socket | None:
     if not where:
         return None
+    from eval_client.run.metrics import listener  # FastAPI is loaded only here
+
     try:
-        return metrics_address.listener(where)
+        return listener(where)
     except ValueError as error:
         raise UsageProblem(str(error)) from error
 
@@ -51,7 +52,7 @@ def _listen(_context: click.Context, _option: click.Parameter, where: str | None
 metrics_option = click.option(
     "--metrics",
     metavar="[HOST:]PORT",
-    envvar=metrics_address.VARIABLE,
+    envvar="PROCTOR_METRICS",
     callback=_listen,
     help="Serve Prometheus metrics at /metrics during the run; any host but a loopback address needs PROCTOR_TOKEN.",
 )
@@ -73,7 +74,7 @@ def _exposed(played: RunContext, metrics: socket.socket | None) -> contextlib.Ab
     """Serve the run's metrics while inside, if there is a socket for them."""
     if metrics is None:
         return contextlib.nullcontext()
-    from eval_client.monitor.exposition import exposed
+    from eval_client.run.metrics import exposed  # FastAPI is loaded only here
 
     return exposed(played, metrics)
 

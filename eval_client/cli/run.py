@@ -33,16 +33,16 @@ from eval_client.cli.plans.chosen_plan import (
     with_fallbacks,
 )
 from eval_client.cli.play import error_console, metrics_option, play, show_result
+from eval_client.cli.start import say_step
 from eval_client.cli.usage import FILE, UsageProblem
 from eval_client.core.error_limit import ErrorLimit
 from eval_client.core.progress import RunResult
 from eval_client.core.retry_selection import Again, FinishedRow, chosen_again
 from eval_client.core.selection import Filters
+from eval_client.own_runs import plan_at_hand
 from eval_client.plan.load import with_tags
-from eval_client.plan_at_hand import plan_at_hand
-from eval_client.preflight import PartAsked, PreflightError, check_plan
-from eval_client.progress_messages import say_step
-from eval_client.run_request import RunRequest
+from eval_client.run.preflight import PartAsked, PreflightError, check_plan
+from eval_client.run.request import RunRequest
 from eval_client.store.records import part_name
 from eval_client.store.run_folders import checked_name, find_run, new_name, open_store
 from eval_client.store.store import Store

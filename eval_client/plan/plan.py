@@ -7,12 +7,12 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, JsonValue, ValidationInfo, field_validator, model_validator
 
 from eval_client.core.spend import Price, helper
-from eval_client.on_end import OnEnd
 from eval_client.plan.entries import (
     COMMAND_S,
     AgentEntry,
     AnyTask,
     Assignment,
+    CommandWords,
     Endpoint,
     Limits,
     Local,
@@ -77,7 +77,7 @@ class Plan(Value):
     of it; agents have a `price` of their own."""
     price_list: Annotated[Literal["shipped"] | None, Field(exclude_if=lambda name: name is None)] = None
     """`shipped`: agents without a `price` have that of their model in Proctor's own list, where it is there."""
-    on_end: OnEnd = ()
+    on_end: CommandWords = ()
     """A command to run when the run ends, as a list of words."""
 
     @field_validator("tasks")

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import NamedTuple
 
+from eval_client.own_runs import list_run
 from eval_client.plan.plan import Plan, trial_seed
 from eval_client.plan.published import other_play
-from eval_client.plan_at_hand import list_run
-from eval_client.preflight import PreflightError, check_trust
+from eval_client.run.preflight import PreflightError, check_trust
 from eval_client.store.journal import Journal
 from eval_client.store.lock import taken_over
 from eval_client.store.records import DIVERGED, Manifest, TaskRecord, Trial, Turn

@@ -1,1 +1,1 @@
-"""A run: starts its trials, on this client and together with others."""
+"""A run, from its servers' start to its final state: what plays its trials, watches them and shows them."""

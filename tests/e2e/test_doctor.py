@@ -18,7 +18,7 @@ import docker
 import pytest
 import sqlalchemy as sa
 
-from eval_client.doctor import machine
+from eval_client.cli.doctor import machine
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.damage import file_of
 from eval_client.store.records import Manifest, Trial

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_client.monitor import stall_reporter
-from eval_client.monitor.shared import lines_of
+from eval_client.run.stall_reporter import TROUBLES, lines_of
 from eval_client.store.tables import attempt_table, trial_table
 from task_server.wire.messages import SETTLE_S, VERSION
 from tests.e2e.proctor import Server
@@ -231,7 +230,7 @@ def test_workers_replaced_by_ones_with_other_parameters_play_nothing_of_a_run_un
 
 
 def held_up(folder: Path) -> str:
-    return "\n".join(lines_of(folder / "runs" / "r" / stall_reporter.FILE))
+    return "\n".join(lines_of(folder / "runs" / "r" / TROUBLES))
 
 
 def test_of_two_clients_at_once_one_plays_and_the_other_is_refused(parts: Farm) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from eval_client.doctor.endpoint import ModelProbe
+from eval_client.cli.doctor.endpoint import ModelProbe
 from proctor.environment import Agent, Policy, policy_of
 from proctor.llm.cached_model import CachedModel, Question, Replies
 from proctor.llm.config import ChatConfig

@@ -9,10 +9,10 @@ import sqlalchemy as sa
 
 from eval_client.cli.play import error_console, show_result
 from eval_client.core.progress import RunResult
-from eval_client.execute import summarize
 from eval_client.plan.plan import Plan
 from eval_client.report.report import report
-from eval_client.run_request import RunRequest
+from eval_client.run.execute import summarize
+from eval_client.run.request import RunRequest
 from eval_client.store.connection import connect, retry_until_available, sqlite_url
 from eval_client.store.journal import Cost, Journal
 from eval_client.store.records import Manifest, TaskRecord, Trial

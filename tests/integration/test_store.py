@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from eval_client.cli.doctor import machine
 from eval_client.core.spend import Tokens
-from eval_client.doctor import machine
 from eval_client.plan.plan import Plan
 from eval_client.store import journal as journal_module
 from eval_client.store import lock

@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from eval_client import execute
 from eval_client.core.events import Abandon, Drain
 from eval_client.core.progress import RunResult
 from eval_client.plan.plan import trial_seed
-from eval_client.preflight import PreflightError
 from eval_client.run.context import RunContext
-from eval_client.run_request import RunRequest
+from eval_client.run.execute import execute
+from eval_client.run.preflight import PreflightError
+from eval_client.run.request import RunRequest
 from eval_client.store.connection import Fenced, StoreError
 from eval_client.store.planned_trials import PlannedTrials
 from eval_client.store.store import Store
@@ -260,7 +260,7 @@ class History:
             self.ledger.leaving.add(process)
 
         try:
-            ended = self._ended[process] = await execute.execute(self._order(process), watch)
+            ended = self._ended[process] = await execute(self._order(process), watch)
         except (PreflightError, TaskServerError, StoreError, Fenced) as error:
             self.ledger.leaving.add(process)
             self.trace(f"{process.name} gave up: {error}")

@@ -10,10 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 from unittest import mock
 
-from eval_client import execute, preflight
 from eval_client.endpoints import endpoints
-from eval_client.run import context
-from eval_client.servers.local import LocalServers
+from eval_client.run import context, execute, preflight
+from eval_client.run.servers import LocalServers
 from eval_client.store import journal, lock, store
 from proctor import registry
 from proctor.http.client import HttpClient

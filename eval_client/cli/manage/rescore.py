@@ -22,11 +22,11 @@ from eval_client.cli.common import (
 )
 from eval_client.cli.play import INTERRUPTED, error_console
 from eval_client.cli.usage import UsageProblem
+from eval_client.own_runs import plan_at_hand
 from eval_client.plan.load import with_overrides
-from eval_client.plan_at_hand import plan_at_hand
-from eval_client.preflight import PreflightError, check_identity
 from eval_client.report.rescore import AnswersNotBought, RescoreRequest, check_overrides
 from eval_client.report.rescore import rescore as score_again
+from eval_client.run.preflight import PreflightError, check_identity
 from eval_client.store.lock import is_worked_on, no_client
 from eval_client.store.run_folders import checked_name, find_run, new_name, open_store
 from eval_client.store.runs.remove import remove_run

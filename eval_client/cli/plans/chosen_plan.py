@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import click
 
 from eval_client.cli.common import Command
+from eval_client.cli.doctor.finding import Finding, Status
+from eval_client.cli.doctor.plan_checks import quick_problems
+from eval_client.cli.doctor.tasks import engine_problem
 from eval_client.cli.plans.plan_file import made_plan, plan_text
 from eval_client.cli.usage import UsageProblem
 from eval_client.core.selection import Filters
-from eval_client.doctor.finding import Finding, Status
-from eval_client.doctor.plan_checks import quick_problems
-from eval_client.doctor.tasks import engine_problem
 from eval_client.plan.filters import narrowed, with_left_out
 from eval_client.plan.load import load_plan, placed, read_plan
 from eval_client.plan.plan import Plan

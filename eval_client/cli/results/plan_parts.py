@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from eval_client.plan_at_hand import is_listed
+from eval_client.own_runs import is_listed
 from eval_client.store.connection import StoreError
 from eval_client.store.parts import PlanStore
 from eval_client.store.run_folders import find_parts, find_run

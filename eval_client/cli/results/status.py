@@ -9,10 +9,9 @@ from eval_client.cli.common import json_option, output_option, report_usage_erro
 from eval_client.cli.manage.ls import run_state, trials_scored
 from eval_client.cli.usage import UsageProblem
 from eval_client.core.spend import OUT_OF
-from eval_client.monitor import shared, stall_reporter
-from eval_client.monitor.shared import lines_of
 from eval_client.report.report import PrimaryMetric, primary_metrics
 from eval_client.run.context import spent_so_far
+from eval_client.run.stall_reporter import SHARED, TROUBLES, lines_of
 from eval_client.store.lock import is_worked_on
 from eval_client.store.run_folders import find_run
 from proctor.config.tokens import AccessTokens
@@ -41,8 +40,8 @@ def status(run: str, output: Path, store: str | None, as_json: bool, controller:
         spent = spent_so_far(manifest.read_plan(), found, pairs)
         why = next((spent.told(limit) for limit, name in OUT_OF.items() if name == state), None)
         primary = primary_metrics(found, pairs)
-    troubles = lines_of(folder / stall_reporter.FILE) if state == "running" else []
-    endpoints = lines_of(folder / shared.FILE) if state == "running" else []
+    troubles = lines_of(folder / TROUBLES) if state == "running" else []
+    endpoints = lines_of(folder / SHARED) if state == "running" else []
     if as_json:
         facts = {"run": found.run, "folder": str(folder), "state": state, "clients": clients, "troubles": troubles}
         facts |= {"endpoints": endpoints, "stopped": why, "parent": parent}
@@ -69,7 +68,7 @@ def status(run: str, output: Path, store: str | None, as_json: bool, controller:
 
 def _print_controller(url: str, form: TableFormat) -> None:
     """Raises UsageProblem where the controller does not answer."""
-    from eval_client.monitor.controller import controller_tables  # the client of HTTP is loaded only here
+    from eval_client.controller_tables import controller_tables  # the client of HTTP is loaded only here
 
     try:
         tables = controller_tables(url, AccessTokens.of("PROCTOR_TOKEN"))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from eval_client.monitor.controller import controller_tables
+from eval_client.controller_tables import controller_tables
 from eval_client.store.connection import DatabaseError, reason
 from eval_client.store.trials.query import QueryError
 from eval_client.view.rendering import link

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from eval_client.monitor.snapshot import PairView, RunView, clock
+from eval_client.core.run_view import PairView, RunView, clock
 from eval_client.store.store import Store
 from eval_client.view.live import LiveRun
 from eval_client.view.viewer import Viewer

@@ -18,11 +18,11 @@ from eval_client.cli.common import (
 )
 from eval_client.cli.play import metrics_option, play
 from eval_client.cli.usage import FILE, UsageProblem
+from eval_client.own_runs import plan_at_hand
 from eval_client.plan.load import load_plan
 from eval_client.plan.plan import Plan
-from eval_client.plan_at_hand import plan_at_hand
-from eval_client.preflight import PartAsked, PreflightError, check_plan, check_usable
-from eval_client.run_request import RunRequest
+from eval_client.run.preflight import PartAsked, PreflightError, check_plan, check_usable
+from eval_client.run.request import RunRequest
 from eval_client.store.connection import connect, runs
 from eval_client.store.records import part_name
 from eval_client.store.run_folders import checked_name, find_run, new_name, open_store, run_folders

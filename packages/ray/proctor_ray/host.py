@@ -15,7 +15,7 @@ from pathlib import Path
 import ray
 from ray.exceptions import RayError
 
-from eval_client.servers.server_process import ServerProcess, ServerProcessError, own_command
+from eval_client.run.servers import ServerProcess, ServerProcessError, own_command
 from proctor_ray.forward import Forwarder
 
 log = logging.getLogger(__name__)

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from eval_client.endpoints.chat_configs import LOCAL_TOKEN_ENV
 from eval_client.plan.plan import Plan
-from eval_client.run_request import RunRequest, Served
-from eval_client.servers.local import ALONE
+from eval_client.run.request import RunRequest, Served
+from eval_client.run.servers import ALONE
 from eval_client.store.connection import retry_until_available
 from eval_client.store.records import part_name
 from eval_client.store.store import Store

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import IO, Any
 
 from eval_client.cli.main import SERVERS
-from eval_client.servers.server_process import own_command
+from eval_client.run.servers import own_command
 from tests.e2e.forks.forker import Request, read_at_start
 
 

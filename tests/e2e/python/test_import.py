@@ -36,7 +36,7 @@ def test_import_loads_nothing_but_the_package_itself() -> None:
             "aiohttp difflib proctor.llm.cached_model rich sqlalchemy",
         ),
         (
-            "eval_client.execute",
+            "eval_client.run.execute",
             "aiohttp click difflib proctor_bridges.mcp.episode fastapi jinja2 proctor.llm.cached_model rich starlette "
             "uvicorn",
         ),
@@ -57,7 +57,7 @@ def test_a_quiet_run_imports_neither_rich_nor_sandboxes_before_it_plays(tmp_path
     code = "import contextlib; from eval_client.cli.main import main\nwith contextlib.suppress(SystemExit): main()"
     broken_key = "of two\nlines"  # which the run refuses once its loop runs
     modules = loaded(code, "run", "-q", "--output", str(tmp_path), str(plan), OPENAI_API_KEY=broken_key)
-    assert {"eval_client.execute", "uvloop"} <= modules
+    assert {"eval_client.run.execute", "uvloop"} <= modules
     assert modules & {"rich", "proctor.sandbox", "eval_client.report.report"} == set()
 
 
@@ -75,7 +75,7 @@ sys.modules[f"collections={len(begun)},{gc.isenabled()},frozen={gc.get_freeze_co
 
 def test_nothing_is_collected_while_a_commands_modules_are_imported_and_they_are_frozen() -> None:
     modules = loaded(COLLECTED, "run", "--help")
-    assert "eval_client.execute" in modules
+    assert "eval_client.run.execute" in modules
     assert [name for name in modules if name.startswith("collections=")] == ["collections=0,True,frozen=True"]
 
 

@@ -28,7 +28,7 @@ WRITE = """\
 import asyncio, os, signal, sys
 from pathlib import Path
 from eval_client.plan.plan import Plan
-from eval_client.plan_at_hand import list_run
+from eval_client.own_runs import list_run
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.journal import Cost, Journal
 from eval_client.store.records import Manifest, TaskRecord, Trial, Turn

@@ -18,7 +18,7 @@ from eval_client.cli.results.report import report
 from eval_client.cli.results.show import show
 from eval_client.cli.results.status import status
 from eval_client.core.spend import Tokens
-from eval_client.run_results import Run
+from eval_client.python.results import Run
 from eval_client.store.connection import StoreError, connect, sqlite_url
 from eval_client.store.journal import Cost, Journal
 from eval_client.store.lock import sole_client, taken_over

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_client.on_end import run_on_end
+from eval_client.cli.ending import run_on_end
 from tests.pace import until
 
 SLOW = """\

@@ -9,12 +9,12 @@ import yaml
 from pydantic import JsonValue
 
 import environments.database
-from eval_client.arguments import new_request, override_texts
 from eval_client.cli.plans.plan_file import made_plan, plan_text
 from eval_client.plan.entries import Endpoint
 from eval_client.plan.load import load_plan, with_overrides
 from eval_client.plan.plan import Plan, differences, trial_seed
-from eval_client.preflight import trials_at_once
+from eval_client.python.arguments import new_request, override_texts
+from eval_client.run.preflight import trials_at_once
 from eval_client.store.planned_trials import PlannedTrials
 from proctor import PlanError
 from proctor.config.yaml import FileError

@@ -8,9 +8,9 @@ import pytest
 
 from eval_client.plan.load import with_overrides
 from eval_client.plan.plan import Plan
-from eval_client.preflight import PreflightError, check_plan, check_tasks, new_run
 from eval_client.report.report import report
 from eval_client.report.run_tables import report_tables
+from eval_client.run.preflight import PreflightError, check_plan, check_tasks, new_run
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.records import Manifest
 from eval_client.store.store import Store

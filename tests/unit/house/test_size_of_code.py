@@ -34,7 +34,7 @@ def over(root: Path, rooms: dict[str, int], product: int = 27, spine: int = 18) 
 def test_a_file_is_in_the_innermost_room() -> None:
     assert room_of(PurePath("proctor/llm/dialects/chat.py"), ROOMS) == "proctor/llm"
     assert room_of(PurePath("proctor/retry.py"), ROOMS) == "proctor"
-    assert room_of(PurePath("eval_client/api.py"), ROOMS) is None
+    assert room_of(PurePath("eval_client/python/api.py"), ROOMS) is None
 
 
 def test_every_line_and_every_function_counts(checkout: Path) -> None:

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from eval_client.cli import demo
 from eval_client.cli.main import proctor
-from eval_client.run_request import RunRequest
+from eval_client.run.request import RunRequest
 from proctor import registry
 from tests.toy_environment import installed
 

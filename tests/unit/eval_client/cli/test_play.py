@@ -8,7 +8,7 @@ import pytest
 from eval_client.cli import play as playing
 from eval_client.core.progress import RunResult
 from eval_client.plan.plan import Plan
-from eval_client.run_request import RunRequest
+from eval_client.run.request import RunRequest
 from eval_client.store.connection import connect
 from eval_client.store.store import Store
 from proctor import event_loop

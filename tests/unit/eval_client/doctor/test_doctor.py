@@ -12,12 +12,12 @@ import httpx
 import pytest
 from pydantic import BaseModel, JsonValue
 
-from eval_client.doctor import machine, tasks
-from eval_client.doctor.endpoint import ModelProbe, key_findings
-from eval_client.doctor.finding import Finding, fail, findings, in_thread, ok
-from eval_client.doctor.machine import GIBI
-from eval_client.doctor.plan_checks import Options, PlanChecks
-from eval_client.doctor.servers import ServerProbe
+from eval_client.cli.doctor import machine, tasks
+from eval_client.cli.doctor.endpoint import ModelProbe, key_findings
+from eval_client.cli.doctor.finding import Finding, fail, findings, in_thread, ok
+from eval_client.cli.doctor.machine import GIBI
+from eval_client.cli.doctor.plan_checks import Options, PlanChecks
+from eval_client.cli.doctor.servers import ServerProbe
 from eval_client.plan.plan import Plan
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.tables import metadata, run_table

@@ -3,8 +3,7 @@
 import httpx
 import pytest
 
-from eval_client.monitor.exposition import exposition
-from eval_client.servers.metrics_address import listener
+from eval_client.run.metrics import exposition, listener
 from proctor.config.tokens import AccessTokens
 from proctor.http.auth import Access
 from proctor.http.server import ConfigError

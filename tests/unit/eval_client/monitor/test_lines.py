@@ -1,7 +1,7 @@
 """The plain line that a run prints where there is no terminal."""
 
-from eval_client.monitor.screen import line
-from eval_client.monitor.snapshot import RunView
+from eval_client.core.run_view import RunView
+from eval_client.run.screen import line
 
 
 def view(money: float) -> RunView:

@@ -11,8 +11,8 @@ from eval_client.core.limits.rates import Rates
 from eval_client.core.limits.shares import EndpointLevel
 from eval_client.core.spend import RunLimits, Spend
 from eval_client.endpoints.endpoints import Endpoints
-from eval_client.monitor.shared import WRITE_EVERY_S, LinesFile, lines_of, shared_lines
 from eval_client.plan.plan import Plan
+from eval_client.run.stall_reporter import WRITE_EVERY_S, LinesFile, lines_of, shared_lines
 from tests.support import via
 
 PLAN = Plan.model_validate(

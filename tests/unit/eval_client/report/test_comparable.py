@@ -7,10 +7,10 @@ from typing import ClassVar
 import pytest
 from pydantic import JsonValue
 
-from eval_client.doctor.tasks import data_findings
+from eval_client.cli.doctor.tasks import data_findings
 from eval_client.plan.plan import Plan
-from eval_client.preflight import new_run
 from eval_client.report.report import report
+from eval_client.run.preflight import new_run
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.records import Manifest, TaskRecord, Trial
 from eval_client.store.store import Store

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_client.monitor.snapshot import PairView, RunView
+from eval_client.core.run_view import PairView, RunView
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.journal import Journal
 from eval_client.store.records import Manifest, Trial

@@ -17,9 +17,9 @@ import pytest
 from click.testing import CliRunner
 
 from agent_server.errors import RequestRefused
+from eval_client.cli.doctor.finding import fail
 from eval_client.cli.main import proctor
 from eval_client.cli.usage import UsageProblem
-from eval_client.doctor.finding import fail
 from eval_client.plan.plan import Plan
 from eval_client.report.published.scrub import publishable
 from proctor.agent_function import FunctionCaller, FunctionRaised

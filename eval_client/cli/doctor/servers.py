@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from eval_client.doctor.finding import Finding, fail, ok, warn
+from eval_client.cli.doctor.finding import Finding, fail, ok, warn
 from eval_client.plan.plan import Plan
 from proctor.config.tokens import AccessTokens
 from proctor.http.client import HttpClient, Untrusted

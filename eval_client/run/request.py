@@ -12,9 +12,9 @@ from eval_client.core.error_limit import ErrorLimit
 from eval_client.core.selection import NO_FILTERS, Filters
 from eval_client.endpoints.chat_configs import LOCAL_TOKEN_ENV
 from eval_client.plan.plan import Plan
-from eval_client.preflight import PartAsked, PreflightError
 from eval_client.run.context import RunContext
-from eval_client.servers.local import LocalServers
+from eval_client.run.preflight import PartAsked, PreflightError
+from eval_client.run.servers import LocalServers
 from eval_client.store.store import Store
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 
 from eval_client.core.events import Abandon, Drain
 from eval_client.core.progress import RunResult
-from eval_client.execute import execute
 from eval_client.run.context import RunContext
-from eval_client.run_request import RunRequest, Watcher
+from eval_client.run.execute import execute
+from eval_client.run.request import RunRequest, Watcher
 from eval_client.store.connection import DatabaseError, StoreError
 from eval_client.store.runs.stop import requested_stop
 

@@ -1,18 +1,92 @@
-"""A run's metrics, read from its state when they are asked for; nothing is counted here."""
+"""A run's metrics, read from its state when they are asked for, and served over HTTP during the run.
 
+`GET /metrics`, and `GET /healthz` without a token.
+"""
+
+import contextlib
+import re
+import socket
 from collections.abc import Callable, Iterator, Mapping
 
+from fastapi import FastAPI, Response
+from fastapi.responses import PlainTextResponse
 from prometheus_client import Metric
+from starlette.types import ASGIApp, Scope
 
 from eval_client.core.flow import Pair
 from eval_client.core.spend import Spend, price_of
 from eval_client.run.context import RunContext
-from proctor.observability.metrics import counter, gauge
+from proctor.config.tokens import AccessTokens
+from proctor.event_loop import beside
+from proctor.http.auth import METRICS, Access, AccessGuard
+from proctor.http.server import ConfigError, http_app, is_loopback, listen, uvicorn_config
+from proctor.http.serving import EmbeddedServer
+from proctor.observability.metrics import EXPOSITION, ProcessMetrics, counter, expose, gauge
 from task_server.metrics import waiting_class
 
 MAX_PAIRS = 1_000
 """With more pairs of agent and task than this, only sums over agents are exposed."""
 ALL = "(all)"
+_WHERE = re.compile(r"(?:(?P<host>[^\s:\[\]]+|\[[0-9A-Fa-f:.]+\]):)?(?P<port>[0-9]{1,5})")
+
+
+def listener(where: str) -> socket.socket:
+    """A socket at `[HOST:]PORT`, on loopback without a host.
+
+    Raises ConfigError, and ValueError for a token that can't be used.
+    """
+    host, port = _parsed(where)
+    if not (is_loopback(host) or metrics_access().closed):
+        raise ConfigError(f"--metrics: {host} is open to other machines; set PROCTOR_TOKEN, or listen at 127.0.0.1")
+    return listen(host, port)
+
+
+def metrics_access() -> Access:
+    """The tokens for the metrics, the same as for the servers': PROCTOR_TOKEN and PROCTOR_METRICS_TOKEN."""
+    return Access(AccessTokens.of("PROCTOR_TOKEN"), AccessTokens.of("PROCTOR_METRICS_TOKEN"))
+
+
+def _parsed(where: str) -> tuple[str, int]:
+    found = _WHERE.fullmatch(where)
+    if found is None or int(found["port"]) > 65535:
+        raise ConfigError(f"--metrics: {where!r} is not [HOST:]PORT, such as 9464 or 0.0.0.0:9464")
+    return (found["host"] or "127.0.0.1").strip("[]"), int(found["port"])
+
+
+@contextlib.contextmanager
+def exposed(context: RunContext, socket_: socket.socket) -> Iterator[None]:
+    """Serve the metrics of a run while inside. Needs a running loop."""
+    process = ProcessMetrics("client")
+    access = metrics_access()
+    app = exposition(lambda: expose([*collect(context), *process.collect()]), access)
+    server = EmbeddedServer(uvicorn_config(app, keep_alive_s=65, last_replies_s=1, knows=access.knows))
+    with socket_, beside(server.serve(sockets=[socket_])), beside(process.watch()):
+        yield
+
+
+def exposition(text: Callable[[], str], access: Access) -> ASGIApp:
+    """The app that serves the result of `text` at /metrics."""
+    app = FastAPI(**http_app("Proctor client"))
+
+    @app.get("/healthz", summary="The client runs", response_class=PlainTextResponse)
+    async def health() -> Response:
+        return _answer(200, "ok\n")
+
+    @app.get(METRICS, summary="Metrics in the Prometheus text format", response_class=PlainTextResponse)
+    async def metrics() -> Response:
+        return _answer(200, text())
+
+    return AccessGuard(app, access, _without_access)
+
+
+def _without_access(_scope: Scope, status: int, cause: str) -> Response:
+    if status == 401:
+        return _answer(401, "send `Authorization: Bearer <token>`\n")
+    return PlainTextResponse(f"{cause}, and these metrics ask for no token; set PROCTOR_TOKEN\n", 403)
+
+
+def _answer(status: int, text: str) -> Response:
+    return Response(text, status, media_type=EXPOSITION)
 
 
 def collect(context: RunContext) -> Iterator[Metric]:

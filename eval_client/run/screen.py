@@ -4,14 +4,15 @@ import asyncio
 import contextlib
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eval_client.monitor.snapshot import RunView, clock, view
-from eval_client.monitor.stall_reporter import StallReporter
+from eval_client.core.run_view import PairView, RunView, clock
 from eval_client.run.context import RunContext
+from eval_client.run.stall_reporter import StallReporter, shared_lines
 from eval_client.store.journal import Journal
 from proctor.event_loop import beside
 from proctor.tables.table import money_text
@@ -70,7 +71,7 @@ def screen(context: RunContext, console: "Console | None", folder: Path) -> Iter
             with beside(_repeat(LOOK_S, lambda: troubles.look(time.monotonic()))):
                 yield
         elif console.is_terminal:
-            from eval_client.monitor.live import live
+            from eval_client.run.live_screen import live
 
             with live(console, now) as refresh:
                 with beside(_repeat(LIVE_EVERY_S, refresh)):
@@ -144,3 +145,59 @@ async def _repeat(every_s: float, show: Callable[[], object]) -> None:
     while True:
         await asyncio.sleep(every_s)
         show()
+
+
+def view(context: RunContext, troubles: tuple[str, ...], begun: float, done_at_begin: int, now: float) -> RunView:
+    """The present view of a run; `begun` and `now` are of one monotonic clock.
+
+    `done_at_begin` is the number of trials scored before `begun`; the time left is estimated from the others.
+    """
+    progress, flow = context.progress, context.schedule.flow
+    playing = context.player.playing
+    held = Counter(playing[session] for session in context.client.outage.held & playing.keys())
+    pairs = tuple(
+        PairView(
+            agent=agent,
+            task=task,
+            planned=planned,
+            scored=progress.scored.get((agent, task), 0),
+            unscored=progress.unscored.get((agent, task), 0),
+            running=progress.running.get((agent, task), 0) - held[agent, task],
+            mean=_mean(progress.score_sum.get((agent, task), 0.0), progress.scored.get((agent, task), 0)),
+            waits_for=_waits(context, agent, task),
+        )
+        for (agent, task), planned in progress.planned.items()
+    )
+    done = sum(pair.done for pair in pairs)
+    elapsed, fresh = now - begun, done - done_at_begin
+    total = sum(pair.planned for pair in pairs)
+    spend = context.endpoints.spend
+    draining = ("draining: nothing more is started",) if progress.draining else ()
+    unknown = tuple(filter(None, (spend.unknown(),)))
+    limits = context.endpoints.limits
+    return RunView(
+        run=context.run,
+        elapsed_s=elapsed,
+        left_s=elapsed / fresh * (total - done) if fresh > 0 else None,
+        pairs=pairs,
+        use={f"{kind} {name}": use for kind, nodes in flow.use().items() for name, use in nodes.items()},
+        turns=context.journal.turns,
+        retries=sum(limit.retries for limit in limits.values()),
+        attempts_lost=progress.attempts_lost,
+        prompt_tokens=spend.tokens.prompt,
+        completion_tokens=spend.tokens.completion,
+        money=spend.money,
+        troubles=(*troubles, *unknown, *draining),
+        shared=shared_lines(context.endpoints),
+        cooling={name: left for name, limit in limits.items() if (left := limit.cool_for_s(now)) > 0},
+    )
+
+
+def _mean(total: float, count: int) -> float | None:
+    return total / count if count else None
+
+
+def _waits(context: RunContext, agent: str, task: str) -> str | None:
+    progress = context.progress
+    kind = context.schedule.flow.waits_for((agent, task))
+    return progress.task_waits.get(task, kind) if kind == "task" else kind

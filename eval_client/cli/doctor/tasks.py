@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from math import ceil
 from typing import NamedTuple
 
-from eval_client.doctor import machine
-from eval_client.doctor.finding import LONGER, Finding, fail, ok, warn
+from eval_client.cli.doctor import machine
+from eval_client.cli.doctor.finding import LONGER, Finding, fail, ok, warn
 from eval_client.plan.plan import Plan
 from eval_client.plan.published import other_play, other_sampling
 from proctor import registry

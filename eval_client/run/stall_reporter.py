@@ -1,17 +1,21 @@
-"""Reports why a run makes no progress, to its screen and, by a file in its folder, to `proctor status`."""
+"""Why a run makes no progress, and how its endpoints are shared: for its screen, and by files for `proctor status`."""
 
+import contextlib
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
 from eval_client.core.flow import Pair
+from eval_client.core.limits.pool import Share
 from eval_client.core.stall import STILL_S, StallDetector, StallReasons
-from eval_client.monitor import shared
-from eval_client.monitor.shared import LinesFile, paced, shared_lines
+from eval_client.endpoints.endpoints import Endpoints
 from eval_client.run.context import RunContext
 from proctor.observability.redaction import redacted
 
-FILE = "held-up.txt"
+TROUBLES, SHARED = "held-up.txt", "endpoints.txt"
+"""The files of these lines in the run's folder."""
+MAX_NAMES = 3
+WRITE_EVERY_S = 2.0
 TOLD_S, MOST_LOST = 300.0, 3
 """For how long, and of how many workers, it is told that they are lost, unless they are back."""
 
@@ -20,9 +24,9 @@ class StallReporter:
     """Detects stalls and trouble of a run, and writes them to a file in the run's folder."""
 
     def __init__(self, context: RunContext, folder: Path, begun: float) -> None:
-        self._context, self._file = context, LinesFile(folder / FILE)
+        self._context, self._file = context, LinesFile(folder / TROUBLES)
         self._stall = StallDetector(self._achieved(), begun)
-        self._shared = LinesFile(folder / shared.FILE, shared.WRITE_EVERY_S)
+        self._shared = LinesFile(folder / SHARED, WRITE_EVERY_S)
 
     def look(self, now: float) -> tuple[str, ...]:
         """The run's trouble and stall, one line each; empty while it makes progress. `now` is monotonic."""
@@ -80,3 +84,67 @@ class StallReporter:
     def _achieved(self) -> tuple[int, ...]:
         progress, turns = self._context.progress, self._context.journal.turns
         return turns, progress.attempts_lost, sum(progress.scored.values()), sum(progress.unscored.values())
+
+
+def shared_lines(endpoints: Endpoints) -> tuple[str, ...]:
+    """One line for each endpoint that is shared, can't be shared, or has waiting requests, and each replica down."""
+    found = []
+    for name, share in endpoints.shares.items():
+        parts = [f"not shared with other runs: {endpoints.unshared[name]}"] if name in endpoints.unshared else []
+        parts += [part for part in (_part(share), paced(endpoints, name)) if part]
+        if parts:
+            found.append(f"endpoint {name}: {'; '.join(parts)}")
+    for name, replicas in endpoints.replicas.items():
+        down = [replica for replica in replicas.all.values() if replica.outage.down and not replica.gone]
+        if not replicas.whole.down:  # else that is told as the run's trouble
+            found += [f"endpoint {name}: replica {one.url} is down: {one.outage.cause}" for one in down]
+    return tuple(map(redacted, found))
+
+
+def _part(share: Share) -> str | None:
+    if not share.others:
+        return None
+    runs = "1 other run" if len(share.others) == 1 else f"{len(share.others)} other runs"
+    more = ", ..." if len(share.others) > MAX_NAMES else ""
+    names = ", ".join(share.others[:MAX_NAMES]) + more
+    return f"shared with {runs} ({names}), {share.grant} of {int(share.level.limit)} trials at once are for this client"
+
+
+def paced(endpoints: Endpoints, name: str) -> str | None:
+    """How many requests wait because of which rate (`rpm` or `tpm`); None where none waits."""
+    gate = endpoints.gates[name]
+    count, rate = gate.waits()
+    if not count:
+        return None
+    return f"{count} {'request' if count == 1 else 'requests'} waiting for {rate} ({getattr(gate.rates, rate)})"
+
+
+class LinesFile:
+    """Lines in a file of the run's folder, written when they change, at most every `every_s` seconds."""
+
+    def __init__(self, file: Path, every_s: float = 0.0) -> None:
+        self._file, self._every_s, self._written, self._due_at = file, every_s, "", float("-inf")
+
+    def write(self, lines: tuple[str, ...], now: float) -> None:
+        """Write changed lines where a write is due, or remove the file where there are none. `now` is monotonic."""
+        text = "".join(f"{line}\n" for line in lines)
+        if text == self._written or now < self._due_at:
+            return
+        self._written, self._due_at = text, now + self._every_s
+        with contextlib.suppress(OSError):  # such as a full disk
+            if text:
+                self._file.write_text(text, encoding="utf-8")
+            else:
+                self._file.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Remove the file."""
+        self.write((), float("inf"))
+
+
+def lines_of(file: Path) -> list[str]:
+    """What a `LinesFile` has written; a client that was killed leaves its last lines there."""
+    try:
+        return file.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []

@@ -12,15 +12,15 @@ from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
-from eval_client.arguments import Agents, PlanLike, entries_and_functions, new_request, override_texts, plan_of
-from eval_client.interrupts import Interrupts
-from eval_client.monitor.screen import screen
+from eval_client.own_runs import plan_at_hand
 from eval_client.plan.plan import Plan
-from eval_client.plan_at_hand import plan_at_hand
-from eval_client.preflight import PreflightError, check_plan
-from eval_client.run_request import RunRequest, Watcher
-from eval_client.run_results import PlanError, Run, RunInterrupted
-from eval_client.servers.server_process import ServerProcessError
+from eval_client.python.arguments import Agents, PlanLike, entries_and_functions, new_request, override_texts, plan_of
+from eval_client.python.results import PlanError, Run, RunInterrupted
+from eval_client.run.interrupts import Interrupts
+from eval_client.run.preflight import PreflightError, check_plan
+from eval_client.run.request import RunRequest, Watcher
+from eval_client.run.screen import screen
+from eval_client.run.servers import ServerProcessError
 from eval_client.store.connection import DatabaseError, Fenced, StoreError, reason
 from eval_client.store.run_folders import find_run
 from proctor import registry

@@ -14,9 +14,11 @@ from eval_client.core.events import Abandon
 from eval_client.core.progress import RunResult
 from eval_client.core.spend import OUT_OF
 from eval_client.core.stall import STILL_S, StallReasons
+from eval_client.own_runs import list_run, succeed
 from eval_client.plan.plan import Plan
-from eval_client.plan_at_hand import list_run
-from eval_client.preflight import (
+from eval_client.run.context import RunContext, divided_by, run_context
+from eval_client.run.demand_report import DemandReport
+from eval_client.run.preflight import (
     PreflightError,
     check_folder,
     check_plan,
@@ -28,14 +30,11 @@ from eval_client.preflight import (
     new_run,
     trials_at_once,
 )
-from eval_client.run.context import RunContext, divided_by, run_context
-from eval_client.run.demand_report import DemandReport
-from eval_client.run.last_client import succeed
+from eval_client.run.request import RunRequest, Watcher, check_functions
+from eval_client.run.servers import LocalServers, local_servers, servers_with_functions
 from eval_client.run.sharing import SharedSpending, Sharing
 from eval_client.run.supply import TrialSupply
 from eval_client.run.task_watcher import TaskWatcher
-from eval_client.run_request import RunRequest, Watcher, check_functions
-from eval_client.servers.local import LocalServers, local_servers, servers_with_functions
 from eval_client.store.connection import RunExists, RunOver, retry_until_available
 from eval_client.store.damage import check_before_resume, check_whole, file_of
 from eval_client.store.lock import taken_over

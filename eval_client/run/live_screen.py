@@ -9,7 +9,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from eval_client.monitor.snapshot import RunView, clock
+from eval_client.core.run_view import RunView, clock
 from proctor.tables.table import money_text
 
 

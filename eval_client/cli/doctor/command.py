@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from eval_client.cli.common import output_option, report_usage_errors, set_option, store_option
+from eval_client.cli.doctor.finding import Check, Finding, Status, fail, findings, ok
+from eval_client.cli.doctor.plan_checks import Options, PlanChecks, machine_checks, whole_store
 from eval_client.cli.usage import FILE
-from eval_client.doctor.finding import Check, Finding, Status, fail, findings, ok
-from eval_client.doctor.plan_checks import Options, PlanChecks, machine_checks, whole_store
 from eval_client.plan.load import read_plan
 from eval_client.store.run_folders import find_run
 from proctor import event_loop

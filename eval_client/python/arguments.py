@@ -12,8 +12,8 @@ from pydantic import JsonValue
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.load import check_data, load_plan, placed
 from eval_client.plan.plan import POLICIES_AT_ONCE, Plan
-from eval_client.run_request import RunRequest
-from eval_client.run_results import PlanError
+from eval_client.python.results import PlanError
+from eval_client.run.request import RunRequest
 from eval_client.store.connection import DatabaseError, StoreError, reason
 from eval_client.store.run_folders import checked_name, new_name, open_store
 from proctor.agent_function import AgentFunction

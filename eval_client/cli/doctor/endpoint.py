@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote, urlsplit
 
-from eval_client.doctor.finding import LONGER, Finding, fail, ok, skip, warn
+from eval_client.cli.doctor.finding import LONGER, Finding, fail, ok, skip, warn
 from eval_client.endpoints.chat_configs import chat_config
 from eval_client.plan.plan import Plan
 from proctor.config.secrets import secret_text

@@ -8,10 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from eval_client.doctor import machine, tasks
-from eval_client.doctor.endpoint import UNSCORED, ModelProbe, key_findings, unreachable_agent, wrong_variable
-from eval_client.doctor.finding import Check, Finding, Status, fail, in_thread, ok, skip
-from eval_client.doctor.servers import ServerProbe, unreachable_controller
+from eval_client.cli.doctor import machine, tasks
+from eval_client.cli.doctor.endpoint import UNSCORED, ModelProbe, key_findings, unreachable_agent, wrong_variable
+from eval_client.cli.doctor.finding import Check, Finding, Status, fail, in_thread, ok, skip
+from eval_client.cli.doctor.servers import ServerProbe, unreachable_controller
 from eval_client.endpoints.chat_configs import chat_config, replica_configs
 from eval_client.endpoints.replica_watch import replicas_of_file, rooms
 from eval_client.plan.entries import AgentEntry

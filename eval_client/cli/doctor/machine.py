@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from eval_client.doctor.finding import Finding, Status, fail, in_thread, ok, skip, warn
+from eval_client.cli.doctor.finding import Finding, Status, fail, in_thread, ok, skip, warn
 from eval_client.store.connection import DatabaseError, StoreError, connect, most_row_bytes, parsed_url, reason
 from eval_client.store.migration import use_rights
 from eval_client.store.tables import OLDEST_SCHEMA, SCHEMA_VERSION

@@ -1,0 +1,1 @@
+"""`proctor doctor`: checks a machine or a plan before a run."""

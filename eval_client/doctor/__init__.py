@@ -1,1 +1,0 @@
-"""Checks a machine or a plan before a run: I/O gathers facts, and findings are computed from the facts."""

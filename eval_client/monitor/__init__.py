@@ -1,1 +1,0 @@
-"""Views of a run in progress: screen, metrics, and the reasons for a stall."""

@@ -1,1 +1,0 @@
-"""The processes that a run starts: task servers, agent servers, further clients."""
