@@ -7,9 +7,9 @@ from tests.support import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "doctor.md").read_text(encoding="utf-8").split("## Checks")[1]
 CHECKS, PROBLEMS = (set(re.findall(r"`([a-z]+(?:-[a-z]+)*)`:?", part)) for part in PAGE.split("## Problems"))
-FILES = (*(ROOT / "eval_client" / "doctor").glob("*.py"), ROOT / "eval_client" / "cli" / "doctor.py")
+FILES = (ROOT / "eval_client" / "cli" / "doctor").glob("*.py")
 SOURCE = "".join(path.read_text(encoding="utf-8") for path in FILES)
-TESTS = ("unit/eval_client/doctor/test_doctor.py", "e2e/test_doctor.py", "integration/test_store.py")
+TESTS = ("unit/eval_client/cli/test_doctor.py", "e2e/test_doctor.py", "integration/test_store.py")
 
 
 def test_each_problem_stands_once_in_the_code_and_on_the_page_and_is_provoked_by_a_test() -> None:
