@@ -18,7 +18,7 @@ from proctor.event_loop import beside
 from proctor.tables.table import money_text
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, Group
 
 LIVE_EVERY_S = 0.25
 PLAIN_EVERY_S = 5.0
@@ -51,6 +51,40 @@ def line(run: RunView) -> str:
     return " | ".join([*parts, *(f"waits for {wait}" for wait in sorted(waits)), *run.shared, *run.troubles])
 
 
+def _table(run: RunView) -> "Group":
+    """A view as the content of a terminal."""
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    bar = ProgressBar(total=max(1, run.planned), completed=run.done, width=40)
+    head = Table.grid(padding=(0, 2))
+    head.add_row(Text(run.run, "bold"), bar, f"{run.done}/{run.planned}", f"left {clock(run.left_s)}")
+    rows = Table(box=None, padding=(0, 2, 0, 0))
+    for name in ("agent", "task"):
+        rows.add_column(name)
+    for name in ("done", "running", "unscored", "mean score"):
+        rows.add_column(name, justify="right")
+    rows.add_column("waits for", overflow="fold")
+    for pair in run.pairs:
+        rows.add_row(
+            pair.agent,
+            pair.task,
+            f"{pair.done}/{pair.planned}",
+            str(pair.running),
+            str(pair.unscored),
+            "-" if pair.mean is None else f"{pair.mean:.3f}",
+            pair.waits_for or "",
+        )
+    used = "  ".join(f"{name} {taken}/{capacity}" for name, (taken, capacity) in run.use.items())
+    tokens = f"tokens {run.prompt_tokens:,} in, {run.completion_tokens:,} out"
+    money = f"  money {money_text(run.money)}" if run.money else ""
+    foot = f"turns {run.turns}  retries {run.retries}  attempts lost {run.attempts_lost}  {tokens}{money}"
+    troubles = (Text(trouble, "yellow") for trouble in run.troubles)
+    return Group(head, rows, *map(Text, (used, foot, *run.shared)), *troubles)
+
+
 @contextlib.contextmanager
 def screen(context: RunContext, console: "Console | None", folder: Path) -> Iterator[None]:
     """Publish the run's live view while inside, and show it: nothing without a console, lines where it is no terminal.
@@ -71,12 +105,14 @@ def screen(context: RunContext, console: "Console | None", folder: Path) -> Iter
             with beside(_repeat(LOOK_S, lambda: troubles.look(time.monotonic()))):
                 yield
         elif console.is_terminal:
-            from eval_client.run.live_screen import live
+            from rich.live import Live  # with tables and bars 20 ms, which only a terminal needs
 
-            with live(console, now) as refresh:
-                with beside(_repeat(LIVE_EVERY_S, refresh)):
+            with Live(
+                _table(now()), console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
+            ) as shown:
+                with beside(_repeat(LIVE_EVERY_S, lambda: shown.update(_table(now()), refresh=True))):
                     yield
-                refresh()
+                shown.update(_table(now()), refresh=True)
         else:
             lines = _Lines(console, troubles, now, begun)
             with beside(_repeat(LOOK_S, lines.look)):
