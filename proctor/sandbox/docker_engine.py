@@ -87,7 +87,7 @@ class DockerEngine(Engine):
             if container is None:
                 container = await self._owned(self._start(name))
             try:
-                layers = await self.call(docker_files.layers, self.client, container)
+                layers = await self.call(lambda: docker_files.layers(self.client.api.inspect_container(container)))
             except BaseException:
                 self._spawn_task(self._remove(container))
                 raise

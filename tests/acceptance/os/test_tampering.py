@@ -16,7 +16,7 @@ from environments.operating_system.dataset import ShellScript as CheckScript
 from environments.operating_system.environment import OperatingSystem
 from environments.operating_system.observation import EMPTY
 from environments.operating_system.scoring import run
-from proctor.sandbox import docker_layers
+from proctor.sandbox import docker_files
 from proctor.sandbox.base import SandboxLimits
 from proctor.sandbox.docker_engine import DockerEngine, DockerSandbox
 from proctor.sandbox.shell import Shell
@@ -151,7 +151,7 @@ async def test_what_is_replaced_is_told_where_only_docker_can_look(
 ) -> None:
     """As on an engine of another machine, or of another user. Three forgeries in one session: Docker's comparison reads
     the whole image each time."""
-    monkeypatch.setattr(docker_layers, "layers", lambda container: None)
+    monkeypatch.setattr(docker_files, "layers", lambda container: None)
     forgeries = [SIX[name] for name in ("python", "sitecustomize", "find")]
     finish = await judged(strict, "; ".join(command for _, command, _ in forgeries), 77)
     assert (finish.detail["tampered"], finish.score) == (sorted(path for *_, path in forgeries), 0.0)
