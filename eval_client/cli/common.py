@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from eval_client.cli.usage import FILE, UsageProblem, report_file_errors
-from eval_client.core.error_limit import ErrorLimit
+from eval_client.core.progress import ErrorLimit
 from eval_client.core.selection import SelectionError
 from eval_client.store.connection import DatabaseError, StoreError, reason
 from proctor.config.secrets import secret_text

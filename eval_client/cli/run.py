@@ -35,10 +35,8 @@ from eval_client.cli.plans.chosen_plan import (
 from eval_client.cli.play import error_console, metrics_option, play, show_result
 from eval_client.cli.start import say_step
 from eval_client.cli.usage import FILE, UsageProblem
-from eval_client.core.error_limit import ErrorLimit
-from eval_client.core.progress import RunResult
-from eval_client.core.retry_selection import Again, FinishedRow, chosen_again
-from eval_client.core.selection import Filters
+from eval_client.core.progress import ErrorLimit, RunResult
+from eval_client.core.selection import Again, Filters, FinishedRow, chosen_again
 from eval_client.own_runs import plan_at_hand
 from eval_client.plan.load import with_tags
 from eval_client.run.preflight import PartAsked, PreflightError, check_plan

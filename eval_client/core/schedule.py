@@ -6,9 +6,7 @@ The maximum flow decides which trials start; every event that frees capacity ask
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from eval_client.core.backlog import Backlog
-from eval_client.core.capacity import CapacityLimits
-from eval_client.core.error_limit import ErrorLimit
+from eval_client.core.capacity import Backlog, CapacityLimits
 from eval_client.core.events import (
     Abandon,
     AttemptEnded,
@@ -40,8 +38,8 @@ from eval_client.core.events import (
     TrialsTaken,
 )
 from eval_client.core.flow import Pair
-from eval_client.core.limits.shares import Quota
-from eval_client.core.progress import Progress, RunResult
+from eval_client.core.limits.pool import Quota
+from eval_client.core.progress import ErrorLimit, Progress, RunResult
 from eval_client.core.spend import SpendLimit
 from proctor.retry import RetryPolicy
 from proctor.types import FinishReason

@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from eval_client.core.limits.pool import Share
 from eval_client.core.limits.rates import Estimate
-from eval_client.core.limits.shares import EndpointFeedback
-from eval_client.core.limits.throttle import EndpointLimit
+from eval_client.core.limits.throttle import EndpointFeedback, EndpointLimit
 from eval_client.core.spend import Spend, Tokens
 from eval_client.endpoints.allowance import Allowance, CallSize, Turn
 from eval_client.endpoints.bound_model import BoundModel

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Protocol
 
-from eval_client.core.limits.shares import Quota
+from eval_client.core.limits.pool import Quota
 from eval_client.core.limits.throttle import EndpointLimit
 from eval_client.plan.entries import Endpoint
 from proctor.llm.endpoint import DENIALS, AgentUnauthorized

@@ -9,9 +9,8 @@ from pydantic import Field
 
 from eval_client.core.spend import Price, Tokens, helper, money_of
 from eval_client.core.statistics.clustered import clustered_mean
-from eval_client.core.statistics.repeats import shares, steps
 from eval_client.core.statistics.samples import Interval
-from eval_client.core.statistics.single import mean_interval, metric_interval
+from eval_client.core.statistics.single import mean_interval, metric_interval, shares, steps
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.plan import Plan
 from eval_client.plan.published import other_sampling

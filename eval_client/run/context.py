@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eval_client.core.capacity import CapacityLimits
-from eval_client.core.error_limit import ErrorLimit
 from eval_client.core.events import EndpointsChanged, Event
-from eval_client.core.progress import Progress
+from eval_client.core.progress import ErrorLimit, Progress
 from eval_client.core.schedule import Schedule
 from eval_client.core.spend import Spend
 from eval_client.endpoints.endpoints import Endpoints

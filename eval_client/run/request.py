@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eval_client.core.error_limit import ErrorLimit
+from eval_client.core.progress import ErrorLimit
 from eval_client.core.selection import NO_FILTERS, Filters
 from eval_client.endpoints.chat_configs import LOCAL_TOKEN_ENV
 from eval_client.plan.plan import Plan

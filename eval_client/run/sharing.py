@@ -8,8 +8,8 @@ import time
 from functools import partial
 
 from eval_client.core.events import QuotasGranted
-from eval_client.core.limits.pool import ClientReport, Pool, PoolClient, Share, exchange
-from eval_client.core.limits.shares import EndpointFeedback, Quota
+from eval_client.core.limits.pool import ClientReport, Pool, PoolClient, Quota, Share, exchange
+from eval_client.core.limits.throttle import EndpointFeedback
 from eval_client.plan.entries import Endpoint
 from eval_client.run.context import RunContext
 from eval_client.store.connection import DatabaseError, is_transient, retry_until_available

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from eval_client.core.limits.pool import Pool, PoolClient
-from eval_client.core.limits.shares import Quota
+from eval_client.core.limits.pool import Pool, PoolClient, Quota
 from eval_client.store.connection import connect
 from eval_client.store.pools import files as pool_files
 from eval_client.store.pools.base import PoolError, Pools

@@ -2,7 +2,8 @@
 
 A pool is their shared state of the endpoint. Each client reports what it holds, what it wants and how the endpoint
 answered. It gets a share: trials at once, divided fairly between runs and then between the parts of each plan, and time
-slots for its requests.
+slots for its requests. It gives up at once what exceeds its fair share, and takes more only of what no client holds: so
+the sum of what all hold never grows beyond the limit, in whatever order they ask.
 """
 
 from collections.abc import Collection, Mapping
@@ -12,7 +13,7 @@ from functools import reduce
 from pydantic import Field
 
 from eval_client.core.limits.rates import Pace, RateRequest, Rates, RequestsAMinute, Slot, TokensAMinute, reserve
-from eval_client.core.limits.shares import EndpointFeedback, EndpointLevel, Quota, adjusted, divide, granted
+from eval_client.core.limits.throttle import EndpointFeedback, EndpointLevel, adjusted
 from proctor.types import Value
 
 LEASE_S = 10.0
@@ -25,6 +26,15 @@ LOOK_S = 2.0
 """Live clients report to their pool more often than this."""
 LONGEST_OUTAGE_S = 60.0
 """After a longer silence of all clients, they are gone; a shorter one is an outage of the pool's store."""
+
+
+class Quota(Value):
+    """A client's part of one limit, in trials at once."""
+
+    held: int = Field(ge=0)
+    """What the client uses, or may use without asking."""
+    wanted: int = Field(ge=0)
+    """What the client uses now plus what it could use more."""
 
 
 class PoolClient(Value):
@@ -188,3 +198,26 @@ def _fair(limit: int, group: tuple[str, str], clients: Collection[PoolClient], n
     for client in clients:
         wanted[places[client.group]] = min(wanted[places[client.group]], client.ceiling)
     return divide(limit, wanted)[places[group]]
+
+
+def divide(limit: int, wanted: Mapping[int, int]) -> dict[int, int]:
+    """Divide a limit by demand; the keys are numbers of clients, the values units.
+
+    None gets more than it wants. One that gets less than it wants is at most 1 unit behind any other. The first units
+    go to the lowest numbers, the same for every limit: a client can't use one limit without the others.
+    """
+    first = set(sorted(number for number, count in wanted.items() if count)[: max(0, limit)])
+    parts, left, lacking = {}, max(0, limit) - len(first), len(wanted)
+    for number in sorted(wanted, key=lambda number: (wanted[number], -number)):
+        more = min(wanted[number] - (number in first), left // lacking)
+        parts[number] = more + (number in first)
+        left -= more
+        lacking -= 1
+    return parts
+
+
+def granted(limit: int, mine: int, quotas: Mapping[int, Quota]) -> int:
+    """How many units of a limit a client may use from now on, given the published quotas of all live clients."""
+    fair = divide(limit, {number: quota.wanted for number, quota in quotas.items()})[mine]
+    unheld = limit - sum(quota.held for number, quota in quotas.items() if number != mine)
+    return max(0, min(fair, unheld))

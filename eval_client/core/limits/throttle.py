@@ -1,6 +1,10 @@
-"""Pure: an endpoint's concurrency limit, halved on a 429 and growing back while requests succeed."""
+"""Pure: an endpoint's concurrency limit over all its clients, halved on a 429 and growing while requests succeed."""
 
 from dataclasses import dataclass
+
+from pydantic import Field
+
+from proctor.types import Value
 
 COOL_S = 1.0
 """The pause after a 429 without Retry-After. Further 429s within the pause don't halve the limit again."""
@@ -48,3 +52,47 @@ class EndpointLimit:
         """Apply a level shared with other clients; a pause never becomes shorter."""
         self.limit = min(float(self.ceiling), limit)
         self.cool_until = max(self.cool_until, cool_until)
+
+
+class EndpointLevel(Value):
+    """An endpoint's concurrency limit and pause, over all clients that share it."""
+
+    limit: float = Field(ge=1, allow_inf_nan=False)
+    cool_until: float = Field(allow_inf_nan=False)
+    """When the pause after a 429 ends, in seconds of the clock that the clients share."""
+
+
+@dataclass
+class EndpointFeedback:
+    """An endpoint's answers to one client since it last published them."""
+
+    answered: int = 0
+    throttled: bool = False
+    retry_after_s: float | None = None
+
+    def was_throttled(self, retry_after_s: float | None) -> None:
+        """Record a 429, with the pause that it asked for."""
+        self.throttled = True
+        if retry_after_s is not None:
+            self.retry_after_s = max(retry_after_s, self.retry_after_s or 0.0)
+
+    def merge(self, other: "EndpointFeedback") -> None:
+        """Add other feedback to this."""
+        self.answered += other.answered
+        if other.throttled:
+            self.was_throttled(other.retry_after_s)
+
+
+def adjusted(level: EndpointLevel | None, ceiling: int, feedback: EndpointFeedback, now: float) -> EndpointLevel:
+    """An endpoint's level after one client's feedback; `now` is by the clock that the clients share.
+
+    A pause that would last longer than LONGEST_COOL_S began before that clock was set back, and counts as over.
+    """
+    limit = EndpointLimit(ceiling)
+    if level is not None:
+        limit.adopt(level.limit, level.cool_until if level.cool_until <= now + LONGEST_COOL_S else now)
+    for _ in range(feedback.answered):
+        limit.succeeded()
+    if feedback.throttled:
+        limit.throttled(now, feedback.retry_after_s)
+    return EndpointLevel(limit=limit.limit, cool_until=max(0.0, limit.cool_until))

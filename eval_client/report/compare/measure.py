@@ -17,10 +17,9 @@ from eval_client.core.statistics.power import (
     samples_needed,
     variances,
 )
-from eval_client.core.statistics.repeats import Passes, all_passes
 from eval_client.core.statistics.resampling import bootstrap_interval
 from eval_client.core.statistics.samples import Interval, SamplePair, Scores
-from eval_client.core.statistics.single import mean_interval
+from eval_client.core.statistics.single import Passes, all_passes, mean_interval
 from eval_client.own_runs import is_listed
 from eval_client.report.compare.sides import NotComparable, TaskSide, unlike
 from eval_client.report.compare.values import (

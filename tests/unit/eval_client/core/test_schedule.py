@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval_client.core.capacity import CapacityLimits
-from eval_client.core.error_limit import ErrorLimit
 from eval_client.core.events import (
     Abandon,
     AttemptEnded,
@@ -43,7 +42,7 @@ from eval_client.core.events import (
     TrialsTaken,
 )
 from eval_client.core.flow import Pair
-from eval_client.core.progress import Progress
+from eval_client.core.progress import ErrorLimit, Progress
 from eval_client.core.schedule import PUT_BACK_S, Schedule
 from proctor.types import FinishReason
 

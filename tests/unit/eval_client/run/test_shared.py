@@ -8,7 +8,7 @@ import pytest
 
 from eval_client.core.limits.pool import Share
 from eval_client.core.limits.rates import Rates
-from eval_client.core.limits.shares import EndpointLevel
+from eval_client.core.limits.throttle import EndpointLevel
 from eval_client.core.spend import RunLimits, Spend
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan.plan import Plan

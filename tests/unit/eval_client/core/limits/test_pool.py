@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from eval_client.core.limits.pool import LEASE_S, TURN_S, ClientReport, Pool, PoolClient, Share, exchange
+from eval_client.core.limits.pool import LEASE_S, TURN_S, ClientReport, Pool, PoolClient, Quota, Share, exchange
 from eval_client.core.limits.rates import RateRequest, Rates
-from eval_client.core.limits.shares import EndpointFeedback, Quota
+from eval_client.core.limits.throttle import EndpointFeedback
 
 NONE = Quota(held=0, wanted=0)
 

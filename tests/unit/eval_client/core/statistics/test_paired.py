@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from eval_client.core.statistics.missing import difference_bounds, mean_bounds, missing
 from eval_client.core.statistics.paired import Difference, cluster_sums, difference
 from eval_client.core.statistics.power import detectable_at_worst, samples_needed, variances
-from eval_client.core.statistics.repeats import all_passes, passes
 from eval_client.core.statistics.samples import SamplePair, Scores
-from eval_client.core.statistics.single import mean_interval, metric_interval
+from eval_client.core.statistics.single import all_passes, mean_interval, metric_interval, passes
 
 GRADES = st.sampled_from([0.0, 0.25, 0.3, 0.5, 1.0])
 SIDES = st.builds(Scores, st.lists(GRADES, min_size=1, max_size=3).map(tuple))

@@ -12,11 +12,10 @@ from eval_client.core.statistics.clustered import clustered_mean
 from eval_client.core.statistics.missing import difference_bounds, mean_bounds, missing
 from eval_client.core.statistics.paired import Difference, difference
 from eval_client.core.statistics.power import Variances, detectable, samples_needed, variances
-from eval_client.core.statistics.repeats import passes
 from eval_client.core.statistics.resampling import bootstrap_interval
 from eval_client.core.statistics.samples import SamplePair, Scores
 from eval_client.core.statistics.several import holm
-from eval_client.core.statistics.single import mean_interval
+from eval_client.core.statistics.single import mean_interval, passes
 from tests.support import SHARED_DATA
 
 pytestmark = pytest.mark.shared

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_client.core.limits.shares import EndpointFeedback, Quota, adjusted, divide, granted
-from eval_client.core.limits.throttle import LONGEST_COOL_S
+from eval_client.core.limits.pool import Quota, divide, granted
+from eval_client.core.limits.throttle import LONGEST_COOL_S, EndpointFeedback, adjusted
 
 DEMANDS = st.dictionaries(st.integers(1, 20), st.integers(0, 60), min_size=1, max_size=6)
 
