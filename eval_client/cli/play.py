@@ -33,7 +33,7 @@ from task_server.wire.errors import TaskServerError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from eval_client.report.report import RunReport
+    from eval_client.report.pair_report import RunReport
 
 INTERRUPTED = 130
 
@@ -120,7 +120,7 @@ def show_result(request: RunRequest, ended: RunResult, errors: "Console", second
     from proctor.tables.command import print_tables
 
     result = event_loop.run(retry_until_available(report, request.store, aside=False))
-    print_tables(report_tables([result], full=False) if seconds is None else [matrix_table(result)], "text")
+    print_tables(report_tables([result], full=False) if seconds is None else [matrix_table(result.pairs)], "text")
     if seconds is not None:
         click.echo(f"\n{took(result, seconds)}")
         errors.print(f"all tables, with validity and costs: proctor report {request.folder}", soft_wrap=True)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
-from eval_client.report.report import PairReport, report
+from eval_client.report.pair_report import PairReport
+from eval_client.report.report import report
 from eval_client.store.store import Store
 from proctor.agent_function import AgentFunction
 from proctor.types import Action, Finish, Observation, Summary, Value

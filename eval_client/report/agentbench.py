@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from eval_client.core.statistics.missing import group_mean_bounds
-from eval_client.report.report import ERROR_PARTS, PairReport
+from eval_client.report.pair_report import ERROR_PARTS, PairReport
 from eval_client.report.run_tables import repeat_cells, repeat_titles
 from proctor.tables.table import DAGGER, Figure, ResultTable, TableColumn, TableRow, row_names, title_with_behind
 from proctor.types import FinishReason
@@ -273,7 +273,7 @@ def _share(rows: Sequence[Mapping[str, PlayedTask]], task: BenchTask, reason: Fi
 
 
 def _faults(rows: Sequence[Mapping[str, PlayedTask]], task: BenchTask) -> int | None:
-    counts = [sum(row[task.environment].pair.faults.values()) for row in rows if task.environment in row]
+    counts = [row[task.environment].pair.unscored for row in rows if task.environment in row]
     return sum(counts) if counts else None
 
 

@@ -6,7 +6,8 @@ from eval_client.plan.entries import AgentEntry
 from eval_client.plan.plan import Plan
 from eval_client.report.agentbench import ENVIRONMENTS, TEXT_PROTOCOL, PlayedTask
 from eval_client.report.comparability import TaskShape, task_shapes, unlike_agents, unlike_tasks
-from eval_client.report.report import RunReport, report
+from eval_client.report.pair_report import RunReport
+from eval_client.report.report import report
 from eval_client.store.connection import StoreError
 from eval_client.store.records import Manifest
 from eval_client.store.store import Store

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from eval_client.core.statistics.several import pareto_front
-from eval_client.report.report import ERROR_PARTS, VALIDITY, PairReport, RunReport
+from eval_client.report.pair_report import ERROR_PARTS, VALIDITY, PairReport, RunReport
 from eval_client.report.shared_tables import Line, lines_of, shared_tables
 from proctor.summary import NOT_UNDERSTOOD
 from proctor.tables.table import (
@@ -20,6 +20,13 @@ from proctor.tables.table import (
 )
 
 ON_FRONT = "*"
+COUNTS = ("turns", "prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens", "cache_write_tokens")
+PAIR_TITLES = (
+    *("agent", "task", "environment", "metric", "value", "scored", "planned", "coverage", *VALIDITY, "bad_replies"),
+    *("cut_answers", "faults", *COUNTS, "estimated_tokens", "money", "seconds", "protocol", "not_comparable_because"),
+)
+FIELDS = {"metric": "primary", "value": "figure", "faults": "unscored", "not_comparable_because": "comparable"}
+"""title -> the field of a pair that is called otherwise."""
 
 
 class TaskTables(NamedTuple):
@@ -51,92 +58,66 @@ def task_tables(reports: Sequence[RunReport]) -> list[TaskTables]:
 
 def pairs_table(reports: Sequence[RunReport]) -> ResultTable:
     """All pairs with all that is equal in every environment, a row each: for spreadsheets and programs."""
-    titles = ("run", "agent", "task", "environment", "metric", "value", "scored", "planned", "coverage", *VALIDITY)
-    titles += ("bad_replies", "cut_answers", "faults", "turns", "prompt_tokens", "cached_tokens")
-    titles += ("completion_tokens", "reasoning_tokens", "cache_write_tokens", "estimated_tokens", "money")
-    titles += ("seconds", "protocol")
-    columns = tuple(
-        TableColumn(title, parts=ERROR_PARTS if title == "value" else ())
-        for title in (*titles, "not_comparable_because")
+    lines = lines_of(reports)
+    repeats = repeat_titles([line.pair for line in lines])
+    columns = [TableColumn(title, parts=ERROR_PARTS if title == "value" else ()) for title in ("run", *PAIR_TITLES)]
+    rows = [(line.run, *(_field(line.pair, title) for title in PAIR_TITLES)) for line in lines]
+    return ResultTable(
+        "",
+        (*columns, *repeat_columns(repeats)),
+        tuple(TableRow((*row, *repeat_cells(line.pair, repeats))) for row, line in zip(rows, lines, strict=True)),
     )
-    repeats = repeat_titles([pair for report in reports for pair in report.pairs])
-    columns += tuple(TableColumn(title, parts=ERROR_PARTS[1:]) for title in repeats)
-    rows = tuple(
-        TableRow((*_pair_cells(report.run, pair), *repeat_cells(pair, repeats)))
-        for report in reports
-        for pair in report.pairs
-    )
-    return ResultTable("", columns, rows)
 
 
-def _pair_cells(run: str, pair: PairReport) -> tuple[Entry, ...]:
-    tokens = (
-        *(pair.prompt_tokens, pair.cached_tokens, pair.completion_tokens, pair.reasoning_tokens),
-        *(pair.cache_write_tokens, pair.estimated_tokens),
-    )
-    numbers = (pair.turns, *tokens, pair.money, pair.seconds)
-    return (
-        *(run, pair.agent, pair.task, pair.environment, pair.primary),
-        pair.figure,
-        *(pair.scored, pair.planned, Figure(pair.coverage)),
-        *(Figure(pair.validity.get(reason)) for reason in VALIDITY),
-        Figure(pair.metrics.get(NOT_UNDERSTOOD)),
-        Figure(pair.cut_answers),
-        sum(pair.faults.values()),
-        *(Figure(number) for number in numbers),
-        pair.protocol,
-        pair.comparable,
-    )
+def _field(pair: PairReport, title: str) -> Entry:
+    if title in VALIDITY:
+        return Figure(pair.validity.get(title))
+    if title == "bad_replies":
+        return Figure(pair.metrics.get(NOT_UNDERSTOOD))
+    found: Entry | float = getattr(pair, FIELDS.get(title, title))
+    return Figure(found) if isinstance(found, float) else found
 
 
 def _leaderboard(lines: Sequence[Line]) -> ResultTable:
-    first = lines[0].pair
-    columns, names = row_names([(line.pair.agent, line.run) for line in lines], ("agent", "run"))
-    columns += (
-        TableColumn(first.primary, parts=ERROR_PARTS),
-        *(TableColumn(title, parts=ERROR_PARTS[1:]) for title in repeat_titles([line.pair for line in lines])),
-        TableColumn("scored"),
-        TableColumn("coverage"),
+    pairs = [line.pair for line in lines]
+    first, repeats, costs = pairs[0], repeat_titles(pairs), _trial_costs(pairs)
+    name_columns, names = row_names([(line.pair.agent, line.run) for line in lines], ("agent", "run"))
+    columns = (
+        *(*name_columns, TableColumn(first.primary, parts=ERROR_PARTS), *repeat_columns(repeats)),
+        *(TableColumn("scored"), TableColumn("coverage"), *costs.columns),
     )
-    costs, cost_columns, cost_notes = _trial_costs(lines)
-    columns += cost_columns
-    rows = tuple(
-        TableRow((*name, *_score_cells(line.pair, lines), *cost))
-        for name, line, cost in zip(names, lines, costs, strict=True)
-    )
-    comparable = [
-        f"Not comparable with published scores: {line.pair.comparable}" for line in lines if line.pair.comparable
-    ]
-    notes = dict.fromkeys(
-        [*comparable, *(note for line in lines for note in line.pair.notes), *_means(lines), *cost_notes]
-    )
+    rows = []
+    for name, pair, cost in zip(names, pairs, costs.cells, strict=True):
+        counts = (f"{pair.scored}/{pair.planned}", coverage_text(pair.coverage))
+        rows.append(TableRow((*name, pair.figure, *repeat_cells(pair, repeats), *counts, *cost)))
+    notes = [f"Not comparable with published scores: {pair.comparable}" for pair in pairs if pair.comparable]
+    notes += [*(note for pair in pairs for note in pair.notes), *_means(pairs), *costs.notes]
     protocol = "" if first.protocol == "text" else f", {first.protocol}"
-    counts = ((line.pair.scored, line.pair.planned) for line in lines)
-    title = title_with_behind(f"{first.task} ({first.environment}{protocol})", counts)
-    return ResultTable(title, columns, rows, tuple(notes))
+    title = f"{first.task} ({first.environment}{protocol})"
+    title = title_with_behind(title, ((pair.scored, pair.planned) for pair in pairs))
+    return ResultTable(title, columns, tuple(rows), tuple(dict.fromkeys(notes)))
 
 
-def _means(lines: Sequence[Line]) -> list[str]:
+def _means(pairs: Sequence[PairReport]) -> list[str]:
     """The mean scores, which `proctor status` shows, where the primary metric is another number."""
+    both = [(pair.agent, pair.value, pair.mean_score) for pair in pairs]
     others = [
-        f"{line.pair.agent} {line.pair.mean_score:.3f}"
-        for line in lines
-        if line.pair.mean_score is not None
-        and line.pair.value is not None
-        and f"{line.pair.value:.3f}" != f"{line.pair.mean_score:.3f}"
+        f"{agent} {mean:.3f}"
+        for agent, value, mean in both
+        if mean is not None and value is not None and f"{value:.3f}" != f"{mean:.3f}"
     ]
-    return [f"Mean scores, which are not {lines[0].pair.primary}: {', '.join(others)}"] if others else []
-
-
-def _score_cells(pair: PairReport, lines: Sequence[Line]) -> tuple[Entry, ...]:
-    repeats = repeat_cells(pair, repeat_titles([line.pair for line in lines]))
-    return pair.figure, *repeats, f"{pair.scored}/{pair.planned}", coverage_text(pair.coverage)
+    return [f"Mean scores, which are not {pairs[0].primary}: {', '.join(others)}"] if others else []
 
 
 def repeat_titles(pairs: Sequence[PairReport]) -> list[str]:
     """The columns pass@1, pass@k, pass^k of the k of these pairs; empty where samples have one epoch."""
     ks = sorted({each.k for pair in pairs for each in pair.repeats})
     return [*(f"pass@{k}" for k in ks), *(f"pass^{k}" for k in ks if k > 1)]
+
+
+def repeat_columns(titles: Sequence[str]) -> tuple[TableColumn, ...]:
+    """These columns."""
+    return tuple(TableColumn(title, parts=ERROR_PARTS[1:]) for title in titles)
 
 
 def repeat_cells(pair: PairReport, titles: Sequence[str]) -> list[Figure]:
@@ -148,29 +129,34 @@ def repeat_cells(pair: PairReport, titles: Sequence[str]) -> list[Figure]:
     return [figures.get(title, Figure(None)) for title in titles]
 
 
-def _trial_costs(lines: Sequence[Line]) -> tuple[list[tuple[Figure, ...]], tuple[TableColumn, ...], list[str]]:
-    """Cells, columns and notes of what a trial and a passed sample cost; none where no agent is known to cost."""
-    pairs = [line.pair for line in lines]
+class _TrialCosts(NamedTuple):
+    """What a trial and a passed sample cost."""
+
+    cells: Sequence[tuple[Figure, ...]]
+    """Of each pair."""
+    columns: tuple[TableColumn, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def _trial_costs(pairs: Sequence[PairReport]) -> _TrialCosts:
+    """No columns where no agent is known to cost."""
     if all(pair.cost is None for pair in pairs):
-        return [()] * len(lines), (), []
+        return _TrialCosts([()] * len(pairs))
     priced = all(pair.money for pair in pairs if pair.cost is not None)
     unit, form = ("money", MONEY) if priced else ("tokens", ",.0f")
-    of_trial, of_passed = [], []
-    for pair in pairs:
-        cost = pair.money if priced else float(pair.prompt_tokens + pair.completion_tokens) or None
-        ended = pair.scored + sum(pair.faults.values())
-        of_trial.append(cost / ended if cost and ended else None)
-        of_passed.append(cost / pair.passed if cost and pair.passed else None)
-    known = [place for place, cost in enumerate(of_trial) if cost is not None and pairs[place].value is not None]
-    best = pareto_front([(of_trial[place] or 0.0, pairs[place].value or 0.0) for place in known])
-    front = {known[place] for place in best} if len(known) > 1 else set()
-    cells: list[tuple[Figure, ...]] = [
-        (Figure(cost, form, mark=ON_FRONT if place in front else ""), Figure(of_passed[place], form))
-        for place, cost in enumerate(of_trial)
-    ]
+    costs = [pair.money if priced else float(pair.prompt_tokens + pair.completion_tokens) or None for pair in pairs]
+    of_trial = [cost / pair.ended if cost and pair.ended else None for pair, cost in zip(pairs, costs, strict=True)]
+    known = [(cost, pair.value) for pair, cost in zip(pairs, of_trial, strict=True)]
+    points = [(cost, value) for cost, value in known if cost is not None and value is not None]
+    front = {points[place] for place in pareto_front(points)} if len(points) > 1 else set()
+    cells = []
+    for pair, cost, per_trial in zip(pairs, costs, of_trial, strict=True):
+        mark = ON_FRONT if (per_trial, pair.value) in front else ""
+        per_passed = cost / pair.passed if cost and pair.passed else None
+        cells.append((Figure(per_trial, form, mark=mark), Figure(per_passed, form)))
     columns = TableColumn(f"{unit} per trial", parts=("mark",)), TableColumn(f"{unit} per passed sample")
-    notes = [f"{ON_FRONT} on the cost-score front: no other agent is cheaper and as good."] if front else []
-    return cells, columns, notes
+    note = f"{ON_FRONT} on the cost-score front: no other agent is cheaper and as good."
+    return _TrialCosts(cells, columns, (note,) if front else ())
 
 
 def _metrics(lines: Sequence[Line]) -> ResultTable:
@@ -191,24 +177,17 @@ def _metric_form(values: Sequence[float | None]) -> str:
     return ".0f" if max(known, default=0.0) > 1 and all(value == int(value) for value in known) else ".3f"
 
 
-def matrix_table(report: RunReport) -> ResultTable:
+def matrix_table(pairs: Sequence[PairReport]) -> ResultTable:
     """The primary metric of each task, with its standard error, and coverage where trials are missing."""
-    agents = tuple(dict.fromkeys(pair.agent for pair in report.pairs))
-    by_pair = {(pair.task, pair.agent): pair for pair in report.pairs}
+    agents, tasks = dict.fromkeys(pair.agent for pair in pairs), {pair.task: pair for pair in reversed(pairs)}
+    figures = {(pair.task, pair.agent): pair.figure._replace(coverage=pair.coverage) for pair in pairs}
     scores = (TableColumn(agent, parts=(*ERROR_PARTS, "coverage")) for agent in agents)
     columns = (TableColumn("task", left=True), TableColumn("metric", left=True), *scores)
-    rows = []
-    for task, first in {pair.task: pair for pair in reversed(report.pairs)}.items():
-        cells = (_score(by_pair.get((task, agent))) for agent in agents)
-        rows.append(TableRow((task, first.primary, *cells)))
-    title = title_with_behind("", ((pair.scored, pair.planned) for pair in report.pairs))
-    return ResultTable(title, columns, tuple(reversed(rows)))
-
-
-def _score(pair: PairReport | None) -> Figure | None:
-    if pair is None:
-        return None
-    return pair.figure._replace(coverage=pair.coverage)
+    rows = [
+        TableRow((task, first.primary, *(figures.get((task, agent)) for agent in agents)))
+        for task, first in reversed(tasks.items())
+    ]
+    return ResultTable(title_with_behind("", ((pair.scored, pair.planned) for pair in pairs)), columns, tuple(rows))
 
 
 def took(report: RunReport, seconds: float) -> str:

@@ -1,15 +1,20 @@
-"""Pure: a run as agents by tasks, and tables that files and pages have beside it."""
+"""Pure: a run as agents by tasks, and what missing trials could make of its scores."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from eval_client.report.pair_statistics import Letters
-from eval_client.report.plots.figures import Facts, sample_scores, score_bounds
-from eval_client.report.report import PairReport, RunReport
+from eval_client.core.flow import Pair
+from eval_client.core.statistics.missing import mean_bounds
+from eval_client.core.statistics.samples import Interval, Scores
+from eval_client.report.compare.run_pairs import Letters
+from eval_client.report.pair_report import PairReport, RunReport
+from eval_client.store.trials.scores import TrialFacts
 from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow, coverage_text
 
 SHADES = 10
 """Steps of the shade behind a score."""
+BOUNDS_NOTE = "Mean score could be: with all missing scores 0, and with all 1."
+Facts = Mapping[Pair, Sequence[TrialFacts]]
 
 
 class PairCell(NamedTuple):
@@ -18,7 +23,6 @@ class PairCell(NamedTuple):
     pair: PairReport
     coverage: str | None
     """The share of planned trials that are scored; None where all are."""
-    faults: int
     shade: int | None
     """From 0 to SHADES, for the mean score; None without a score."""
     letters: str
@@ -26,71 +30,65 @@ class PairCell(NamedTuple):
 
 
 class Matrix(NamedTuple):
-    """Agents by tasks."""
+    """Agents by tasks, with the run's trials over all pairs."""
 
     tasks: tuple[PairReport, ...]
     """A pair of each task, for the column's heading."""
     rows: dict[str, tuple[PairCell | None, ...]]
     """agent -> its cells, one for each task; None where it does not play the task."""
-
-
-class Totals(NamedTuple):
-    """Trials of a run."""
-
     planned: int
     scored: int
     unscored: int
 
 
-def totals(report: RunReport) -> Totals:
-    """The run's trials, over all pairs."""
-    pairs = report.pairs
-    faults = sum(sum(pair.faults.values()) for pair in pairs)
-    return Totals(sum(pair.planned for pair in pairs), sum(pair.scored for pair in pairs), faults)
-
-
 def matrix(pairs: Sequence[PairReport], letters: Letters) -> Matrix:
     """The pairs as a matrix: tasks in the order of the plan, agents in that of their first task."""
-    by_pair = {(pair.agent, pair.task): pair for pair in pairs}
+    cells = {(pair.agent, pair.task): _cell(pair, letters) for pair in pairs}
     tasks = {pair.task: pair for pair in pairs}
     agents = dict.fromkeys(pair.agent for pair in pairs)
-    rows = {}
-    for agent in agents:
-        found = [by_pair.get((agent, task)) for task in tasks]
-        rows[agent] = tuple(None if pair is None else _cell(pair, letters) for pair in found)
-    return Matrix(tuple(tasks.values()), rows)
+    rows = {agent: tuple(cells.get((agent, task)) for task in tasks) for agent in agents}
+    planned, scored = sum(pair.planned for pair in pairs), sum(pair.scored for pair in pairs)
+    return Matrix(tuple(tasks.values()), rows, planned, scored, sum(pair.unscored for pair in pairs))
 
 
 def _cell(pair: PairReport, letters: Letters) -> PairCell:
-    return PairCell(
-        pair,
-        None if pair.coverage == 1 else coverage_text(pair.coverage),
-        sum(pair.faults.values()),
-        None if pair.mean_score is None else round(SHADES * pair.mean_score),
-        letters.of_task.get(pair.task, {}).get(pair.agent, ""),
-    )
+    coverage = None if pair.coverage == 1 else coverage_text(pair.coverage)
+    shade = None if pair.mean_score is None else round(SHADES * pair.mean_score)
+    return PairCell(pair, coverage, shade, letters.of_task.get(pair.task, {}).get(pair.agent, ""))
+
+
+def sample_scores(trials: Sequence[TrialFacts]) -> dict[str, Scores]:
+    """sample -> the scores of its epochs, and how many are missing."""
+    held: dict[str, list[float | None]] = {}
+    for trial in trials:
+        held.setdefault(trial.sample, []).append(trial.score)
+    return {
+        sample: Scores(tuple([score for score in scores if score is not None]), scores.count(None))
+        for sample, scores in held.items()
+    }
+
+
+def score_bounds(trials: Sequence[TrialFacts]) -> Interval:
+    """The mean score over all planned samples, with all missing ones 0, and with all 1."""
+    return mean_bounds(list(sample_scores(trials).values()))
 
 
 def with_bounds(board: ResultTable, pairs: Sequence[PairReport], facts: Facts) -> ResultTable:
     """A leaderboard with what the mean scores could be, where trials are missing."""
-    bounds = [score_bounds(facts[pair.agent, pair.task]) for pair in pairs]
-    if not any(bounds):
+    if all(pair.coverage == 1 for pair in pairs):
         return board
-    ends = ("-" if each is None else f"{each[0]:.3f}..{each[1]:.3f}" for each in bounds)
-    rows = tuple(row._replace(cells=(*row.cells, end)) for row, end in zip(board.rows, ends, strict=True))
-    note = "Mean score could be: with all missing scores 0, and with all 1."
+    rows = []
+    for row, pair in zip(board.rows, pairs, strict=True):
+        low, high = score_bounds(facts[pair.agent, pair.task])
+        rows.append(row._replace(cells=(*row.cells, "-" if pair.coverage == 1 else f"{low:.3f}..{high:.3f}")))
     columns = (*board.columns, TableColumn("mean score could be"))
-    return board._replace(columns=columns, rows=rows, notes=(*board.notes, note))
+    return board._replace(columns=columns, rows=tuple(rows), notes=(*board.notes, BOUNDS_NOTE))
 
 
 def not_comparable_notes(made: RunReport) -> list[str]:
     """Why scores are not comparable with published ones, once for each task."""
-    unlike = (
-        f"{pair.task}: not comparable with published scores: {pair.comparable}"
-        for pair in made.pairs
-        if pair.comparable
-    )
-    return list(dict.fromkeys(unlike))
+    reasons = {(pair.task, pair.comparable): None for pair in made.pairs if pair.comparable}
+    return [f"{task}: not comparable with published scores: {reason}" for task, reason in reasons]
 
 
 def sample_tables(facts: Facts) -> list[ResultTable]:

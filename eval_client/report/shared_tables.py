@@ -2,10 +2,10 @@
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from eval_client.report.report import VALIDITY, HelperReport, PairReport, RunReport
+from eval_client.report.pair_report import VALIDITY, HelperReport, PairReport, RunReport, UnfinishedCost
 from eval_client.store.records import ReplicaCost
 from proctor.summary import NOT_UNDERSTOOD, THOUGHTS
 from proctor.tables.table import (
@@ -25,6 +25,10 @@ SHORT = {
     "invalid_action": "bad action",
     "context_limit": "context",
 }
+VALIDITY_TITLE = (
+    "validity: shares of the scored trials; replies whose form was not understood; answers cut by max_tokens; "
+    "unscored trials"
+)
 
 
 class Line(NamedTuple):
@@ -32,6 +36,10 @@ class Line(NamedTuple):
 
     run: str
     pair: PairReport
+
+
+Named = tuple[tuple[str, ...], tuple[Entry, ...]]
+"""What names a row, its run last, and the row's figures."""
 
 
 def shared_tables(reports: Sequence[RunReport]) -> list[ResultTable]:
@@ -48,6 +56,15 @@ def lines_of(reports: Sequence[RunReport]) -> list[Line]:
     return [Line(report.run, pair) for report in reports for pair in report.pairs]
 
 
+def _named_table(
+    title: str, names: Sequence[str], rows: Sequence[Named], titles: Iterable[str], notes: Iterable[str] = ()
+) -> ResultTable:
+    """A table of named rows; their run is shown where there are several."""
+    columns, cells = row_names([name for name, _ in rows], (*names, "run"), always=len(names))
+    table_rows = tuple(TableRow((*name, *figures)) for name, (_, figures) in zip(cells, rows, strict=True))
+    return ResultTable(title, (*columns, *map(TableColumn, titles)), table_rows, tuple(notes))
+
+
 def _task(pair: PairReport) -> str:
     """The pair's task, with its protocol where that is not text."""
     return pair.task if pair.protocol == "text" else f"{pair.task} ({pair.protocol})"
@@ -55,66 +72,59 @@ def _task(pair: PairReport) -> str:
 
 def _validity(lines: Sequence[Line], left_out: Sequence[str]) -> ResultTable:
     titles = (*(SHORT.get(reason, reason) for reason in VALIDITY), "bad replies", "cut", "faults")
-    rows: list[tuple[Entry, ...]] = []
-    for _, pair in lines:
+    rows: list[Named] = []
+    cuts, thoughts, declined, faults = list[str](), list[str](), list[str](), list[str]()
+    for run, pair in lines:
+        task = _task(pair)
         shares = (Figure(pair.validity.get(reason), ".0%") for reason in VALIDITY)
         unread, cut = Figure(pair.metrics.get(NOT_UNDERSTOOD), ".0f"), Figure(pair.cut_answers, ",.0f")
-        rows.append((*shares, unread, cut, sum(pair.faults.values())))
-    cuts = [
-        f"cut: {pair.cut_answers:,} answers of {pair.agent} on {_task(pair)}, in {pair.turns:,} turns; its max_tokens "
-        "may be too low"
-        for _, pair in lines
-        if pair.cut_answers
-    ]
-    faults = [
-        f"unscored: {count} of {pair.agent} on {_task(pair)}: {cause}"
-        for _, pair in lines
-        for cause, count in sorted(pair.faults.items(), key=lambda item: -item[1])
-    ]
-    declined = [
-        f"refused: {pair.declined} inputs of {pair.agent} on {_task(pair)}, which the plan leaves unscored"
-        for _, pair in lines
-        if pair.declined
-    ]
-    title = "validity: shares of the scored trials; replies whose form was not understood; answers cut by max_tokens; "
-    title += "unscored trials"
-    return _by_pair(title, lines, titles, rows, [*left_out, *cuts, *_thoughts(lines), *declined, *faults])
+        rows.append(((pair.agent, task, run), (*shares, unread, cut, pair.unscored)))
+        if pair.cut_answers:
+            answers = f"{pair.cut_answers:,} answers of {pair.agent} on {task}, in {pair.turns:,} turns"
+            cuts.append(f"cut: {answers}; its max_tokens may be too low")
+        thoughts += _thoughts(pair)
+        if pair.declined:
+            declined.append(
+                f"refused: {pair.declined} inputs of {pair.agent} on {task}, which the plan leaves unscored"
+            )
+        causes = sorted(pair.faults.items(), key=lambda item: -item[1])
+        faults += [f"unscored: {count} of {pair.agent} on {task}: {cause}" for cause, count in causes]
+    notes = (*left_out, *cuts, *thoughts, *declined, *faults)
+    return _named_table(VALIDITY_TITLE, ("agent", "task"), rows, titles, notes)
 
 
-def _thoughts(lines: Sequence[Line]) -> list[str]:
+def _thoughts(pair: PairReport) -> list[str]:
     """Where thoughts stood in scored replies whose profile does not drop them."""
-    counts = [(pair, [pair.metrics.get(name, 0) for name in THOUGHTS]) for _, pair in lines]
+    agents, helpers = (pair.metrics.get(name, 0) for name in THOUGHTS)
+    if not agents and not helpers:
+        return []
     return [
         f"thoughts: {agents:,.0f} replies of {pair.agent} and {helpers:,.0f} of the task's own models on {_task(pair)} "
         "held thoughts; its profile reads replies as the published program would, while `strict` drops thoughts"
-        for pair, (agents, helpers) in counts
-        if agents or helpers
     ]
 
 
 def _costs(reports: Sequence[RunReport], lines: Sequence[Line]) -> ResultTable:
-    """A row for each pair, and one more for what it has paid in trials without a final row."""
-    named: list[Line] = []
-    rows: list[tuple[Entry, ...]] = []
-    for line in lines:
-        pair, open_cost = line.pair, line.pair.unfinished
-        ended = pair.scored + sum(pair.faults.values())
-        counts = (pair.prompt_tokens, pair.cached_tokens, pair.completion_tokens, pair.reasoning_tokens)
-        tokens = [Figure(count if pair.told_usage else None, ",.0f") for count in counts]
-        money = Figure(pair.money if pair.told_usage else None, MONEY)
-        named.append(line)
-        rows.append((pair.turns, *tokens, money, Figure(pair.seconds / ended if ended else None, ".2f")))
-        if open_cost is not None:
-            named.append(line._replace(pair=pair.model_copy(update={"task": f"{pair.task}, unfinished"})))
-            paid = (open_cost.prompt_tokens, open_cost.cached_tokens, open_cost.completion_tokens)
-            tokens = [Figure(count, ",.0f") for count in (*paid, open_cost.reasoning_tokens)]
-            rows.append((None, *tokens, Figure(open_cost.money, MONEY), None))
+    """A row for each pair, and one more for what it has paid in trials without a final row; below them the totals."""
+    rows: list[Named] = []
+    for run, pair in lines:
+        per_trial = Figure(pair.seconds / pair.ended if pair.ended else None, ".2f")
+        rows.append(((pair.agent, _task(pair), run), (pair.turns, *_paid(pair, told=pair.told_usage), per_trial)))
+        if pair.unfinished is not None:
+            name = _task(pair.model_copy(update={"task": f"{pair.task}, unfinished"}))
+            rows.append(((pair.agent, name, run), (None, *_paid(pair.unfinished), None)))
     titles = ("turns", "tokens in", "cached", "tokens out", "reasoning", "money", "s per trial")
-    beside = ", and of those under way or given back" if len(named) > len(lines) else ""
-    title = f"costs of the finished trials{beside}"
-    estimates = [note for report in reports for note in report.estimates]
-    table = _by_pair(title, named, titles, rows, [*estimates, *_price_notes(reports, lines)])
-    return _with_total(table, len(titles))
+    beside = ", and of those under way or given back" if len(rows) > len(lines) else ""
+    notes = [*(note for report in reports for note in report.estimates), *_price_notes(reports, lines)]
+    table = _named_table(f"costs of the finished trials{beside}", ("agent", "task"), rows, titles, notes)
+    return table if len(rows) < 2 else table._replace(rows=(*table.rows, _totals(rows, len(table.columns))))
+
+
+def _paid(cost: PairReport | UnfinishedCost, *, told: bool = True) -> tuple[Figure, ...]:
+    """Tokens and money, unknown where no endpoint told them."""
+    counts = (cost.prompt_tokens, cost.cached_tokens, cost.completion_tokens, cost.reasoning_tokens)
+    tokens = (Figure(count if told else None, ",.0f") for count in counts)
+    return (*tokens, Figure(cost.money if told else None, MONEY))
 
 
 def _price_notes(reports: Sequence[RunReport], lines: Sequence[Line]) -> list[str]:
@@ -127,49 +137,33 @@ def _price_notes(reports: Sequence[RunReport], lines: Sequence[Line]) -> list[st
     return [*lists, *([f"money is without {', '.join(without)}: no price is known"] if without else [])]
 
 
-def _with_total(table: ResultTable, figures: int) -> ResultTable:
-    """The costs with a row of totals of what is known, where there is more than one row."""
-    if len(table.rows) < 2:
-        return table
-    cells = [row.cells[-figures:] for row in table.rows]
-    turns, *tokens, money = ([_number(of_row[place]) for of_row in cells] for place in range(figures - 1))
-    totals = (_total(turns), *map(_total, tokens), _total(money, MONEY), None)
-    names = ("total", *[""] * (len(table.columns) - figures - 1))
-    return table._replace(rows=(*table.rows, TableRow((*names, *totals), rule=True)))
+def _totals(rows: Sequence[Named], columns: int) -> TableRow:
+    """The totals of what is known; seconds per trial have none."""
+    turns, *paid, _ = zip(*(figures for _, figures in rows), strict=True)
+    totals = [Figure(_sum(turns), ",.0f"), *(Figure(_sum(each), each[0].form) for each in paid)]
+    return TableRow(("total", *[""] * (columns - len(totals) - 2), *totals, None), rule=True)
 
 
-def _number(entry: Entry) -> float | None:
-    return entry.value if isinstance(entry, Figure) else entry if isinstance(entry, int) else None
-
-
-def _total(counts: Sequence[float | None], form: str = ",.0f") -> Figure:
-    known = [count for count in counts if count is not None]
-    return Figure(math.fsum(known) if known else None, form)
+def _sum(cells: Sequence[Entry]) -> float | None:
+    numbers = [entry.value if isinstance(entry, Figure) else entry for entry in cells if not isinstance(entry, str)]
+    known = [number for number in numbers if number is not None]
+    return math.fsum(known) if known else None
 
 
 def _replica_costs(reports: Sequence[RunReport]) -> ResultTable:
     """What each server of an endpoint that has several answered; what a server does not tell is unknown."""
     costs = [(report.run, cost) for report in reports for cost in report.replicas]
-    columns, cells = row_names(
-        [(cost.agent, cost.replica, run) for run, cost in costs], ("agent", "replica", "run"), always=2
-    )
-    columns += tuple(map(TableColumn, ("calls", "tokens out", "tokens out a second", "cached share")))
-    rows = tuple(
-        TableRow(
-            (
-                *name,
-                cost.calls,
-                Figure(cost.completion_tokens or None, ",.0f"),
-                Figure(cost.tokens_a_second, ".1f"),
-                Figure(cost.cached_share, ".0%"),
-            )
-        )
-        for name, (_, cost) in zip(cells, costs, strict=True)
-    )
-    return ResultTable("answers of each server, over all trials", columns, rows, _slowest([cost for _, cost in costs]))
+    rows: list[Named] = []
+    for run, cost in costs:
+        speed, cached = Figure(cost.tokens_a_second, ".1f"), Figure(cost.cached_share, ".0%")
+        figures = (cost.calls, Figure(cost.completion_tokens or None, ",.0f"), speed, cached)
+        rows.append(((cost.agent, cost.replica, run), figures))
+    titles = ("calls", "tokens out", "tokens out a second", "cached share")
+    slowest = _slowest([cost for _, cost in costs])
+    return _named_table("answers of each server, over all trials", ("agent", "replica"), rows, titles, slowest)
 
 
-def _slowest(costs: Sequence[ReplicaCost]) -> tuple[str, ...]:
+def _slowest(costs: Sequence[ReplicaCost]) -> list[str]:
     """The slowest server of each agent against the median."""
     lines = []
     for agent in dict.fromkeys(cost.agent for cost in costs):
@@ -177,55 +171,32 @@ def _slowest(costs: Sequence[ReplicaCost]) -> tuple[str, ...]:
         known = {replica: speed for replica, speed in speeds.items() if speed is not None}
         if len(known) > 1:
             slowest, median = min(known, key=lambda replica: known[replica]), statistics.median(known.values())
-            lines.append(
-                f"{agent}: the slowest server, {slowest}, writes {known[slowest]:.1f} tokens a second and call, the "
-                f"median {median:.1f}"
-            )
-    return tuple(lines)
+            speed = f"writes {known[slowest]:.1f} tokens a second and call, the median {median:.1f}"
+            lines.append(f"{agent}: the slowest server, {slowest}, {speed}")
+    return lines
 
 
 def _helper_costs(lines: Sequence[Line]) -> ResultTable:
     costs = [(line, cost) for line in lines for cost in line.pair.helpers]
-    names = [(line.pair.agent, _task(line.pair), cost.model, line.run) for line, cost in costs]
-    columns, cells = row_names(names, ("agent", "task", "model", "run"), always=3)
-    columns += tuple(map(TableColumn, ("calls", "tokens in", "tokens out", "money")))
-    rows = tuple(
-        TableRow((*name, cost.calls, *_helper_cells(cost))) for name, (_, cost) in zip(cells, costs, strict=True)
-    )
-    return ResultTable(
-        "costs of the tasks' own models (judges, hosts, users), over all trials", columns, rows, _sums(lines, costs)
-    )
+    rows: list[Named] = []
+    for line, cost in costs:
+        told = bool(cost.prompt_tokens + cost.completion_tokens)  # else the endpoint reports no usage
+        tokens = (Figure(count if told else None, ",.0f") for count in (cost.prompt_tokens, cost.completion_tokens))
+        name = (line.pair.agent, _task(line.pair), cost.model, line.run)
+        rows.append((name, (cost.calls, *tokens, Figure(cost.money if told else None, MONEY))))
+    title = "costs of the tasks' own models (judges, hosts, users), over all trials"
+    titles = ("calls", "tokens in", "tokens out", "money")
+    sums = _sums(lines, [cost for _, cost in costs])
+    return _named_table(title, ("agent", "task", "model"), rows, titles, sums)
 
 
-def _helper_cells(cost: HelperReport) -> tuple[Figure, ...]:
-    """Tokens and money; unknown where the endpoint reports no usage."""
-    told = bool(cost.prompt_tokens + cost.completion_tokens)
-    tokens = (Figure(count if told else None, ",.0f") for count in (cost.prompt_tokens, cost.completion_tokens))
-    return (*tokens, Figure(cost.money if told else None, MONEY))
-
-
-def _sums(lines: Sequence[Line], costs: Sequence[tuple[Line, HelperReport]]) -> tuple[str, ...]:
+def _sums(lines: Sequence[Line], costs: Sequence[HelperReport]) -> list[str]:
     """What the tasks' own models cost, and what that makes with the agents."""
-    of_models = [cost.money for _, cost in costs if cost.money is not None]
+    of_models = [cost.money for cost in costs if cost.money is not None]
     of_agents = [
         each.money for line in lines for each in (line.pair, line.pair.unfinished) if each is not None and each.money
     ]
     if not of_models:
-        return ()
+        return []
     together = f"; with the agents {money_text(math.fsum(of_models + of_agents))}" if of_agents else ""
-    return (f"in all {money_text(math.fsum(of_models))}{together}",)
-
-
-def _by_pair(
-    title: str,
-    lines: Sequence[Line],
-    titles: Sequence[str],
-    rows: Sequence[tuple[Entry, ...]],
-    notes: Sequence[str] = (),
-) -> ResultTable:
-    """A table with a row for each pair, named by agent and task, and by run where there are several."""
-    names = [(line.pair.agent, _task(line.pair), line.run) for line in lines]
-    columns, cells = row_names(names, ("agent", "task", "run"), always=2)
-    columns += tuple(map(TableColumn, titles))
-    table_rows = tuple(TableRow((*name, *row)) for name, row in zip(cells, rows, strict=True))
-    return ResultTable(title, columns, table_rows, tuple(notes))
+    return [f"in all {money_text(math.fsum(of_models))}{together}"]

@@ -8,11 +8,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from eval_client.core.flow import Pair
+from eval_client.core.statistics.samples import Interval
+from eval_client.report.compare.run_pairs import Letters
 from eval_client.report.conversation import ConversationTurn, conversation
-from eval_client.report.pair_statistics import PairStatistics, pair_statistics
+from eval_client.report.pair_report import PairReport
 from eval_client.report.parsed_actions import AnswerReader, answer_reader, turn_facts
-from eval_client.report.report import PairReport
+from eval_client.report.score_matrix import score_bounds
 from eval_client.store.trials.query import MAX_SIZE, SIZE, QueryError, trial_query
+from eval_client.store.trials.scores import trial_facts
 from eval_client.store.trials.search import find_trials
 from eval_client.view.pages.listing import read_runs
 from eval_client.view.pages.overview import kept_letters, scores_stamp
@@ -45,8 +48,8 @@ def run_json(viewer: Viewer, request: Request) -> Response:
     reasons = {pair.task: pair.comparable for pair in report.pairs if pair.comparable}
     letters = kept_letters(viewer, store, report)
     key, stamp = ("statistics", store.run), scores_stamp(report)
-    statistics = viewer.kept.get(key, lambda: pair_statistics(store, report.pairs, letters), stamp)
-    pairs = [_with_statistics(pair, statistics) for pair in report.pairs]
+    bounds = viewer.kept.get(key, lambda: {pair: score_bounds(of) for pair, of in trial_facts(store).items()}, stamp)
+    pairs = [_pair(pair, bounds, letters) for pair in report.pairs]
     facts = {**report.model_dump(mode="json"), "pairs": pairs, "letters_left_out": letters.left_out}
     facts |= {"state": viewer.runs.state(store), "comparable": reasons}
     facts |= {"live": live.view and live.view.model_dump(mode="json"), "heard_s": live.heard_s}
@@ -97,8 +100,11 @@ ROUTES: tuple[tuple[str, Answer], ...] = (
 )
 
 
-def _with_statistics(pair: PairReport, statistics: Mapping[Pair, PairStatistics]) -> dict[str, object]:
-    return {**pair.model_dump(mode="json"), **statistics[pair.agent, pair.task].model_dump(mode="json")}
+def _pair(pair: PairReport, bounds: Mapping[Pair, Interval], letters: Letters) -> dict[str, object]:
+    """A pair with what the missing trials could make of its mean score, and its letters unless they are left out."""
+    low, high = bounds[pair.agent, pair.task]
+    found = letters.of_task.get(pair.task, {}).get(pair.agent)
+    return {**pair.model_dump(mode="json"), "missing": {"low": low, "high": high}, "letters": found}
 
 
 def _turn(told: ConversationTurn, read: AnswerReader, *, unfolded: bool) -> dict[str, object]:

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
-from eval_client.report.report import RunReport, report
+from eval_client.report.pair_report import RunReport
+from eval_client.report.report import report
 from eval_client.store.store import Store
 from eval_client.view.access import ViewAccess
 from eval_client.view.cache import Kept

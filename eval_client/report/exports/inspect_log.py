@@ -9,7 +9,7 @@ from eval_client.report.conversation import conversation
 from eval_client.report.exports.calls import Json, arguments_object
 from eval_client.report.exports.pairs import ExportedPair
 from eval_client.report.exports.transcripts import Said, Spoken, spoken
-from eval_client.report.report import PairReport
+from eval_client.report.pair_report import PairReport
 from eval_client.store.trials.trajectory import Trajectory
 from proctor.environment import MEAN_SCORE
 from proctor.types import FinishReason, Message, ToolCall
@@ -119,18 +119,17 @@ def start(pair: ExportedPair, samples: Iterable[str], epochs: int) -> Json:
 def header(pair: ExportedPair, begun: Json, completed_at: str, *, metered: bool) -> Json:
     """The whole log but its samples. `started` while trials are owed. `metered`: the tokens of all trials are known."""
     result = pair.result
-    over = result.scored + sum(result.faults.values())
     scores: Json = {
         "name": SCORER,
         "scorer": SCORER,
         "scored_samples": result.scored,
-        "unscored_samples": over - result.scored,
+        "unscored_samples": result.unscored,
         "metrics": {name: {"name": name, "value": value} for name, value in _metrics(result).items()},
         "metadata": {"primary": result.primary, "validity": {**result.validity}, "notes": [*result.notes]},
     }
     return {
         **begun,
-        "status": "success" if over >= result.planned else "started",
+        "status": "success" if result.ended >= result.planned else "started",
         "results": {"total_samples": result.planned, "completed_samples": result.scored, "scores": [scores]},
         "stats": {
             "started_at": pair.created_at,

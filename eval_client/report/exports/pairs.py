@@ -4,7 +4,8 @@ from pydantic import JsonValue
 
 from eval_client.plan.entries import AgentEntry
 from eval_client.report.comparability import shaping_parameters
-from eval_client.report.report import PairReport, report
+from eval_client.report.pair_report import PairReport
+from eval_client.report.report import report
 from eval_client.store.store import Store
 from eval_client.store.tables import trial_table
 from eval_client.store.values import parsed

@@ -1,10 +1,16 @@
 """Pure: cost against score, with the Pareto front."""
 
-from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import NamedTuple
 
+from eval_client.core.flow import Pair
+from eval_client.core.spend import Price
+from eval_client.core.statistics.clustered import clustered_mean
 from eval_client.core.statistics.several import pareto_front
+from eval_client.report.pair_report import PairReport
 from eval_client.report.plots.svg import (
+    Address,
     Frame,
     Plot,
     Scale,
@@ -14,6 +20,7 @@ from eval_client.report.plots.svg import (
     line,
     linear,
     mark,
+    nowhere,
     path,
     shortened,
     spanning,
@@ -21,9 +28,9 @@ from eval_client.report.plots.svg import (
     vertical_axis,
     words,
 )
+from eval_client.store.trials.scores import TrialFacts
 from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow
 
-CostUnit = Literal["money", "tokens"]
 FRAME = Frame(536, 306, 52, 508, 40, 268)
 LABEL_ROOM = 150.0
 NOTES = (
@@ -44,12 +51,43 @@ class CostPoint(NamedTuple):
     href: str = ""
 
 
-def cost_and_score(task: str, metric: str, unit: CostUnit, points: Sequence[CostPoint]) -> Plot:
+def cost_plots(
+    pairs: Sequence[PairReport],
+    facts: Mapping[Pair, Sequence[TrialFacts]],
+    prices: Mapping[str, Price],
+    address: Address = nowhere,
+) -> list[Plot]:
+    """A plot for each task whose trials cost anything: money where all agents have a price, else tokens.
+
+    `pairs` are ordered by task.
+    """
+    plots = []
+    for task, of_task in groupby(pairs, lambda pair: pair.task):
+        group, points = list(of_task), list[CostPoint]()
+        priced = all(pair.agent in prices for pair in group)
+        for pair in group:
+            spent = costs(facts[pair.agent, task], prices[pair.agent] if priced else None)
+            if pair.value is not None and spent:
+                mean, href = clustered_mean(spent), address(pair.agent, task, sort="-completion_tokens")
+                errors = mean.standard_error, pair.standard_error
+                points.append(CostPoint(pair.agent, mean.mean, errors[0], pair.value, errors[1], href))
+        if any(point.cost for point in points):
+            plots.append(cost_and_score(task, group[0].primary, "money" if priced else "tokens", points))
+    return plots
+
+
+def costs(trials: Sequence[TrialFacts], price: Price | None) -> list[float]:
+    """What each trial that is over cost: money where there is a price, else tokens."""
+    over = [trial.tokens for trial in trials if trial.reason is not None]
+    return [float(tokens.total) if price is None else price.of(tokens) for tokens in over]
+
+
+def cost_and_score(task: str, metric: str, unit: str, points: Sequence[CostPoint]) -> Plot:
     """One task's agents; without points, an empty frame."""
-    costs = [max(0.0, point.cost + sign * (point.cost_error or 0)) for point in points for sign in (-1, 0, 1)]
+    ends = [max(0.0, point.cost + sign * (point.cost_error or 0)) for point in points for sign in (-1, 0, 1)]
     x = spanning([point.cost for point in points], FRAME.left, FRAME.right)
     if not x.logarithmic:
-        x = linear(costs, FRAME.left, FRAME.right)
+        x = linear(ends, FRAME.left, FRAME.right)
     scores = [point.score + sign * (point.score_error or 0) for point in points for sign in (-1, 0, 1)]
     y = linear([max(0.0, score) for score in scores], FRAME.bottom, FRAME.top)
     front = [points[place] for place in pareto_front([(point.cost, point.score) for point in points])]
@@ -68,16 +106,14 @@ def cost_and_score(task: str, metric: str, unit: CostUnit, points: Sequence[Cost
 def _cross(point: CostPoint, x: Scale, y: Scale, unit: str, metric: str, *, on_front: bool) -> str:
     across, up = x.at(point.cost), y.at(point.score)
     shapes = []
-    if point.cost_error is not None:
-        ends = (x.at(point.cost - point.cost_error), x.at(point.cost + point.cost_error))
-        shapes.append(line(ends[0], up, ends[1], up, "cross"))
-    if point.score_error is not None:
-        ends = (y.at(point.score - point.score_error), y.at(point.score + point.score_error))
-        shapes.append(line(across, ends[0], across, ends[1], "cross"))
+    if (error := point.cost_error) is not None:
+        shapes.append(line(x.at(point.cost - error), up, x.at(point.cost + error), up, "cross"))
+    if (error := point.score_error) is not None:
+        shapes.append(line(across, y.at(point.score - error), across, y.at(point.score + error), "cross"))
     shapes.append(circle(across, up, 4.5, "dot on-front" if on_front else "dot"))
     front = "; on the Pareto front" if on_front else ""
-    costs = f"{_with_error(point.cost, point.cost_error)} {unit} per trial"
-    title = f"{point.agent}: {metric} {_with_error(point.score, point.score_error)}, {costs}{front}"
+    spent = f"{_with_error(point.cost, point.cost_error)} {unit} per trial"
+    title = f"{point.agent}: {metric} {_with_error(point.score, point.score_error)}, {spent}{front}"
     return mark(title, *shapes, href=point.href)
 
 
@@ -118,11 +154,10 @@ def _table(points: Sequence[CostPoint], front: Sequence[CostPoint], unit: str, m
     )
     rows = []
     for point in points:
-        score = Figure(point.score, standard_error=point.score_error)
-        rows.append(TableRow((point.agent, score, _cost_figure(point), "yes" if point in front else "no")))
+        form = ",.0f" if point.cost >= 100 else ".5f" if point.cost < 1 else ".3f"
+        figures = (
+            Figure(point.score, standard_error=point.score_error),
+            Figure(point.cost, form, standard_error=point.cost_error),
+        )
+        rows.append(TableRow((point.agent, *figures, "yes" if point in front else "no")))
     return ResultTable("", columns, tuple(rows), (NOTES,))
-
-
-def _cost_figure(point: CostPoint) -> Figure:
-    form = ",.0f" if point.cost >= 100 else ".5f" if point.cost < 1 else ".3f"
-    return Figure(point.cost, form, standard_error=point.cost_error)

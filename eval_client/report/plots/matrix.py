@@ -1,29 +1,31 @@
 """Pure: the score matrix, agents by tasks."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from eval_client.report.pair_report import PairReport
 from eval_client.report.plots.svg import (
+    Address,
     Frame,
     Plot,
     area,
     drawing,
+    element,
     label_width,
     line,
     mark,
-    rect,
+    nowhere,
+    row_label,
     shortened,
     text_width,
     words,
 )
-from proctor.tables.table import MISSING, Figure, Part, ResultTable, TableColumn, TableRow, coverage_text
+from eval_client.report.run_tables import matrix_table
+from proctor.tables.table import MISSING, coverage_text
 
 CELL_HEIGHT = 34.0
 HEAD = 24.0
 CORNER = 9.0
 HATCH = "hatch-matrix"
-MOST_ERRORS = 400
-"""In a larger matrix the errors stand in the titles and the table alone."""
 SHADES = 0.06, 0.42
 """Opacities of scores 0 and 1: text stays readable on both."""
 NOTES = (
@@ -32,47 +34,26 @@ NOTES = (
 )
 
 
-class MatrixCell(NamedTuple):
-    """What one agent reached on one task."""
-
-    agent: str
-    task: str
-    figure: Figure
-    """The task's primary metric with its error or interval."""
-    score: float | None
-    """The mean score, from 0 to 1, which the shade shows."""
-    coverage: float
-    """The share of planned trials that are scored."""
-    not_comparable: str | None = None
-    """Why the value must not be set beside published ones."""
-    href: str = ""
-
-
-def score_matrix(cells: Sequence[MatrixCell]) -> Plot:
-    """Agents and tasks in the order of their first cells; a pair without a cell is left empty."""
-    agents = list(dict.fromkeys(cell.agent for cell in cells))
-    tasks = list(dict.fromkeys(cell.task for cell in cells))
+def matrix(pairs: Sequence[PairReport], address: Address = nowhere) -> Plot:
+    """Agents and tasks in the order of their first pairs; a task that an agent does not play is left empty."""
+    agents = list(dict.fromkeys(pair.agent for pair in pairs))
+    tasks = list(dict.fromkeys(pair.task for pair in pairs))
     left = round(label_width(agents, 40, 200)) + 12
     width = round(label_width(tasks, 58, 104)) + 14
-    frame = Frame(
-        left + width * len(tasks) + 2, HEAD + CELL_HEIGHT * len(agents) + 2, left, left + width * len(tasks), HEAD, 0
-    )
+    right = left + width * len(tasks)
+    frame = Frame(right + 2, HEAD + CELL_HEIGHT * len(agents) + 2, left, right, HEAD, 0)
     parts = [_hatching()]
-    parts += [
-        words(left + width * (place + 0.5), HEAD - 8, shortened(task, width - 6), anchor="middle")
-        for place, task in enumerate(tasks)
-    ]
-    parts += [
-        words(left - 10, HEAD + CELL_HEIGHT * (place + 0.5) + 4, shortened(agent, left - 12), anchor="end")
-        for place, agent in enumerate(agents)
-    ]
+    for place, task in enumerate(tasks):
+        parts.append(words(left + width * (place + 0.5), HEAD - 8, shortened(task, width - 6), anchor="middle"))
+    for place, agent in enumerate(agents):
+        parts.append(row_label(left, HEAD + CELL_HEIGHT * (place + 0.5) + 4, agent))
     parts.append('<g text-anchor="middle">')
-    for cell in cells:
-        x, y = left + width * tasks.index(cell.task), HEAD + CELL_HEIGHT * agents.index(cell.agent)
-        parts.append(_cell(cell, x + 1, y + 1, width - 2, with_error=len(cells) <= MOST_ERRORS))
+    for pair in pairs:
+        x, y = left + width * tasks.index(pair.task), HEAD + CELL_HEIGHT * agents.index(pair.agent)
+        parts.append(_cell(pair, x + 1, y + 1, width - 2, address(pair.agent, pair.task)))
     parts.append("</g>")
     title = "Scores: agents by tasks"
-    return Plot("matrix", title, drawing(frame, title, "matrix", parts), _table(agents, tasks, cells))
+    return Plot("matrix", title, drawing(frame, title, "matrix", parts), matrix_table(pairs)._replace(notes=(NOTES,)))
 
 
 def _hatching() -> str:
@@ -81,33 +62,30 @@ def _hatching() -> str:
     return f"<defs>{pattern}{stripe}</pattern></defs>"
 
 
-def _cell(cell: MatrixCell, x: float, y: float, width: float, *, with_error: bool) -> str:
-    height = CELL_HEIGHT - 2
-    least, most = SHADES
-    shapes = [_shade(x, y, width, height, least + (most - least) * (cell.score or 0.0), cut=cell.coverage < 1)]
-    if cell.not_comparable is not None:
-        shapes.append(f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" fill="url(#{HATCH})"/>')
-    middle = x + width / 2
-    value, error, interval = cell.figure.value, cell.figure.standard_error, cell.figure.interval
-    if value is None:
+def _cell(pair: PairReport, x: float, y: float, width: float, href: str) -> str:
+    right, bottom, least, most = x + width, y + CELL_HEIGHT - 2, *SHADES
+    cut = CORNER if pair.coverage < 1 else 0.0
+    corners = [(x, y), (right - cut, y), (right, y + cut), (right, bottom), (x, bottom)]
+    shapes = [area(corners, "shade", least + (most - least) * (pair.mean_score or 0.0))]
+    if pair.comparable is not None:
+        hatched: dict[str, str | float] = {
+            "x": x,
+            "y": y,
+            "width": width,
+            "height": CELL_HEIGHT - 2,
+            "fill": f"url(#{HATCH})",
+        }
+        shapes.append(element("rect", hatched))
+    middle, figure = x + width / 2, pair.figure
+    if figure.value is None:
         shapes.append(words(middle, y + 20, MISSING))
-    elif not with_error:
-        shapes.append(words(middle, y + 20, _short(value)))
-    elif error is None and interval is None:
-        shapes.append(words(middle, y + 20, _short(value), kind="value"))
+    elif figure.standard_error is None and figure.interval is None:
+        shapes.append(words(middle, y + 20, _short(figure.value), kind="value"))
     else:
-        shapes.append(words(middle, y + 15, _short(value), kind="value"))
-        ends = interval and "–".join(map(_end, interval))
-        shapes.append(words(middle, y + 28, ends or f"±{_short(error or 0)}", kind="error"))
-    return mark(_title(cell), *shapes, href=cell.href)
-
-
-def _shade(x: float, y: float, width: float, height: float, opacity: float, *, cut: bool) -> str:
-    if not cut:
-        return rect(x, y, width, height, "shade", opacity=opacity)
-    right, bottom = x + width, y + height
-    points = [(x, y), (right - CORNER, y), (right, y + CORNER), (right, bottom), (x, bottom)]
-    return area(points, "shade", opacity)
+        shapes.append(words(middle, y + 15, _short(figure.value), kind="value"))
+        ends = figure.interval and "–".join(map(_end, figure.interval))
+        shapes.append(words(middle, y + 28, ends or f"±{_short(figure.standard_error or 0)}", kind="error"))
+    return mark(_title(pair), *shapes, href=href)
 
 
 def _short(value: float) -> str:
@@ -122,16 +100,8 @@ def _end(value: float) -> str:
     return f"{value:.{digits}f}".removeprefix("0") if 0 < value < 1 else f"{value:.{digits}f}".removesuffix(".00")
 
 
-def _title(cell: MatrixCell) -> str:
-    value = "no score" if cell.figure.value is None else " ".join(cell.figure.lines())
-    missing = "" if cell.coverage == 1 else f", {coverage_text(cell.coverage)} of the trials"
-    unlike = "" if cell.not_comparable is None else f". Not comparable with published scores: {cell.not_comparable}"
-    return f"{cell.agent}, {cell.task}: {value}{missing}{unlike}"
-
-
-def _table(agents: Sequence[str], tasks: Sequence[str], cells: Sequence[MatrixCell]) -> ResultTable:
-    figures = {(cell.agent, cell.task): cell.figure._replace(coverage=cell.coverage) for cell in cells}
-    parts: tuple[Part, ...] = ("standard_error", "interval_low", "interval_high")
-    columns = (TableColumn("agent", left=True), *(TableColumn(task, parts=parts) for task in tasks))
-    rows = tuple(TableRow((agent, *(figures.get((agent, task)) for task in tasks))) for agent in agents)
-    return ResultTable("", columns, rows, (NOTES,))
+def _title(pair: PairReport) -> str:
+    value = "no score" if pair.value is None else " ".join(pair.figure.lines())
+    missing = "" if pair.coverage == 1 else f", {coverage_text(pair.coverage)} of the trials"
+    unlike = "" if pair.comparable is None else f". Not comparable with published scores: {pair.comparable}"
+    return f"{pair.agent}, {pair.task}: {value}{missing}{unlike}"

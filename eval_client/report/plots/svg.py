@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from xml.sax.saxutils import escape, quoteattr
 
 from rich.cells import cell_len, set_cell_size
@@ -31,6 +31,18 @@ class Plot(NamedTuple):
     svg: str
     table: ResultTable
     """The same figures; its notes say how to read them."""
+
+
+class Address(Protocol):
+    """Where a mark leads to."""
+
+    def __call__(self, agent: str, task: str, **selected: str) -> str:
+        """The address of a pair's trials, with further conditions; empty for none."""
+
+
+def nowhere(agent: str, task: str, **selected: str) -> str:
+    """A mark that is no link."""
+    return ""
 
 
 class Frame(NamedTuple):
@@ -150,6 +162,11 @@ def shortened(content: str, width: float) -> str:
 def label_width(labels: Iterable[str], least: float, most: float) -> float:
     """The room for the longest of some labels, within limits."""
     return min(most, max([least, *map(text_width, labels)]))
+
+
+def row_label(left: float, y: float, content: str) -> str:
+    """The name of a row, left of an area that begins at `left`."""
+    return words(left - 10, y, shortened(content, left - 12), anchor="end")
 
 
 class Scale(NamedTuple):

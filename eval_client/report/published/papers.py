@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from eval_client.report.agentbench import ENVIRONMENTS, agent_rows, agentbench_tables
 from eval_client.report.bench_runs import finished_trials, made_tables, played_tasks, recorded_pairs
+from eval_client.report.pair_report import RunReport
 from eval_client.report.published.scrub import model_name, publishable
-from eval_client.report.report import RunReport
 from eval_client.store.connection import StoreError
 from eval_client.store.store import Store
 from proctor.tables.table import ResultTable

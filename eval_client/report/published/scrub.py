@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from eval_client.core.flow import Pair
 from eval_client.report.compare.values import Comparison, Comparisons
-from eval_client.report.report import RunReport
+from eval_client.report.pair_report import RunReport
 from eval_client.store.trials.scores import TrialFacts
 from proctor.observability.redaction import redacted, visible
 from proctor.types import Value

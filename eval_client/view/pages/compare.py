@@ -20,7 +20,7 @@ from eval_client.report.compare.sides import (
 )
 from eval_client.report.compare.tables import comparison_table, letters_tables
 from eval_client.report.compare.values import Comparison, Comparisons, TaskComparison
-from eval_client.report.plots.figures import differences
+from eval_client.report.plots.differences import differences
 from eval_client.report.plots.svg import Plot
 from eval_client.store.connection import DatabaseError, StoreError
 from eval_client.store.store import Store

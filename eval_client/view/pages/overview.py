@@ -7,13 +7,14 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from eval_client.report.pair_statistics import Letters, run_letters
-from eval_client.report.plots.figures import Address, Facts, cost_plots, reasons
-from eval_client.report.plots.svg import Plot
+from eval_client.report.compare.run_pairs import Letters, run_letters
+from eval_client.report.pair_report import RunReport
+from eval_client.report.plots.cost import cost_plots
+from eval_client.report.plots.reasons import reasons
+from eval_client.report.plots.svg import Address, Plot
 from eval_client.report.published.configuration import agents_table, tasks_table
-from eval_client.report.report import RunReport
 from eval_client.report.run_tables import task_tables
-from eval_client.report.score_matrix import Matrix, Totals, matrix, totals, with_bounds
+from eval_client.report.score_matrix import Facts, Matrix, matrix, with_bounds
 from eval_client.report.shared_tables import shared_tables
 from eval_client.store.records import Manifest
 from eval_client.store.store import Store
@@ -48,7 +49,6 @@ class OverviewFigures(NamedTuple):
     """What the overview shows of a report."""
 
     report: RunReport
-    totals: Totals
     matrix: Matrix
     letters: Letters
     details: RunDetails | None
@@ -94,7 +94,6 @@ def _figures(viewer: Viewer, store: Store, report: RunReport) -> OverviewFigures
     letters = kept_letters(viewer, store, report)
     return OverviewFigures(
         report=report,
-        totals=totals(report),
         matrix=matrix(report.pairs, letters),
         letters=letters,
         details=_details(store, report) if len(report.pairs) <= MOST_PAIRS else None,

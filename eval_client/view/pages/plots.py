@@ -6,9 +6,11 @@ from functools import partial
 from starlette.requests import Request
 from starlette.responses import Response
 
-from eval_client.report.plots.figures import cost_plots, matrix, reasons
+from eval_client.report.pair_report import PairReport
+from eval_client.report.plots.cost import cost_plots
+from eval_client.report.plots.matrix import matrix
+from eval_client.report.plots.reasons import reasons
 from eval_client.report.plots.svg import Plot
-from eval_client.report.report import PairReport
 from eval_client.store.store import Store
 from eval_client.store.trials.query import QueryError
 from eval_client.store.trials.scores import trial_facts

@@ -15,7 +15,7 @@ from eval_client.report.agentbench import (
     scores_table,
     validity_table,
 )
-from eval_client.report.report import VALIDITY, PairReport
+from eval_client.report.pair_report import VALIDITY, PairReport
 from proctor.tables.command import rendered
 from proctor.tables.table import Figure
 

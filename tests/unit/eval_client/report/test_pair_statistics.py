@@ -7,12 +7,14 @@ import pytest
 
 from eval_client.report.compare.compare import compare_run
 from eval_client.report.compare.measure import Settings
+from eval_client.report.compare.run_pairs import MOST_WORK, TEST_WORK, Letters, run_letters
 from eval_client.report.compare.sides import Reference, find_pairs
-from eval_client.report.pair_statistics import MOST_WORK, TEST_WORK, Letters, pair_statistics, run_letters
 from eval_client.report.report import report
 from eval_client.report.run_tables import pairs_table, task_tables
+from eval_client.report.score_matrix import score_bounds
 from eval_client.store.store import Store
 from eval_client.store.tables import trial_table
+from eval_client.store.trials.scores import trial_facts
 from eval_client.view.saved import report_page
 from proctor.tables.command import rendered
 from proctor.tables.table import entry_lines
@@ -56,13 +58,12 @@ def test_intervals_and_bounds_are_those_of_the_command(tmp_path: Path) -> None:
     (found,) = compare_run(
         find_pairs(Reference(store.run, None, None, None), None, lambda _: store), Settings(), lettered=True
     ).comparisons
-    statistics = pair_statistics(store, report(store).pairs, letters_of(store))
+    facts = trial_facts(store)
     pairs = {(pair.agent, pair.task): pair for pair in report(store).pairs}
     for row in found.tasks:
         for place, agent in enumerate(("agent0", "agent1")):
-            mine = statistics[agent, row.task]
             assert pairs[agent, row.task].interval == pytest.approx(row.mean_interval[place])
-            assert (mine.missing.low, mine.missing.high) == row.mean_bounds[place]
+            assert score_bounds(facts[agent, row.task]) == row.mean_bounds[place]
 
 
 def test_missing_scores_widen_the_bounds_and_enter_no_interval(tmp_path: Path) -> None:
@@ -70,8 +71,7 @@ def test_missing_scores_widen_the_bounds_and_enter_no_interval(tmp_path: Path) -
         tmp_path, "r", {"a": {"t": [1.0, 1.0, None, None]}, "b": {"t": [None] * 4}, "c": {"t": [1.0] * 4}}
     )
     letters = letters_of(store)
-    statistics = pair_statistics(store, report(store).pairs, letters)
-    assert (statistics["a", "t"].missing.low, statistics["a", "t"].missing.high) == (0.5, 1.0)
+    assert score_bounds(trial_facts(store)["a", "t"]) == (0.5, 1.0)
     intervals = {pair.agent: pair.interval for pair in report(store).pairs}
     assert intervals["b"] is None
     assert intervals["a"] is not None
@@ -80,7 +80,7 @@ def test_missing_scores_widen_the_bounds_and_enter_no_interval(tmp_path: Path) -
 
 def test_letters_are_left_out_where_they_would_be_too_many_or_too_costly(tmp_path: Path) -> None:
     assert letters_of(stored_run(tmp_path, "one", {"a": {"t": [1.0]}})) == Letters({}, "")
-    assert "more than 6 agents" in letters_of(drawn_run(tmp_path, 1, 7, 2)).left_out
+    assert "7 agents, more than 6" in letters_of(drawn_run(tmp_path, 1, 7, 2)).left_out
     tests = 15 * 5  # of each two of six agents on each of five tasks
     samples = MOST_WORK // tests - TEST_WORK + 1  # one fewer would do: neither tests nor samples alone are too many
     of_task = {f"task{number}": [1.0] * samples for number in range(5)}

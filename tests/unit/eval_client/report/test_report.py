@@ -7,7 +7,8 @@ import pytest
 import sqlalchemy as sa
 
 from eval_client.plan.plan import Plan
-from eval_client.report.report import PairReport, RunReport, report
+from eval_client.report.pair_report import RunReport
+from eval_client.report.report import report
 from eval_client.report.run_tables import matrix_table, pairs_table, report_tables, took
 from eval_client.run.context import spent_so_far
 from eval_client.store.connection import StoreError, connect, sqlite_url
@@ -19,6 +20,7 @@ from proctor.tables.command import rendered
 from proctor.types import Action, Finish, FinishReason, Summary
 from task_server.wire.messages import Act
 from tests.support import unscored
+from tests.unit.eval_client.report.pairs import pair
 
 PLAN = {
     "agents": [
@@ -206,17 +208,6 @@ async def test_answers_that_max_tokens_cut_are_counted_beside_the_validity(store
     )
 
 
-def pair(**fields: object) -> PairReport:
-    usual: dict[str, object] = {
-        **{"agent": "a", "task": "t", "environment": "e", "protocol": "text", "planned": 2, "scored": 2},
-        **{"primary": "m", "value": 0.5},
-        **{"standard_error": None, "metrics": {"m": 0.5}, "notes": (), "comparable": None, "validity": {}},
-        **{"faults": {}, "turns": 0, "prompt_tokens": 0, "completion_tokens": 0, "money": None, "seconds": 0.0},
-        **{"cached_tokens": None, "reasoning_tokens": None, "helpers": ()},
-    }
-    return PairReport.model_validate({**usual, **fields})
-
-
 def test_a_run_in_one_table_has_a_row_for_each_task_and_a_column_for_each_agent() -> None:
     pairs = (
         pair(agent="one", task="t", value=0.5, standard_error=0.25, turns=3),
@@ -224,7 +215,7 @@ def test_a_run_in_one_table_has_a_row_for_each_task_and_a_column_for_each_agent(
         pair(agent="two", task="u", primary="f1", value=None, scored=0, planned=2, prompt_tokens=1_000, turns=5),
     )
     made = RunReport(run="r", state="finished", version="1", pairs=pairs)
-    told, header, _, *rows = rendered([matrix_table(made)], "text", 80).splitlines()
+    told, header, _, *rows = rendered([matrix_table(pairs)], "text", 80).splitlines()
     assert told == "4 of 8 planned trials are scored"
     assert header.split() == ["task", "metric", "one", "two"]
     assert [row.split() for row in rows] == [["t", "m", "0.500", "±0.250", "0.500", "(50%)"], ["u", "f1", "-", "-"]]
@@ -239,7 +230,7 @@ def test_the_table_of_the_demo_fits_a_terminal_of_80_columns() -> None:
         for task, most in best.items()
         for agent, share in agents.items()
     )
-    table = rendered([matrix_table(RunReport(run="r", state="s", version="1", pairs=pairs))], "text", 80)
+    table = rendered([matrix_table(pairs)], "text", 80)
     assert max(map(len, table.splitlines())) <= 80
     assert len(table.splitlines()) == 2 + len(best), "no row is wrapped"
 

@@ -174,6 +174,6 @@ async def test_the_overview_has_the_letters_of_the_command_and_says_where_there_
     assert {(pair["agent"], pair["task"]): pair["letters"] for pair in told["pairs"]} == {
         (agent, task): letters for task, of_task in expected.items() for agent, letters in of_task.items()
     }
-    assert "more than 6 agents" in crowd
-    assert "more than 6 agents" in left_out["letters_left_out"]
+    assert "7 agents, more than 6: " in crowd
+    assert "7 agents, more than 6: " in left_out["letters_left_out"]
     assert {pair["letters"] for pair in left_out["pairs"]} == {None}

@@ -8,14 +8,14 @@ import pytest
 
 from environments.simulbench.table import verdicts_table
 from eval_client.report.agentbench import agent_rows, scores_table, validity_table
-from eval_client.report.report import RunReport
+from eval_client.report.pair_report import RunReport
 from eval_client.report.run_tables import pairs_table, report_tables
 from proctor.tables.command import rendered
 from proctor.tables.latex import ACCENTS, CHARACTERS
 from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow
 from tests.database_servers import program
+from tests.unit.eval_client.report.pairs import pair
 from tests.unit.eval_client.report.test_agentbench import played
-from tests.unit.eval_client.report.test_report import pair
 
 ASCII = "".join(map(chr, range(0x20, 0x7F)))
 SPECIAL = "".join(CHARACTERS)
