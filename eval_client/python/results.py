@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
-from eval_client.report.pair_report import PairReport
 from eval_client.report.report import report
 from eval_client.store.store import Store
 from proctor.agent_function import AgentFunction
@@ -101,9 +100,9 @@ class Run:
 
         Raises ValueError if no pair or more than one matches.
         """
-        found = [pair for pair in self._pairs() if pair.task == task and agent in {None, pair.agent}]
+        found = [pair for pair in report(self.store).pairs if pair.task == task and agent in {None, pair.agent}]
         if len(found) != 1:
-            known = ", ".join(f"{pair.agent} x {pair.task}" for pair in self._pairs())
+            known = ", ".join(f"{pair.agent} x {pair.task}" for pair in report(self.store).pairs)
             raise ValueError(f"summary: name one task and one agent of: {known}")
         pair = found[0]
         return Summary(primary=pair.primary, metrics=pair.metrics, standard_error=pair.standard_error, notes=pair.notes)
@@ -121,7 +120,7 @@ class Run:
                 "scored": pair.scored,
                 "planned": pair.planned,
             }
-            for pair in self._pairs()
+            for pair in report(self.store).pairs
         ]
 
     def trials(self) -> Iterator[TrialResult]:
@@ -169,9 +168,6 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<Run {self.name}: {self.state}, {self.folder}>"
-
-    def _pairs(self) -> Sequence[PairReport]:
-        return report(self.store).pairs
 
 
 _TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")

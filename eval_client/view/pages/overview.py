@@ -14,11 +14,11 @@ from eval_client.report.plots.reasons import reasons
 from eval_client.report.plots.svg import Address, Plot
 from eval_client.report.published.configuration import agents_table, tasks_table
 from eval_client.report.run_tables import task_tables
-from eval_client.report.score_matrix import Facts, Matrix, matrix, with_bounds
+from eval_client.report.score_matrix import Facts, matrix, with_bounds
 from eval_client.report.shared_tables import shared_tables
 from eval_client.store.records import Manifest
 from eval_client.store.store import Store
-from eval_client.store.trials.rows import TrialRow, last_ended
+from eval_client.store.trials.rows import last_ended
 from eval_client.store.trials.scores import trial_facts
 from eval_client.view.pages.live import live_panel
 from eval_client.view.rendering import link
@@ -45,23 +45,8 @@ class RunDetails(NamedTuple):
     """What was run."""
 
 
-class OverviewFigures(NamedTuple):
-    """What the overview shows of a report."""
-
-    report: RunReport
-    matrix: Matrix
-    letters: Letters
-    details: RunDetails | None
-    """None where the run has more than MOST_PAIRS: their page is a link away."""
-    ended: tuple[TrialRow, ...]
-    """The trials that ended last."""
-
-
 def overview_page(viewer: Viewer, request: Request) -> Response:
-    """The overview of a run.
-
-    Its tables are rendered once for each report.
-    """
+    """The overview of a run. Its tables are rendered once for each report."""
     store = viewer.open(request)
     live = live_panel(viewer, store)  # before the scores, which are then never older
     kept = viewer.kept_report(store)
@@ -74,7 +59,7 @@ def overview_page(viewer: Viewer, request: Request) -> Response:
         created_at=store.created_at(),
         kept=lambda name, caller: kept.made(f"overview {name}", caller),
         live=live,
-        **figures._asdict(),
+        **figures,
     )
     page.headers.update(kept.headers(time.monotonic()))
     return page
@@ -90,15 +75,12 @@ def tables_page(viewer: Viewer, request: Request) -> Response:
     return page
 
 
-def _figures(viewer: Viewer, store: Store, report: RunReport) -> OverviewFigures:
+def _figures(viewer: Viewer, store: Store, report: RunReport) -> dict[str, object]:
+    """What the overview shows of a report; of more than MOST_PAIRS the details are a link away."""
     letters = kept_letters(viewer, store, report)
-    return OverviewFigures(
-        report=report,
-        matrix=matrix(report.pairs, letters),
-        letters=letters,
-        details=_details(store, report) if len(report.pairs) <= MOST_PAIRS else None,
-        ended=tuple(last_ended(store, LAST)),
-    )
+    details = _details(store, report) if len(report.pairs) <= MOST_PAIRS else None
+    known = {"report": report, "matrix": matrix(report.pairs, letters), "letters": letters}
+    return {**known, "details": details, "ended": last_ended(store, LAST)}
 
 
 def _details(store: Store, report: RunReport) -> RunDetails:

@@ -57,34 +57,26 @@ class PageTurn(NamedTuple):
     answer: Markup
 
 
-class TurnPlace(NamedTuple):
-    """Where in a trial a page is: what its address asks for."""
-
-    journal: int | None
-    turn: int
-    unfolded: int
-    """The turn whose earlier messages are shown; 0 for none."""
-
-
 def trial_page(viewer: Viewer, request: Request) -> Response:
     """A trial with a page of its turns. Raises StoreError, QueryError."""
-    store, asked = viewer.open(request), _place(request.query_params)
-    trial = found_trial(store, request.path_params["trial"], asked.journal)
+    store, given = viewer.open(request), request.query_params
+    journal, unfolded = whole_number(given, "journal", None), whole_number(given, "earlier", 0)
+    trial = found_trial(store, request.path_params["trial"], journal)
     manifest = store.manifest()
-    page = page_of(trial.turns, asked.unfolded or asked.turn)
-    query, world = trial_query(request.query_params), environment_of(manifest, trial.task)
+    page = page_of(trial.turns, unfolded or whole_number(given, "turn", 0))
+    query, world = trial_query(given), environment_of(manifest, trial.task)
     parts = (trial.turns[first : first + PAGE] for first in range(0, len(trial.turns), PAGE))
     ends, here = [(part[0].turn, part[-1].turn) for part in parts], ("runs", trial.run, "trials", trial.trial)
     same = same_sample(store, trial, [agent.name for agent in manifest.read_plan().agents])
-    place = page_place(trial, journal=asked.journal, **query.carried())
+    place = page_place(trial, journal=journal, **query.carried())
     return viewer.page(
         "trial.html",
         f"{trial.agent} × {trial.task} × {trial.sample}",
         run=viewer.head(store),
         place="trial",
         trial=trial,
-        turns=list(shown_turns(trial, page, answer_reader(manifest, trial.task), place, asked.unfolded)),
-        pages=turn_pages(ends, page, lambda first: link(*here, journal=asked.journal, turn=first, **query.carried())),
+        turns=list(shown_turns(trial, page, answer_reader(manifest, trial.task), place, unfolded)),
+        pages=turn_pages(ends, page, lambda first: link(*here, journal=journal, turn=first, **query.carried())),
         carried=query.carried(),
         beside=Neighbours(None, None) if query.text else neighbours(store, query, trial.trial),
         same=same[:MOST_SAME],
@@ -125,16 +117,17 @@ def shown_turns(
 
 def raw_text(viewer: Viewer, request: Request) -> Response:
     """One text of a turn, or the evidence of the score, whole and as it is stored. Raises StoreError, QueryError."""
-    place, part = _place(request.query_params), request.query_params.get("part", "")
-    trial = found_trial(viewer.open(request), request.path_params["trial"], place.journal)
+    given, part = request.query_params, request.query_params.get("part", "")
+    turn = whole_number(given, "turn", 0)
+    trial = found_trial(viewer.open(request), request.path_params["trial"], whole_number(given, "journal", None))
     if part == EVIDENCE and trial.finish is not None:
         found: str | None = evidence_text(trial.finish)
     else:
-        turns = (told for told in conversation(trial.turns) if told.turn == place.turn)
+        turns = (told for told in conversation(trial.turns) if told.turn == turn)
         found = next((dict(turn_texts(told)).get(part) for told in turns), None)
     if found is None:
-        raise NotFound(f"trial {trial.trial} has no part {part!r} of turn {place.turn}")
-    name = f'attachment; filename="trial-{trial.trial}-turn-{place.turn}.txt"'
+        raise NotFound(f"trial {trial.trial} has no part {part!r} of turn {turn}")
+    name = f'attachment; filename="trial-{trial.trial}-turn-{turn}.txt"'
     content = found.encode("utf-8", "backslashreplace")
     return Response(content, media_type="text/plain; charset=utf-8", headers={"Content-Disposition": name})
 
@@ -149,12 +142,6 @@ def found_trial(store: Store, number: str, journal: int | None) -> Trajectory:
         raise
     except StoreError as error:
         raise NotFound(str(error)) from error
-
-
-def _place(given: Mapping[str, str]) -> TurnPlace:
-    return TurnPlace(
-        whole_number(given, "journal", None), whole_number(given, "turn", 0), whole_number(given, "earlier", 0)
-    )
 
 
 def whole_number(given: Mapping[str, str], name: str, default: Default) -> int | Default:
