@@ -2,7 +2,7 @@
 
 import time
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -75,7 +75,7 @@ def tables_page(viewer: Viewer, request: Request) -> Response:
     return page
 
 
-def _figures(viewer: Viewer, store: Store, report: RunReport) -> dict[str, object]:
+def _figures(viewer: Viewer, store: Store, report: RunReport) -> dict[str, Any]:
     """What the overview shows of a report; of more than MOST_PAIRS the details are a link away."""
     letters = kept_letters(viewer, store, report)
     details = _details(store, report) if len(report.pairs) <= MOST_PAIRS else None
