@@ -1,10 +1,15 @@
 """What the documentation quotes and names is what the repository holds."""
 
 import re
+import shlex
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
+from eval_client.cli.main import proctor
 from proctor.conformance.check import check
 from proctor.environment import Environment
 from proctor.session.play import PolicyAgent, play_to_finish
@@ -116,3 +121,73 @@ def test_every_field_of_a_plan_has_a_type_and_nearly_all_a_meaning() -> None:
     assert len(rows) > 60
     unsaid = [name for name, kind, _, meaning in rows if not meaning and "](#" not in kind]
     assert set(unsaid) <= {"name", "agents", "tasks"}
+
+
+def test_each_problem_stands_once_in_the_doctor_and_on_its_page_and_is_provoked_by_a_test() -> None:
+    page = (ROOT / "docs" / "reference" / "doctor.md").read_text(encoding="utf-8").split("## Checks")[1]
+    checks, problems = (set(re.findall(r"`([a-z]+(?:-[a-z]+)*)`:?", part)) for part in page.split("## Problems"))
+    source = "".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "eval_client" / "cli" / "doctor").glob("*.py")
+    )
+    kinds = Counter(re.findall(r'\b(?:warn|fail)\)?\(\s*"([a-z-]+)"', source))
+    assert [kind for kind, n in kinds.items() if n > 1] == []
+    assert set(kinds) == problems
+    assert set(re.findall(r'\b(?:ok|skip)\(\s*"([a-z-]+)"', source)) == checks
+    names = ("unit/eval_client/cli/test_doctor.py", "e2e/test_doctor.py", "integration/test_store.py")
+    tests = "".join((ROOT / "tests" / name).read_text(encoding="utf-8") for name in names)
+    assert [kind for kind in (*checks, *problems) if f'"{kind}"' not in tests] == []
+
+
+def test_the_glossary_names_each_term_once_in_order_and_in_one_to_three_sentences() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    entries = re.findall(r"^- \*\*(.+?)\*\*: (.*?)(?=^- |\Z)", text, flags=re.MULTILINE | re.DOTALL)
+    terms = [term.casefold() for term, _ in entries]
+    assert 60 < len(terms) == len(set(terms)) == len(re.findall(r"^- ", text, flags=re.MULTILINE))
+    assert sorted(terms) == terms
+    sentences = {term: len(re.findall(r"\.(?:\s|$)", meaning)) for term, meaning in entries}
+    assert {term: count for term, count in sentences.items() if not 1 <= count <= 3} == {}
+    named = {word.casefold() for word in re.findall(r"(?<!\*)\*([A-Za-z][^*\n]*)\*(?!\*)", text)}
+    assert named
+    assert sorted(named - set(terms)) == []
+
+
+def shown(page: Path) -> Iterator[str]:
+    """The commands of a page's code: in blocks one a line or several with `;`, in text between backticks."""
+    text = page.read_text(encoding="utf-8")
+    for block in re.findall(r"^```(?:sh|console|bash)?\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        lines = re.sub(r"\\\n\s*", "", block).splitlines()
+        yield from (part for line in lines for part in re.split(r"; |\s# | && | \| | > ", line.removeprefix("$ ")))
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    yield from (re.sub(r"\s+", " ", code) for code in re.findall(r"`(proctor [^`]*)`", prose))
+
+
+def refusal(command: str) -> str | None:
+    """Why `proctor` does not take a command, or None; a page may leave out values of options, and what `...` is."""
+    words = shlex.split(command.partition("...")[0].rstrip())[1:]
+    context = click.Context(proctor)
+    found: click.Command | None = proctor
+    try:
+        while words and isinstance(found, click.Group):
+            if words[0] in ("--help", "--version"):
+                return None
+            found, words = found.get_command(context, words[0]), words[1:]
+        if found is None:
+            return "no such command"
+        found.make_parser(context).parse_args(words)
+    except click.BadOptionUsage:  # without its value
+        return None
+    except click.UsageError as error:
+        return error.format_message()
+    return None
+
+
+@pytest.mark.parametrize("page", all_pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_is_one_that_proctor_takes(page: Path) -> None:
+    commands = [command for part in shown(page) if re.match(r"proctor [a-z-][^│]*$", command := part.strip())]
+    refused = {command: why for command in commands if (why := refusal(command)) is not None}
+    assert refused == {}
+
+
+@pytest.mark.parametrize("command", ["proctor rum plan.yaml", "proctor run --fast", "proctor plan draw"])
+def test_a_command_of_no_kind_is_refused(command: str) -> None:
+    assert refusal(command) is not None

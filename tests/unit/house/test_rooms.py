@@ -1,13 +1,18 @@
-"""The house keeps its floors small and its names apart."""
+"""Rooms hold what they should, in no more lines than their budgets; the architecture page leaves none out."""
 
 import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 
+import click
 import networkx
+import pytest
 
+from benchmarks.size_of_code import Budgets, budgets, measured, over_budget, room_of, spine, table
+from eval_client.cli.main import proctor
+from proctor.registry import COMMANDS, SEPARATE
 from tests.support import ROOT
 
 PRODUCT = ("agent_server", "environments", "eval_client", "proctor", "task_server")
@@ -93,3 +98,114 @@ def test_pages_use_the_words_of_the_glossary_not_older_ones() -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     found = [f"{page.name}: {word}" for page in pages for word in words.findall(page.read_text(encoding="utf-8"))]
     assert found == []
+
+
+PAGE = ROOT / "docs" / "explanation" / "architecture.md"
+STEP = re.compile(r"`([a-z_]+/[a-z0-9_/]+\.py)`((?:,\s+`[A-Za-z_][\w.]*`)*)")
+"""A file, and the functions, methods and classes of it that are named right after it."""
+
+
+def steps() -> list[tuple[str, list[str]]]:
+    text = PAGE.read_text(encoding="utf-8")
+    return [(file, re.findall(r"`([\w.]+)`", names)) for file, names in STEP.findall(text)]
+
+
+def defined(file: str) -> set[str]:
+    return set(_names(ast.parse((ROOT / file).read_text(encoding="utf-8")).body, ""))
+
+
+def _names(body: list[ast.stmt], within: str) -> Iterator[str]:
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield within + node.name
+        elif isinstance(node, ast.ClassDef):
+            yield within + node.name
+            yield from _names(node.body, f"{within}{node.name}.")
+
+
+def test_every_file_on_the_page_exists() -> None:
+    named = re.findall(r"`((?:[a-z0-9_]+/)+[a-z0-9_]*(?:\.[a-z]+)?)`", PAGE.read_text(encoding="utf-8"))
+    assert len(named) > 100
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_every_function_on_the_page_is_defined_in_its_file() -> None:
+    found = steps()
+    assert sum(len(names) for _, names in found) > 60
+    assert [f"{file}: {name}" for file, names in found for name in names if name not in defined(file)] == []
+
+
+def test_every_room_has_its_line() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    rooms = [
+        f"{floor}/{path.name}/" if path.is_dir() else f"{floor}/{path.name}"
+        for floor in PRODUCT
+        for path in sorted((ROOT / floor).iterdir())
+        if (path / "__init__.py").is_file() or (path.suffix == ".py" and path.name != "__init__.py")
+    ]
+    assert [room for room in rooms if f"\n| `{room}` |" not in text] == []
+
+
+FUNCTION = (
+    '"""A docstring."""\n\n\n# a comment\ndef one() -> None:\n    def within() -> None:\n        pass\n\n    within()\n'
+)
+ROOMS = {"proctor": 18, "proctor/llm": 9, "tests": 9}
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    for place in ("proctor/a.py", "proctor/b/c.py", "proctor/llm/model.py", "tests/d.py"):
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_text(FUNCTION)
+    (tmp_path / "spine.txt").write_text("proctor/a.py\nproctor/llm/model.py\n")
+    return tmp_path
+
+
+def over(root: Path, rooms: dict[str, int], product: int = 27, spine: int = 18) -> list[str]:
+    most = Budgets(rooms=rooms, product=product, spine=spine, beside_spine=0, commands=0)
+    return over_budget(root, most, measured(root, rooms))
+
+
+def test_a_file_is_in_the_innermost_room() -> None:
+    assert room_of(PurePath("proctor/llm/dialects/chat.py"), ROOMS) == "proctor/llm"
+    assert room_of(PurePath("proctor/retry.py"), ROOMS) == "proctor"
+    assert room_of(PurePath("eval_client/python/api.py"), ROOMS) is None
+
+
+def test_every_line_and_every_function_counts(checkout: Path) -> None:
+    sizes = measured(checkout, ROOMS)
+    assert {name: size.lines for name, size in sizes.items()} == ROOMS
+    assert sizes["proctor"].functions == [5, 2, 5, 2]
+    assert sizes["proctor"].row() == ("2", "18", "3.5", "5", "9 proctor/a.py")
+    assert list(table(sizes, ROOMS))[-1].split()[1:3] == ["3", "27"]
+
+
+def test_what_has_more_lines_than_its_budget_is_named(checkout: Path) -> None:
+    assert over(checkout, ROOMS) == []
+    assert over(checkout, {**ROOMS, "tests": 7}) == ["tests: 2 lines over its budget of 7"]
+    assert over(checkout, ROOMS, product=20) == ["product: 7 lines over its budget of 20"]
+    assert over(checkout, ROOMS, spine=10) == ["spine: 8 lines over its budget of 10"]
+    (checkout / "eval_client").mkdir()
+    (checkout / "eval_client" / "new.py").write_text("\n")
+    assert over(checkout, ROOMS, product=28) == ["eval_client: 1 lines over its budget of 0"]
+
+
+def test_the_spine_is_files_that_there_are() -> None:
+    assert len(set(spine())) == len(spine()) <= 45
+    assert [path for path in spine() if not (ROOT / path).is_file()] == []
+
+
+def commands(group: click.Group, context: click.Context) -> Iterator[str]:
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from commands(command, click.Context(command, parent=context))
+        else:
+            yield name
+
+
+def test_there_are_no_more_commands_than_the_budget_allows() -> None:
+    """Without those of packages of their own."""
+    packages = {name for offered in SEPARATE.values() for name in offered.get(COMMANDS, ())}
+    ours = [name for name in commands(proctor, click.Context(proctor)) if name not in packages]
+    assert len(ours) <= budgets().commands

@@ -1,4 +1,4 @@
-"""Tests ask what a caller sees: neither the product's source nor what is private to a package that isn't theirs."""
+"""Tests ask what a caller sees and read no source; the list of planted bugs keeps up with code and tests."""
 
 import ast
 import re
@@ -6,7 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+from tests.faults.planted import BUGS, Bug
+from tests.simulation.mutants import MUTANTS, Mutant
 from tests.support import ROOT
+from tests.unit.house.planting import changed
 
 FLOORS = ("agent_server", "environments", "eval_client", "packages", "proctor", "task_server")
 NOBODYS = {"_asdict", "_fields", "_make", "_replace", "_exit", "_getframe", "_"}
@@ -76,3 +81,28 @@ def uses(node: ast.AST) -> list[str]:
         case ast.Call(func=ast.Name(id=call) | ast.Attribute(attr=call), args=args) if call in BY_NAME:
             return [str(arg.value) for arg in args if isinstance(arg, ast.Constant)]
     return []
+
+
+FAULTS = ROOT / "tests" / "faults"
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=[bug.name for bug in BUGS])
+def test_what_a_bug_replaces_stands_once_where_it_says(bug: Bug) -> None:
+    assert changed(bug.change)
+    assert (ROOT / "tests" / bug.test.partition("::")[0]).is_file()
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.bug for mutant in MUTANTS])
+def test_so_does_what_a_bug_of_the_simulation_replaces(mutant: Mutant) -> None:
+    assert changed(mutant.change)
+
+
+@pytest.mark.parametrize("file", sorted(FAULTS.rglob("test_*.py")), ids=lambda file: str(file.stem))
+def test_every_test_of_the_fault_suite_has_a_bug_to_notice(file: object) -> None:
+    assert isinstance(file, Path)
+    name = str(file.relative_to(FAULTS))
+    tests = re.findall(r"^def test_(\w+)", (FAULTS / name).read_text(encoding="utf-8"), flags=re.MULTILINE)
+    words = [bug.test.partition("::")[2].split(" and ")[0] for bug in BUGS if bug.test.startswith(f"faults/{name}")]
+    unguarded = [test for test in tests if len(tests) > 1 and not any(word in test for word in words)]
+    assert words
+    assert unguarded == []
