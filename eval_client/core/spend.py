@@ -148,7 +148,6 @@ class Spend:
 
     limits: RunLimits
     prices: Mapping[str, Price]
-    tokens: Tokens = NO_TOKENS
     money: float = 0.0
     elsewhere: Mapping[str, Tokens] = field(default_factory=dict)
     """agent -> tokens paid by the other parts of the plan."""
@@ -168,9 +167,13 @@ class Spend:
     lacking: Need | None = None
     """What the call needed that did not fit, where one stopped the run."""
 
+    @property
+    def tokens(self) -> Tokens:
+        """Those of all agents and environment models."""
+        return Tokens(*map(sum, zip(NO_TOKENS, *self.by_agent.values(), strict=True)))
+
     def add(self, agent: str, tokens: Tokens) -> None:
         """Add a paid answer of an agent."""
-        self.tokens = self.tokens.plus(tokens)
         self.by_agent[agent] = self.by_agent.get(agent, NO_TOKENS).plus(tokens)
         if tokens.estimated:
             self.guessed.add(agent)
@@ -284,7 +287,7 @@ class Spend:
         return f"limits.run.{limit}: {spent}{lacks}; resume with --set limits.run.{limit}=MORE"
 
     def _all_tokens(self) -> int:
-        return self.tokens.total + sum(paid.total for paid in self.elsewhere.values())
+        return sum(paid.total for paid in (*self.by_agent.values(), *self.elsewhere.values()))
 
     def _all_money(self) -> float:
         return self.money + sum(self._price(agent, paid) for agent, paid in self.elsewhere.items())

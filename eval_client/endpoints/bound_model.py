@@ -5,10 +5,10 @@ import logging
 from collections.abc import Awaitable, Mapping, Sequence
 
 from eval_client.endpoints.replicas import MOVING, SUSPECT, Binding, Replica, Replicas
-from proctor.environment import AgentUnavailable
+from proctor.environment import AgentStopped, AgentUnavailable
 from proctor.llm.endpoint import DENIALS, AgentUnauthorized
 from proctor.llm.model import Completion
-from proctor.llm.outage import paid_by
+from proctor.llm.outage import EndpointDown, paid_by
 from proctor.llm.wire import Usage
 from proctor.types import Message, Tool
 
@@ -33,8 +33,18 @@ class BoundModel(Binding):
         self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
     ) -> Completion:
         """The answer of a replica. Raises AgentUnavailable where the call may be what takes servers down."""
-        falls = 0
         self.denied, self._lost = set(), Usage()
+        try:
+            completion = await self._answer(messages, tools, metadata)
+        except (AgentStopped, AgentUnavailable, EndpointDown, asyncio.CancelledError) as failed:
+            vars(failed)["paid"] = self._lost.plus(paid_by(failed) or Usage())
+            raise
+        return completion._replace(usage=completion.usage.plus(self._lost))
+
+    async def _answer(
+        self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
+    ) -> Completion:
+        falls = 0
         while True:
             replica = self.replica
             if replica is None or not replica.serves(self.agent):
@@ -48,9 +58,7 @@ class BoundModel(Binding):
                 since = replica.outage.since
                 falls += since is not None and since >= began
                 if falls >= max(KILLED + 1, self._replicas.endpoint.max_tries):
-                    failed = AgentUnavailable(f"{replica.outage.cause} ({falls} servers went down with it)")
-                    failed.paid = self._lost
-                    raise failed from None
+                    raise AgentUnavailable(f"{replica.outage.cause} ({falls} servers went down with it)") from None
             except AgentUnauthorized as refused:
                 self._is_refused(replica, refused)
             else:
@@ -80,7 +88,7 @@ class BoundModel(Binding):
             self._replicas.alone = None
             self._replicas.serve()
         self.rank = MOVING
-        return completion._replace(replica=replica.url, usage=completion.usage.plus(self._lost))
+        return completion._replace(replica=replica.url)
 
     def _is_refused(self, replica: Replica, refused: AgentUnauthorized) -> None:
         """Go on elsewhere; raises AgentUnauthorized where no replica takes the agent."""

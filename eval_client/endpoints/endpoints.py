@@ -80,7 +80,7 @@ class Endpoints:
         """agent -> its model as the run began with it, where its endpoint has several servers"""
         self.replicas: dict[str, Replicas] = {}
         """endpoint that has several servers -> those"""
-        self._rejections = {agent.name: Rejections() for agent in plan.agents}
+        self._rejections = {agent.name: Rejections(agent.name, self.calls) for agent in plan.agents}
         self._models: dict[tuple[str, str], _Limited] = {}
         self._endpoint_of = {agent.name: plan.endpoint_of(agent).name for agent in plan.agents}
         for endpoint in endpoints_of(plan):
@@ -229,37 +229,26 @@ class Endpoints:
 
 
 class Rejections:
-    """Pure. Counts an agent's rejected calls in a row that say the same, without an answer between.
+    """Counts an agent's rejected calls in a row that say the same, without an answer between.
 
     A rejection decides only once no earlier call is under way: that one may still be answered.
     """
 
-    def __init__(self) -> None:
-        self._calls = 0
-        self._under_way: set[int] = set()
-        self._rejected = 0
+    def __init__(self, agent: str, calls: Mapping[int, Call]) -> None:
+        """`calls` are those under way, oldest first."""
+        self._agent, self._calls = agent, calls
+        self.count = 0
+        """Set to 0 by an answer."""
         self._cause = ""
 
-    def begin(self) -> int:
-        """Record that a call begins; its number."""
-        self._calls += 1
-        self._under_way.add(self._calls)
-        return self._calls
-
-    def end(self, call: int) -> None:
-        """Record that a call is over, however it ended."""
-        self._under_way.discard(call)
-
-    def answered(self) -> None:
-        """Record an answer."""
-        self._rejected = 0
-
-    def rejected(self, call: int, cause: str) -> bool:
+    def rejected(self, call: Call, cause: str) -> bool:
         """Record a call that was rejected for good; whether all calls of the agent are."""
         same = _VARYING.sub("#", cause)
-        self._rejected = self._rejected + 1 if same == self._cause else 1
+        self.count = self.count + 1 if same == self._cause else 1
         self._cause = same
-        return self._rejected >= SAME_REJECTIONS and min(self._under_way) >= call
+        return self.count >= SAME_REJECTIONS and call is next(
+            one for one in self._calls.values() if one.what == self._agent
+        )
 
 
 class _Limited:
@@ -297,37 +286,33 @@ class _Limited:
         if self._gate.limited or self._limit.cool_until > time.monotonic():
             reserved = await self._slot(messages)
         turn = self._agent, metadata.get("task", ""), metadata.get("sample", ""), metadata.get("epoch", "")
-        await self._reserve(turn, messages, tools)
+        if self._bounded:
+            await self._reserve(turn, messages, tools)
         call = Call(self._agent, time.monotonic())
         self._calls[id(call)] = call
-        number = self._rejections.begin()
         try:
             completion = await self.model.complete(messages, tools, metadata)
             self._paid(completion, messages, reserved)
             self._spend.turns[turn[1]] += 1
-            self._rejections.answered()
+            self._rejections.count = 0
             return completion
-        except AgentStopped as stopped:
-            self._rejections.answered()
-            if isinstance(stopped, ModelRefused) and stopped.completion is not None:
-                self._paid(stopped.completion, messages, reserved)
-            raise
-        except (AgentUnavailable, EndpointDown, asyncio.CancelledError) as failed:
+        except (AgentStopped, AgentUnavailable, EndpointDown, asyncio.CancelledError) as failed:
             if (paid := paid_by(failed)) is not None:
                 self._spend.add(self._agent, Tokens.of(paid))
-            if not isinstance(failed, RequestRejected) or not self._rejections.rejected(number, str(failed)):
+            if isinstance(failed, AgentStopped):
+                self._rejections.count = 0
+            if isinstance(failed, ModelRefused) and failed.completion is not None:
+                self._paid(failed.completion, messages, reserved)
+            if not isinstance(failed, RequestRejected) or not self._rejections.rejected(call, str(failed)):
                 raise
             raise AgentRefused(f"{failed}, like {SAME_REJECTIONS} calls in a row") from failed
         finally:
             del self._calls[id(call)]
             if self._bounded:
                 self._allowance.returned(turn)
-            self._rejections.end(number)
 
     async def _reserve(self, turn: Turn, messages: Sequence[Message], tools: Sequence[Tool]) -> None:
         """Wait until the run's limits allow a call of this estimated size. Raises BudgetExhausted."""
-        if not self._bounded:
-            return
         prompt, completion = (0, 0) if self._size is None else self._size.of(messages, tools)
         await self._allowance.take(turn, self._spend.call(self._agent, prompt, completion))
 

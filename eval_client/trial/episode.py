@@ -19,7 +19,7 @@ from eval_client.store.values import parsed
 from eval_client.trial.attempt import FAILURES, AttemptEnd, Diverged, OutOfTime
 from proctor.environment import AgentStopped, AgentUnavailable
 from proctor.llm.model import Completion, ModelRefused
-from proctor.llm.outage import TIME_LIMIT, EndpointDown, TimeLimit, Untimed, paid_by
+from proctor.llm.outage import EndpointDown, TimeLimit, Untimed, paid_by
 from proctor.observability import gen_ai, tracing
 from proctor.observability.tracing import Attribute
 from proctor.session.kept_replies import KeptReply
@@ -133,14 +133,13 @@ class Episode:
     async def _played(self, seconds: float | None, forgiven_s: float = 0.0) -> AttemptEnd:
         """The end. Out of time, the attempt goes on for as long as its worker was blocked, less what was forgiven."""
         begun = time.monotonic()
-        waits: TimeLimit | None = None
+        limit = TimeLimit(seconds)
         try:
             with tracing.begin(f"{gen_ai.INVOKE_AGENT} {self.trial.agent}", "internal", **self._attributes()):
                 with tracing.begin("session start"):
                     started = await self._start()
                 self.on_started(started)
-                async with asyncio.timeout(seconds) as limit:
-                    TIME_LIMIT.set(waits := TimeLimit(limit))
+                async with limit:
                     step, sent_at = started.step, begun
                     if isinstance(step, Observed):
                         self._catch_up(step.turn)
@@ -155,7 +154,7 @@ class Episode:
                 last = self.trial_history.turns[-1].reply if self.trial_history.turns else None
                 return AttemptEnd.at(refused(step.finish, last, scored=self.scores_refusals))
         except TimeoutError:
-            if not limit.expired():
+            if not limit.expired:
                 raise
             try:
                 blocked_s = await self.server.blocked_s(started.url, self.session)
@@ -166,7 +165,7 @@ class Episode:
         except FAILURES as failure:
             return AttemptEnd.of(failure)
         finally:
-            self.trial_history.seconds += time.monotonic() - begun - (waits.waited_s if waits is not None else 0.0)
+            self.trial_history.seconds += time.monotonic() - begun - limit.waited_s
         going_on = dataclasses.replace(self, begun=True, _transcript=Transcript(), _offered=OfferedTools())
         return await going_on._played(blocked_s - forgiven_s, blocked_s)
 
@@ -220,13 +219,13 @@ class Episode:
                 metadata = {**self._metadata, "conversation": observation.conversation, "turn": str(step.turn)}
                 try:
                     answer = await self.model(history, tools, metadata)
-                except AgentStopped as stopped:
-                    answer = stop_of(stopped)
-                    paid = stopped.completion if isinstance(stopped, ModelRefused) else None
-                except (AgentUnavailable, EndpointDown, asyncio.CancelledError) as failed:
+                except (AgentStopped, AgentUnavailable, EndpointDown, asyncio.CancelledError) as failed:
                     if (lost := paid_by(failed)) is not None:
                         self.trial_history.paid_before = self.trial_history.paid_before.plus(Tokens.of(lost))
-                    raise
+                    if not isinstance(failed, AgentStopped):
+                        raise
+                    answer = stop_of(failed)
+                    paid = failed.completion if isinstance(failed, ModelRefused) else None
             if step.tools_as_before:
                 encoded = to_json(observation, exclude={"tools"})
             asked = {"turn": step.turn, "digest": digest, "observation": encoded.decode(), "world_seconds": world_s}
@@ -282,7 +281,7 @@ def _answered(answer: Completion | Stop, history: Sequence[Message], paid: Compl
 def _costs(answer: Completion) -> dict[str, Any]:
     usage = answer.usage
     return {
-        **usage._asdict(),
+        **{name: count for name, count in zip(usage._fields, usage, strict=True) if count},
         "model_seconds": answer.seconds,
         "tries": answer.tries,
         "stop": answer.stop and _storable(answer.stop, STOP_CHARS),

@@ -186,6 +186,8 @@ class Connection:
             except ValueError as error:
                 raise ValueError(f"proxy: {error}") from None
         self.route = Route(proxy or None, fields.tls.verify)
+        self._plain: tuple[str | None, dict[str, str]] | None = None
+        """A key and the headers of requests with it, where they are the same for all conversations."""
         self._secrets: tuple[str | None, list[str]] = None, [value for value in self._values if is_real_key(value)]
 
     def _expanded(self, field: str, text: str) -> str:
@@ -209,8 +211,10 @@ class Connection:
             self._secrets = key, [value for value in sent if is_real_key(value)]
         return self._secrets[1]
 
-    def headers(self, key: str | None, more: Mapping[str, str]) -> dict[str, str]:
+    def headers(self, key: str | None, more: Mapping[str, str]) -> Mapping[str, str]:
         """The headers of a request, in lower case; the endpoint's own before those of its dialect and the key's."""
+        if not more and self._plain is not None and self._plain[0] == key:
+            return self._plain[1]
         headers = {"content-type": "application/json"}
         if self.streams:
             headers["connection"] = "close"  # llama.cpp and others end it after a stream without saying so
@@ -219,6 +223,8 @@ class Connection:
         headers |= more
         for name, text in self._headers.items():
             headers[name] = with_conversation(text)
+        if not more and not any(CONVERSATION in text for text in self._headers.values()):
+            self._plain = key, headers
         return headers
 
     def url_of(self, path: str) -> str:

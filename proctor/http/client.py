@@ -63,6 +63,7 @@ class HttpReply(NamedTuple):
 Encoded = tuple[HttpReply, object]
 """A reply as it came, and its content-encoding."""
 NOT_ENCODED = (None, "", b"", "identity", b"identity")
+NO_ADDRESSES: frozenset[Address] = frozenset()
 
 
 class HttpFailure(Exception):
@@ -166,7 +167,7 @@ class WreqClient(HttpClient):
 
     def _pool(self, request: HttpRequest) -> tuple["wreq.Client", str]:
         """The connections for a request, and the URL to request from them."""
-        url, host, addresses = request.url, "", frozenset[Address]()  # a name server may give them in any order
+        url, host, addresses = request.url, "", NO_ADDRESSES
         if self._tls is not None and self._tls.changed():
             self._pools.clear()
         if self._resolve is not None:
@@ -174,7 +175,7 @@ class WreqClient(HttpClient):
             origin, path = (url, "") if end < 0 else (url[:end], url[end:])
             try:
                 host, origin = host_of(origin)
-                addresses = frozenset(self._resolve(host) if host else ())
+                addresses = frozenset(self._resolve(host) if host else ())  # name servers give them in any order
             except OSError as error:
                 raise _failure(request, str(error.strerror), never_connected=True) from error
             url = origin + path

@@ -38,6 +38,9 @@ class ReplyHeaders(Mapping[str, str]):
             raise KeyError(name)
         return str(value, "utf-8", "surrogateescape")
 
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._headers.contains_key(name)
+
     def __iter__(self) -> Iterator[str]:
         return (str(name, "ascii") for name, _ in self._headers)
 

@@ -15,7 +15,7 @@ from proctor.http.client import DeadlineExceeded, HttpClient, HttpFailure, HttpR
 from proctor.llm.config import ChatConfig
 from proctor.llm.dialects import DIALECTS
 from proctor.llm.dialects.messages import HEADERS
-from proctor.llm.outage import Failed
+from proctor.llm.outage import Failed, Waited
 from proctor.llm.outcome import (
     FUNCTION_RAISED,
     MAX_TOKENS_FIX,
@@ -116,7 +116,8 @@ class ModelEndpoint:
         if tracing.recorders:
             headers = {**headers, **tracing.headers()}
         try:
-            key, tries = await at.keys.key() if at.keys.changes else at.keys.known, 0
+            keys, tries = at.keys, 0
+            key = await keys.key() if keys.changes else keys.known
             while True:
                 reply = await bounded_request(
                     self._client,
@@ -128,11 +129,12 @@ class ModelEndpoint:
                     max_bytes=most * EVENT_BYTES if at.streams else most,
                     route=at.route,
                 )
-                reply = at.whole(reply, most)
-                if tries or not (self._denies(reply) and await at.keys.renewed(key)):
+                if at.streams or not reply.body.startswith(b"{"):
+                    reply = at.whole(reply, most)
+                if tries or not keys.changes or not (self._denies(reply) and await keys.renewed(key)):
                     return Sent(reply, key)
                 await self._sleep(0.0)
-                key, tries = await at.keys.key(), 1
+                key, tries = await keys.key(), 1
         except KeyUnavailable as failure:
             return Failed(redacted(f"{self._where}: {failure}"), sent=False, error=failure)
         except HttpFailure as failure:
@@ -142,25 +144,33 @@ class ModelEndpoint:
 
     def _denies(self, reply: HttpReply) -> bool:
         """Whether a reply refuses the key, which may have expired, and a newer one may be had."""
-        if reply.status not in (401, 403) or not self._connection.keys.changes or BEHIND in reply.headers:
+        if reply.status not in (401, 403) or BEHIND in reply.headers:
             return False
         return outcome(reply.status, reply.headers, reply.body) is Outcome.UNAUTHORIZED
 
-    async def request(self, asked: Request, *, with_tools: bool) -> Reply | Failed:
-        """What a request comes to."""
+    async def request(self, asked: Request, waits: Waited) -> Reply | Failed:
+        """What one more request of a call comes to."""
+        waits.requests += 1
+        waits.out = True
         sent = await self.exchange(asked)
-        if isinstance(sent, Failed):
-            return sent
-        read = self._read(sent, asked.body)
+        waits.out = False
+        read = sent if isinstance(sent, Failed) else self._read(sent, asked.body)
         if isinstance(read, Reply) and read.is_plain:
             return read
-        seen = Seen(self._answered, self._context, with_tools and not self._took_tools)
-        came = self._came(read, sent.reply, seen)
+        reply = sent if isinstance(sent, Failed) else await self._judged(read, sent.reply, waits)
+        if isinstance(reply, Failed):
+            waits.late += reply.late
+        return reply
+
+    async def _judged(self, read: Reply | Failed | None, reply: HttpReply, waits: Waited) -> Reply | Failed:
+        """What a reply comes to in which this was read."""
+        seen = Seen(self._answered, self._context, waits.with_tools and not self._took_tools)
+        came = self._came(read, reply, seen)
         if came is Outcome.REJECTED and not self._looked:
-            came = await self._with_context(sent.reply, seen)
+            came = await self._with_context(reply, seen)
         if read is not None and (came is Outcome.ANSWER or (came is Outcome.TRANSIENT and isinstance(read, Failed))):
             return read
-        return self._failed(sent.reply, came)
+        return self._failed(reply, came)
 
     async def _with_context(self, reply: HttpReply, seen: Seen) -> Outcome:
         """What a rejection that names tokens comes to beside the model's context, which the endpoint is asked once."""

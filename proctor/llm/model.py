@@ -1,13 +1,13 @@
 """A chat model at an endpoint of any dialect: its requests are tried again, and every failure is classified."""
 
 import asyncio
-import functools
 import random as chance
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
-from proctor.environment import AgentUnavailable, ContextLimitExceeded, InputRefused
+from proctor.environment import AgentStopped, AgentUnavailable, ContextLimitExceeded, InputRefused
 from proctor.http.client import HttpClient, HttpFailure, HttpReply
 from proctor.llm import traces
 from proctor.llm.config import ChatConfig, renamed
@@ -24,6 +24,7 @@ from proctor.types import Action, Message
 MOST_PAUSES = 8
 """So often an answer that the endpoint paused is asked for again."""
 ONE_TOKEN = Message(role="user", content="1")
+Ask = Callable[[Request], Awaitable[Reply | Failed]]
 
 
 class Completion(NamedTuple):
@@ -49,7 +50,7 @@ class EndpointEvent(NamedTuple):
     """The outcome of one request, for limits on an endpoint that several agents share."""
 
     kind: Literal["ok", "throttled", "retry"]
-    """throttled: status 429, whether or not it is retried; retry: another failure that is retried."""
+    """throttled: too many requests; retry: another failure that may be over the next time."""
     retry_after_s: float | None
     """Seconds that the endpoint asked us to wait."""
     cause: str
@@ -134,16 +135,21 @@ class ChatModel:
         """The answer; failed requests are tried again. The waits for an endpoint that is down use no try."""
         started, waits = self._clock(), Waited(with_tools=bool(tools))
         try:
-            ask = functools.partial(self._retried, waits=waits)
-            reply = await self._whole(messages, tools, fields, ask)
+            reply = await self._retried(self._asked(messages, tools, fields), waits)
+            if isinstance(reply, Reply) and reply.stop == PAUSED:
+                reply = await self._whole(reply, messages, tools, fields, partial(self._retried, waits=waits))
             if isinstance(reply, Failed):
                 raise self._raised(reply, messages, tools, waits)
-        except (AgentUnavailable, EndpointDown, asyncio.CancelledError) as failure:
+        except (AgentStopped, AgentUnavailable, EndpointDown, asyncio.CancelledError) as failure:
             vars(failure)["paid"] = self._wasted(messages, tools, waits)
             raise
         completion = self._completion(reply, messages, tools, self._clock() - started, waits.requests)
         wasted = self._wasted(messages, tools, waits) if waits.late else None
         return completion if wasted is None else completion._replace(usage=completion.usage.plus(wasted))
+
+    def _asked(self, messages: Messages, tools: Tools, fields: Fields) -> Request:
+        """The request for the next message of a conversation."""
+        return self._dialect.request(sendable(messages), tools, fields, self._form)
 
     def _raised(self, failed: Failed, messages: Messages, tools: Tools, waits: Waited) -> Exception:
         """What a call without an answer raises."""
@@ -171,28 +177,17 @@ class ChatModel:
         count = waits.late + waits.out
         return estimated(count * characters(messages, tools), 0) if count else None
 
-    async def _send(self, asked: Request, waits: Waited) -> Reply | Failed:
-        """What one request of a call comes to."""
-        waits.requests += 1
-        if waits.requests > 1 and self._outage is not None:
-            await self._sleep(0.0)  # a slot and a lease for another request
-        waits.out = True
-        reply = await self.endpoint.request(asked, with_tools=waits.with_tools)
-        waits.out = False
-        if isinstance(reply, Failed):
-            waits.late += reply.late
-            if self._outage is not None and reply.may_be_outage:
-                self._tell(reply)
-        return reply
-
     async def _retried(self, asked: Request, waits: Waited) -> Reply | Failed:
         """What a request comes to after its last try."""
         started, outage = self._clock(), self._outage
         while True:
-            reply = None if outage is not None and outage.down else await self._send(asked, waits)
-            if outage is not None and outage.may_have(reply, waits):
-                send = functools.partial(self._send, asked, waits)
-                reply = await outage.ask(send, self.ask_one_token, waits, reply)
+            reply = None
+            if outage is None or not outage.down:
+                reply = await self.endpoint.request(asked, waits)
+                if isinstance(reply, Failed):
+                    self._tell(reply)
+            if outage is not None and (reply is None or outage.may_have(reply, waits)):
+                reply = await outage.ask(partial(self._again, asked, waits), self.ask_one_token, waits, reply)
             if isinstance(reply, Reply):
                 self.endpoint.answered(with_tools=waits.with_tools)
                 self._on_event(ANSWERED)
@@ -202,23 +197,28 @@ class ChatModel:
                 await self._hold_back(reply, outage, waits)
                 continue
             waits.tries += 1
-            wait_s = self._wait_s(reply, waits.tries, self._clock() - started - waits.untimed.seconds)
-            if reply.throttled or wait_s is not None:
-                self._tell(reply)
+            wait_s = self._wait_s(reply, waits.tries, self._clock() - started - waits.seconds)
             if wait_s is None:
                 return reply
             await self._sleep(wait_s)
 
+    async def _again(self, asked: Request, waits: Waited) -> Reply | Failed:
+        """What another request of a call comes to, once it may be sent."""
+        await self._sleep(0.0)
+        reply = await self.endpoint.request(asked, waits)
+        if isinstance(reply, Failed):
+            self._tell(reply)
+        return reply
+
     async def _whole(
-        self, messages: Messages, tools: Tools, fields: Fields, ask: Callable[[Request], Awaitable[Reply | Failed]]
+        self, reply: Reply | Failed, messages: Messages, tools: Tools, fields: Fields, ask: Ask
     ) -> Reply | Failed:
         """The whole answer: one that the endpoint paused is asked for the rest."""
-        reply = await ask(self._dialect.request(sendable(messages), tools, fields, self._form))
-        for _ in range(MOST_PAUSES):
-            if isinstance(reply, Failed) or reply.stop != PAUSED or self._config.dialect != "messages":
+        for _ in range(MOST_PAUSES if self._config.dialect == "messages" else 0):
+            if isinstance(reply, Failed) or reply.stop != PAUSED:
                 break
-            conversation = sendable([*messages, reply.action.message()])
-            more = await ask(self._dialect.request(conversation, tools, fields, self._form))
+            await self._sleep(0.0)
+            more = await ask(self._asked([*messages, reply.action.message()], tools, fields))
             reply = joined(reply, more) if isinstance(more, Reply) else more
         return reply
 
@@ -234,7 +234,8 @@ class ChatModel:
             fields["metadata"] = {**metadata}
         attributes = traces.request_attributes(self.name, self.endpoint.url, fields) if tracing.recorders else {}
         with tracing.begin(f"{gen_ai.CHAT} {self.name}", "client", **attributes) as span:
-            reply = await self._whole(messages, tools, fields, self.endpoint.passed_on)
+            reply = await self.endpoint.passed_on(self._asked(messages, tools, fields))
+            reply = await self._whole(reply, messages, tools, fields, self.endpoint.passed_on)
             if isinstance(reply, Reply):
                 span.note(**traces.reply_attributes(reply.model or self.name, reply.stop, reply.usage or Usage()))
         return reply
@@ -243,12 +244,11 @@ class ChatModel:
         """What a request for one token comes to."""
         least = {"model": self.name, "max_tokens": self._dialect.LEAST_TOKENS, **self._config.streaming()}
         asked = self._dialect.request([ONE_TOKEN], (), renamed(least, self._config.max_tokens_field), self._form)
-        return self.endpoint.request(asked, with_tools=False)
+        return self.endpoint.request(asked, Waited())
 
     def ask_once(self, messages: Messages, tools: Tools = ()) -> Coroutine[Any, Any, Reply | Failed]:
         """What one request comes to."""
-        asked = self._dialect.request(sendable(messages), tools, self._fields, self._form)
-        return self.endpoint.request(asked, with_tools=bool(tools))
+        return self.endpoint.request(self._asked(messages, tools, self._fields), Waited(with_tools=bool(tools)))
 
     async def models(self, deadline_s: float, of: str = "") -> HttpReply:
         """The endpoint's reply to a request for its models, or for the one `of` this path. Raises HttpFailure."""
@@ -260,14 +260,15 @@ class ChatModel:
     async def _hold_back(self, failed: Failed, outage: Outage, waits: Waited) -> None:
         """Wait after too many requests, which use no try. Raises EndpointDown, AgentRefused."""
         waits.throttles += 1
-        self._tell(failed)
         since = outage.throttled_since = outage.throttled_since or self._clock()
         outage.check_patience(since, failed.cause)
         wait_s = (failed.retry_after_s or 0.0) + self._random() * self._policy.widest_s(waits.throttles)
-        with waits.untimed:
+        with waits:
             await self._sleep(wait_s)
 
     def _tell(self, failed: Failed) -> None:
+        if failed.outcome is not Outcome.TRANSIENT:
+            return
         kind: Literal["throttled", "retry"] = "throttled" if failed.throttled else "retry"
         self._on_event(EndpointEvent(kind=kind, retry_after_s=failed.retry_after_s, cause=failed.cause))
 

@@ -5,8 +5,7 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import NamedTuple, TypeGuard, TypeVar
+from typing import NamedTuple, Self, TypeGuard, TypeVar
 
 from proctor.environment import AgentRefused
 from proctor.http.client import HttpReply
@@ -25,27 +24,62 @@ OWN_FAILURES = 3
 
 
 class TimeLimit:
-    """The limit of an attempt, and how long it stood still."""
+    """The time limit of an attempt, as a context that raises TimeoutError. It stands still while what it waits for is
+    not timed: that moves no timer, which is set anew where it rings too early.
+    """
 
-    def __init__(self, timeout: asyncio.Timeout) -> None:
-        self._timeout = timeout
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds, self._scope = seconds, asyncio.timeout(None)
+        self._until: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._waits = 0
         self.waited_s = 0.0
+        """How long it stood still."""
 
-    def stop(self) -> float | None:
-        """Stop the clock; when the time would have been over. None where there is no limit, or the time is over."""
-        until = self._timeout.when()
-        if until is not None:
-            try:
-                self._timeout.reschedule(None)
-            except RuntimeError:
-                return None
-        return until
+    async def __aenter__(self) -> Self:
+        await self._scope.__aenter__()
+        TIME_LIMIT.set(self)
+        if self._seconds is not None:
+            self._set(asyncio.get_running_loop().time() + self._seconds)
+        return self
 
-    def go_on(self, until: float | None, waited_s: float) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        self._until = None
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._scope.__aexit__(kind, error, None)
+
+    @property
+    def expired(self) -> bool:
+        """Whether the time is over."""
+        return self._scope.expired()
+
+    def stop(self) -> None:
+        """Stop the clock."""
+        self._waits += 1
+
+    def go_on(self, waited_s: float) -> None:
         """Let the clock go on after a wait."""
-        self.waited_s += waited_s
-        if until is not None:
-            self._timeout.reschedule(until + waited_s)
+        self._waits -= 1
+        if self._waits == 0:
+            self.waited_s += waited_s
+            if self._until is not None:
+                self._until += waited_s
+                if self._timer is None:
+                    self._set(self._until)
+
+    def _set(self, until: float) -> None:
+        self._until, self._timer = until, asyncio.get_running_loop().call_at(until, self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        if self._until is None or self._waits:
+            return
+        if (now := asyncio.get_running_loop().time()) < self._until:
+            self._set(self._until)
+        else:
+            self._until = None
+            self._scope.reschedule(now)
 
 
 TIME_LIMIT: ContextVar[TimeLimit | None] = ContextVar("time_limit", default=None)
@@ -55,19 +89,19 @@ TIME_LIMIT: ContextVar[TimeLimit | None] = ContextVar("time_limit", default=None
 class Untimed:
     """A block in which the running task is not out of time: what it waits for is not broken off."""
 
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        """How long it took, over all times that it was entered."""
+    seconds = 0.0
+    """How long it took, over all times that it was entered."""
 
     def __enter__(self) -> None:
         self._begun, self._limit = time.monotonic(), TIME_LIMIT.get()
-        self._until = None if self._limit is None else self._limit.stop()
+        if self._limit is not None:
+            self._limit.stop()
 
     def __exit__(self, *_: object) -> None:
         waited_s = time.monotonic() - self._begun
         self.seconds += waited_s
         if self._limit is not None:
-            self._limit.go_on(self._until, waited_s)
+            self._limit.go_on(waited_s)
 
 
 class EndpointDown(Exception):
@@ -115,21 +149,18 @@ class Failed(NamedTuple):
         return self.outcome is Outcome.TRANSIENT and not self.throttled
 
 
-@dataclass
-class Waited:
+class Waited(Untimed):
     """What a call has waited for its endpoint, which counts in no limit; and its failures there in a row."""
 
-    untimed: Untimed = field(default_factory=Untimed)
-    own: int = 0
-    tries: int = 0
-    throttles: int = 0
-    requests: int = 0
-    late: int = 0
+    own = tries = throttles = requests = 0
+    late = 0
     """Requests without an answer before their deadline, which are paid for all the same."""
-    out: bool = False
+    out = False
     """Whether a request is under way."""
-    with_tools: bool = False
-    """Whether its requests offer tools."""
+
+    def __init__(self, *, with_tools: bool = False) -> None:
+        self.with_tools = with_tools
+        """Whether its requests offer tools."""
 
 
 def paid_by(failure: BaseException) -> Usage | None:
@@ -234,7 +265,7 @@ class Outage:
                 if waits.own > OWN_FAILURES and self.since is None:
                     return failed
                 self.failed(failed.cause)
-            with waits.untimed:
+            with waits:
                 async with self._turn:
                     asks = await self._due()
                     if asks:

@@ -1,6 +1,5 @@
 """What the dialects of endpoints share: requests, replies that are read tolerantly, and what a call cost."""
 
-import contextlib
 import json
 import logging
 import math
@@ -98,7 +97,11 @@ class Reply(NamedTuple):
 
     def holds(self, key: str) -> bool:
         """Whether a key stands in what is kept of the reply, however its characters are escaped."""
-        return found_in(key, to_json((self.action.model_dump(mode="json"), self.model, self.stop)).decode())
+        action, more = self.action, ""
+        if action.tool_calls or action.echo:
+            calls = [(call.id, call.name, call.arguments, call.echo) for call in action.tool_calls]
+            more = to_json((calls, action.echo)).decode()
+        return found_in(key, "\0".join((action.content, action.reasoning, self.model or "", self.stop or "", more)))
 
 
 def fitting(fields: Fields, tools: Tools) -> Fields:
@@ -225,6 +228,9 @@ def characters(messages: Sequence[Message], tools: Sequence[Tool] = ()) -> int:
     return count
 
 
+_COUNTS = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens")
+
+
 def usage_of(told: object) -> Usage | None:
     """The tokens that a reply cost by its usage; 0 where some are not told, or more of a kind than there are.
 
@@ -234,62 +240,57 @@ def usage_of(told: object) -> Usage | None:
     if not isinstance(told, dict):
         return None
     try:
-        prompt, completion = _count(told.get("prompt_tokens")), _count(told.get("completion_tokens"))
-        taken, given = _count(told.get("input_tokens")), _count(told.get("output_tokens"))
+        counts = {name: _count(told[name]) for name in _COUNTS if name in told}
     except ValueError:
         return None
-    total, cost = _detail(told, "total_tokens"), _money(told.get("cost"))
+    prompt, taken = counts.get("prompt_tokens"), counts.get("input_tokens")
+    completion, given = counts.get("completion_tokens"), counts.get("output_tokens")
+    total, cost = _detail(told, "total_tokens"), _money(told["cost"]) if "cost" in told else None
     if not (prompt or completion or taken or given or total) and cost is None:
         return None
-    about, thought = _details(told, "prompt", "input"), _details(told, "completion", "output")
+    about = told.get("prompt_tokens_details") or told.get("input_tokens_details")
+    thought = told.get("completion_tokens_details") or told.get("output_tokens_details")
     cached = _detail(about, "cached_tokens") or _detail(told, "prompt_cache_hit_tokens", "cache_read_input_tokens")
     written = _detail(about, "cache_write_tokens") or _detail(told, "cache_creation_input_tokens")
     tokens_in, tokens_out = prompt or taken or 0, completion or given or 0
     if completion is None and given is None:
         tokens_in = tokens_in or total
-    if prompt is None and about is None:  # Anthropic counts those of its cache apart
+    if prompt is None and not isinstance(about, dict):  # Anthropic counts those of its cache apart
         tokens_in += cached + written
-    if prompt is not None:  # xAI and Gemini count reasoning in the total alone
-        tokens_out = max(tokens_out, total - tokens_in)
+    if prompt is not None and total > tokens_in + tokens_out:  # xAI and Gemini count reasoning in the total alone
+        tokens_out = total - tokens_in
     return Usage(
-        prompt_tokens=tokens_in,
-        completion_tokens=tokens_out,
-        cached_tokens=cached if cached <= tokens_in else 0,
-        cache_write_tokens=written if written <= tokens_in else 0,
-        reasoning_tokens=_detail(thought, "reasoning_tokens", "thinking_tokens"),
+        tokens_in,
+        tokens_out,
+        cached if cached <= tokens_in else 0,
+        written if written <= tokens_in else 0,
+        _detail(thought, "reasoning_tokens", "thinking_tokens"),
         billed_tokens=0 if cost is None else tokens_in + tokens_out,
-        billed_money=(cost or 0.0) + _upstream(told),
+        billed_money=(cost or 0.0) + (_upstream(told) if "is_byok" in told else 0.0),
     )
 
 
 def _count(value: object) -> int | None:
     """A count, which may be the text of one, or None. Raises ValueError for anything else."""
-    if value is None:
-        return None
-    if isinstance(value, float | str):
-        number = float(value)
-        value = int(number) if number.is_integer() else None
+    if value is None or (type(value) is int and 0 <= value <= MOST_TOKENS):
+        return value
+    if isinstance(value, float | str) and (number := float(value)).is_integer():
+        value = int(number)
     if not (isinstance(value, int) and 0 <= value <= MOST_TOKENS):
         raise ValueError
     return value
 
 
-def _detail(told: Mapping[str, object] | None, *names: str) -> int:
-    """The first count above 0 of these beside the others; 0 where there is none, or what is told is no count."""
-    for name in names:
-        if told is not None and name in told:
-            with contextlib.suppress(ValueError):
-                if count := _count(told[name]):
+def _detail(told: object, *names: str) -> int:
+    """The first count above 0 of these in an object; 0 where there is none, or what is told is no count."""
+    if isinstance(told, dict):
+        for name in names:
+            try:
+                if count := _count(told.get(name)):
                     return count
+            except ValueError:
+                continue
     return 0
-
-
-def _details(told: Mapping[str, object], *kinds: str) -> Mapping[str, object] | None:
-    """Details of the tokens of a kind, which dialects name otherwise."""
-    for kind in kinds:
-        if isinstance(found := told.get(f"{kind}_tokens_details"), dict):
-            return found
-    return None
 
 
 def _money(value: object) -> float | None:

@@ -150,7 +150,7 @@ def _bare(text: str, spans: Spans | None = None) -> str:
 
     `spans` are where its characters stand in the text that was escaped; they are kept in step.
     """
-    for _ in range(MAX_ESCAPES):
+    for _ in range(MAX_ESCAPES if "\\" in text or "%" in text or "&" in text else 0):
         decoded = _replaced(_ESCAPE, text, spans)
         if decoded == text:
             break

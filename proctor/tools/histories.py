@@ -68,7 +68,7 @@ def sendable(conversation: Sequence[Message]) -> Sequence[Message]:
 
 def _sent(messages: Sequence[Message], names: dict[str, str]) -> list[Message]:
     """Messages as they are sent; `names` are those of the functions by the ids of their calls so far."""
-    sent = list[Message]()
+    sent: list[Message] = []
     for number, message in enumerate(messages, 1):
         changed: dict[str, object] = {}
         if message.role == "assistant":

@@ -141,7 +141,7 @@ class TaskClient:
 
     def play_for(self, sender: Sender) -> None:
         """Say in every request from now on who sends it."""
-        self._caller.sender = sender.headers()
+        self._caller.sends_for(sender.headers())
 
     def held_up(self) -> list[Call]:
         """The calls under way that hold something up, oldest first: all but long polls and renewals that go well."""

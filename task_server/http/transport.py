@@ -44,11 +44,19 @@ class Caller:
         self._token = self._tokens.current
         """The token that the headers have."""
         self._home = f"{home.rstrip('/')}/" if home else ""
+        self._sender = NONE
         self._at_home = _headers(self._token)
         self._elsewhere: dict[str, dict[str, str]] = {}
         """origin -> the headers of requests to it"""
-        self.sender = NONE
-        """The headers that say who sends, in every request."""
+
+    def sends_for(self, sender: Mapping[str, str]) -> None:
+        """Send these headers, which say who sends, in every request from now on."""
+        self._sender = sender
+        self._forget(self._token)
+
+    def _forget(self, token: str | None) -> None:
+        """Make all headers anew, with this token."""
+        self._token, self._at_home, self._elsewhere = token, {**_headers(token), **self._sender}, {}
 
     async def call(
         self,
@@ -68,12 +76,11 @@ class Caller:
         token, refused = self._tokens.current if self._may_change else self._token, list[str]()
         while True:
             if token != self._token:
-                self._token, self._at_home, self._elsewhere = token, _headers(token), {}
+                self._forget(token)
             home = token is None or (self._home and url.startswith(self._home))
             own = self._at_home if home else self._elsewhere.get("/".join(url.split("/", 3)[:3])) or self._derived(url)
-            own = {**own, **self.sender, **headers}
-            if tracing.recorders:
-                own |= tracing.headers()
+            if headers or tracing.recorders:
+                own = {**own, **headers, **(tracing.headers() if tracing.recorders else NONE)}
             try:
                 reply = await bounded_request(
                     self._http,
@@ -115,7 +122,7 @@ class Caller:
         """The headers of requests to a server away from home, with a token of its own."""
         assert self._token is not None
         origin = "/".join(url.split("/", 3)[:3])
-        return self._elsewhere.setdefault(origin, _headers(token_for(self._token, origin)))
+        return self._elsewhere.setdefault(origin, {**_headers(token_for(self._token, origin)), **self._sender})
 
 
 def _headers(token: str | None) -> dict[str, str]:

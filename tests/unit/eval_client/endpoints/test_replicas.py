@@ -18,7 +18,7 @@ from eval_client.plan.entries import Endpoint, ReplicaEntry
 from proctor.environment import AgentRefused, AgentUnavailable
 from proctor.llm.endpoint import AgentUnauthorized
 from proctor.llm.model import Completion
-from proctor.llm.outage import EndpointDown, Failed, Waited
+from proctor.llm.outage import EndpointDown, Failed, Waited, paid_by
 from proctor.llm.wire import Usage
 from proctor.types import Action, Message, Tool
 from tests.unit.eval_client.endpoints.simulated_loop import now, simulated
@@ -28,6 +28,7 @@ LOST = Failed("connection reset")
 BROKEN = Failed("status 500", status=500, judged=True)
 DENIED = "status 401"
 HANGS = "hangs"
+PAID = Usage(prompt_tokens=3, estimated_tokens=3)
 QUESTION = (Message(role="user", content="?"),)
 
 
@@ -114,7 +115,11 @@ class World:
             messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
         ) -> Completion:
             trial = metadata["sample"]
-            reply = await replica.outage.ask(lambda: server.ask(trial), lambda: server.ask("probe"), Waited())
+            try:
+                reply = await replica.outage.ask(lambda: server.ask(trial), lambda: server.ask("probe"), Waited())
+            except asyncio.CancelledError as taken_back:
+                vars(taken_back)["paid"] = PAID
+                raise
             if isinstance(reply, Failed):
                 raise AgentUnavailable(reply.cause)
             return Completion(action=Action(content=reply), usage=Usage(), model="m", stop="stop", seconds=1, tries=1)
@@ -196,6 +201,26 @@ def test_a_lost_server_loses_no_turn_and_comes_back() -> None:
     assert len(asked) <= 16 + 5  # each call under way once, and one at a time until it counted as down
     assert (min(world.changes), world.changes[-1]) == (112, 128)
     assert any(trial[0] == "http://h3/v1" and trial[-1] == trial[0] for trial in played[200:])  # back
+
+
+def test_a_trial_pays_for_calls_that_were_taken_back_from_lost_servers_however_the_last_one_ends() -> None:
+    world = World(servers(2, 10.0))
+
+    async def run(trouble: str | None) -> Usage | None:
+        first, second = world.servers.values()
+        first.trouble, second.trouble = HANGS, trouble
+        bound = BoundModel(world.all, "a", first.url)
+        asyncio.get_running_loop().call_later(1.0, lambda: world.all.all[first.url].outage.failed("hangs", surely=True))
+        try:
+            return (await bound(QUESTION, (), {"sample": "t"})).usage
+        except AgentUnavailable as failed:
+            return paid_by(failed)
+        finally:
+            bound.leave()
+            world.all.all[first.url].outage.answered()
+
+    assert simulated(run(None)) == PAID
+    assert simulated(run(DENIED)) == PAID
 
 
 def test_new_trials_wait_while_trials_of_a_lost_server_have_no_place() -> None:

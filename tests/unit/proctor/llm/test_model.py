@@ -12,6 +12,7 @@ from proctor.environment import AgentUnavailable, ContextLimitExceeded, RequestR
 from proctor.http.client import DeadlineExceeded
 from proctor.llm.config import ChatConfig
 from proctor.llm.model import ChatModel, EndpointEvent
+from proctor.llm.outage import Outage, paid_by
 from proctor.llm.wire import Usage
 from proctor.types import Message, Tool
 from tests.support import via
@@ -38,7 +39,7 @@ class Rig(NamedTuple):
     events: list[EndpointEvent]
 
 
-def rig(*replies: httpx.Response | Exception, config: ChatConfig | None = None) -> Rig:
+def rig(*replies: httpx.Response | Exception, config: ChatConfig | None = None, outage: Outage | None = None) -> Rig:
     requests: list[httpx.Request] = []
     slept: list[float] = []
     events: list[EndpointEvent] = []
@@ -57,6 +58,7 @@ def rig(*replies: httpx.Response | Exception, config: ChatConfig | None = None) 
     model = ChatModel(
         config or CONFIG,
         via(httpx.AsyncClient(transport=httpx.MockTransport(handle))),
+        outage=outage,
         on_event=events.append,
         random=lambda: 0.5,
         clock=lambda: sum(slept),
@@ -115,6 +117,18 @@ async def test_requests_that_ended_at_their_deadline_are_paid_for_beside_the_ans
     with pytest.raises(AgentUnavailable) as failed:
         await rig(late, late, late, config=CONFIG.model_copy(update={"max_tries": 3})).model.complete(asked)
     assert failed.value.paid == Usage(prompt_tokens=30, estimated_tokens=30)
+
+    with pytest.raises(ContextLimitExceeded) as full:
+        await rig(late, error(400, code="context_length_exceeded")).model.complete(asked)
+    assert paid_by(full.value) == Usage(prompt_tokens=10, estimated_tokens=10)
+
+
+async def test_a_call_that_begins_while_its_endpoint_is_down_waits_for_its_turn_to_ask() -> None:
+    outage = Outage(60)
+    outage.failed("connection refused", surely=True)
+    rigged = rig(answer("hi"), outage=outage)
+    completion = await rigged.model.complete(MESSAGES)
+    assert (completion.action.content, completion.tries, outage.down) == ("hi", 1, False)
 
 
 @pytest.mark.parametrize(
