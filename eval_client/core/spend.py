@@ -220,17 +220,13 @@ class Spend:
         return self.exhausted() or ""
 
     def _short_limit(self, need: Need) -> SpendLimit | None:
-        if self.limits.tokens is not None and need.tokens > self._tokens_left():
-            return "tokens"
-        if self.limits.money is not None and need.money > self._money_left():
-            return "money"
-        return None
+        return next((limit for limit, left in self._left().items() if getattr(need, limit) > left), None)
 
-    def _tokens_left(self) -> int:
-        return (self.limits.tokens or 0) - self._all_tokens()
-
-    def _money_left(self) -> float:
-        return (self.limits.money or 0.0) - self._all_money()
+    def _left(self) -> Mapping[SpendLimit, float]:
+        """What may still be spent, by the limits that there are."""
+        tokens, money = self.limits.tokens, self.limits.money
+        left: dict[SpendLimit, float] = {} if tokens is None else {"tokens": tokens - self._all_tokens()}
+        return left if money is None else {**left, "money": money - self._all_money()}
 
     def unknown(self) -> str | None:
         """A message on agents and models of unknown cost, with the limits that miss it; None if there are none."""
@@ -261,11 +257,8 @@ class Spend:
 
     def limit_reached(self) -> SpendLimit | None:
         """The limit of the run that is reached, or in which the next call did not fit; None while more may be spent."""
-        if self.limits.tokens is not None and self._all_tokens() >= self.limits.tokens:
-            return "tokens"
-        if self.limits.money is not None and self._all_money() >= self.limits.money:
-            return "money"
-        return None if self.lacking is None else self._short_limit(self.lacking)
+        reached = next((limit for limit, left in self._left().items() if left <= 0), None)
+        return reached or (None if self.lacking is None else self._short_limit(self.lacking))
 
     def exhausted(self) -> str | None:
         """A message on the limit of the run that is reached, and how to go on; None while more may be spent."""
@@ -274,13 +267,12 @@ class Spend:
 
     def told(self, limit: SpendLimit) -> str:
         """What is spent of a limit, what the next call would have needed, and how to go on."""
-        need = self.lacking or NOTHING
-        left: float
+        need, left = self.lacking or NOTHING, self._left()[limit]
         if limit == "tokens":
-            left, next_call = self._tokens_left(), f"{ceil(need.tokens)}"
+            next_call = f"{ceil(need.tokens)}"
             spent, rest = f"{self._all_tokens()} of {self.limits.tokens} spent", f"{left} left"
         else:
-            left, next_call = self._money_left(), money_text(need.money)
+            next_call = money_text(need.money)
             limit_text = money_text(self.limits.money or 0.0)
             spent, rest = f"{money_text(self._all_money())} of {limit_text} spent", f"{money_text(left)} left"
         lacks = f", {rest}, the next call needs about {next_call}" if left > 0 and self.lacking is not None else ""

@@ -24,8 +24,9 @@ from eval_client.store.records import SeenModel
 from proctor.environment import AgentRefused, AgentStopped, AgentUnavailable, RequestRejected
 from proctor.http.client import HttpClient, HttpFailure
 from proctor.llm.config import ChatConfig
-from proctor.llm.model import ChatModel, Completion, EndpointEvent, ModelRefused
-from proctor.llm.outage import EndpointDown, Outage, paid_by
+from proctor.llm.model import ChatModel, Completion, ModelRefused
+from proctor.llm.outage import EndpointDown, Failed, Outage, paid_by
+from proctor.llm.outcome import Outcome
 from proctor.types import Message, Tool
 from task_server.client.client import Call
 
@@ -198,24 +199,25 @@ class Endpoints:
     def _chat(self, agent: AgentEntry, name: str, config: ChatConfig, outage: Outage) -> ChatModel:
         limit, gate, endpoint = self.limits[name], self.gates[name], self._endpoint_of[agent.name]
 
-        def on_event(event: EndpointEvent) -> None:
-            self.metrics.requests(endpoint, event.kind).inc()
+        def on_reply(failed: Failed | None) -> None:
             capacity = int(limit.limit)
-            if event.kind == "ok":
+            if failed is None:
+                self.metrics.requests(endpoint, "ok").inc()
                 self.troubles.pop(agent.name, None)
                 self.feedback[name].answered += 1
                 if limit.limit == limit.ceiling:
                     return
                 limit.succeeded()
-            elif event.kind == "throttled":
-                limit.throttled(time.monotonic(), event.retry_after_s)
-                self.feedback[name].was_throttled(event.retry_after_s)
-                for call in self.on_throttled:
-                    call()
-            else:
-                limit.retried()
-            if event.kind != "ok":
-                self.troubles[agent.name] = event.cause
+            elif failed.outcome is Outcome.TRANSIENT:
+                self.metrics.requests(endpoint, "throttled" if failed.throttled else "retry").inc()
+                self.troubles[agent.name] = failed.cause
+                if failed.throttled:
+                    limit.throttled(time.monotonic(), failed.retry_after_s)
+                    self.feedback[name].was_throttled(failed.retry_after_s)
+                    for call in self.on_throttled:
+                        call()
+                else:
+                    limit.retried()
             if limit.capacity != capacity:
                 self._changed()
 
@@ -225,7 +227,7 @@ class Endpoints:
                 await gate.enter(0.0)
 
         content = self._plan.traces.content
-        return ChatModel(config, self._client, outage=outage, on_event=on_event, traces_content=content, sleep=sleep)
+        return ChatModel(config, self._client, outage=outage, on_reply=on_reply, traces_content=content, sleep=sleep)
 
 
 class Rejections:

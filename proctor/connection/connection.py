@@ -86,7 +86,7 @@ def _proxy(proxy: str | None) -> str | None:
     return proxy
 
 
-def _proxy_url(text: str) -> str:
+def _proxy_url(text: str, where: str = "") -> str:
     """Raises ValueError where a text is no proxy's URL; it is not repeated, since it may hold a password."""
     try:
         url = urlsplit(text)
@@ -94,7 +94,8 @@ def _proxy_url(text: str) -> str:
     except ValueError:
         known = False
     if not known:
-        raise ValueError("must be a URL such as http://proxy.example:3128, the NAME of a variable as ${NAME}, or `env`")
+        hint = "must be a URL such as http://proxy.example:3128, the NAME of a variable as ${NAME}, or `env`"
+        raise ValueError(where + hint)
     return text
 
 
@@ -181,14 +182,10 @@ class Connection:
         self._key_header = (fields.api_key_header or key_header).lower()
         proxy = fields.proxy and self._expanded("proxy", fields.proxy)
         if proxy and proxy != ENV_PROXY:
-            try:
-                _proxy_url(proxy)
-            except ValueError as error:
-                raise ValueError(f"proxy: {error}") from None
+            _proxy_url(proxy, "proxy: ")
         self.route = Route(proxy or None, fields.tls.verify)
-        self._plain: tuple[str | None, dict[str, str]] | None = None
-        """A key and the headers of requests with it, where they are the same for all conversations."""
-        self._secrets: tuple[str | None, list[str]] = None, [value for value in self._values if is_real_key(value)]
+        self._plain: dict[str | None, Mapping[str, str]] = {}
+        """key -> the headers of requests with it, where they are the same for all conversations"""
 
     def _expanded(self, field: str, text: str) -> str:
         """A value with its variables, which are secrets. Raises ValueError."""
@@ -206,15 +203,12 @@ class Connection:
 
     def secrets(self, key: str | None) -> Sequence[str]:
         """What a request with this key holds and may be real keys: this one, those of headers and query."""
-        if key != self._secrets[0]:
-            sent = [*self._values, *([] if key is None else [key])]
-            self._secrets = key, [value for value in sent if is_real_key(value)]
-        return self._secrets[1]
+        return [value for value in (*self._values, key) if value is not None and is_real_key(value)]
 
     def headers(self, key: str | None, more: Mapping[str, str]) -> Mapping[str, str]:
         """The headers of a request, in lower case; the endpoint's own before those of its dialect and the key's."""
-        if not more and self._plain is not None and self._plain[0] == key:
-            return self._plain[1]
+        if not more and key in self._plain:
+            return self._plain[key]
         headers = {"content-type": "application/json"}
         if self.streams:
             headers["connection"] = "close"  # llama.cpp and others end it after a stream without saying so
@@ -224,7 +218,7 @@ class Connection:
         for name, text in self._headers.items():
             headers[name] = with_conversation(text)
         if not more and not any(CONVERSATION in text for text in self._headers.values()):
-            self._plain = key, headers
+            self._plain[key] = headers
         return headers
 
     def url_of(self, path: str) -> str:

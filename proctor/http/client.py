@@ -109,7 +109,7 @@ class HttpClient:
     """Calls by one transport; close it with `async with`."""
 
     async def exchange(self, request: HttpRequest, max_bytes: int, deadline_s: float) -> Encoded:
-        """The complete reply as it came. Raises HttpFailure, TimeoutError, and _TooLarge for a larger body."""
+        """The complete reply as it came. Raises HttpFailure and TimeoutError."""
         raise NotImplementedError
 
     async def aclose(self) -> None:
@@ -290,7 +290,7 @@ async def bounded_request(
             if tries:
                 SHORTAGE.over()
             return reply if encoding in NOT_ENCODED else reply._replace(body=_decompress(reply.body, max_bytes))
-        except _TooLarge as error:
+        except ReplyTooLarge as error:
             raise ReplyTooLarge(f"{request.where()}: the reply is larger than {max_bytes} bytes") from error
         except zlib.error as error:
             raise ConnectionFailed(f"{request.where()}: {error}") from error
@@ -303,16 +303,12 @@ async def bounded_request(
             tries += 1
 
 
-class _TooLarge(Exception):
-    pass
-
-
 async def _read(stream: AsyncIterable[bytes | memoryview], max_bytes: int) -> bytes:
     body = bytearray()
     async for chunk in stream:
         body += chunk
         if len(body) > max_bytes:
-            raise _TooLarge
+            raise ReplyTooLarge
     return bytes(body)
 
 
@@ -321,7 +317,7 @@ def _decompress(body: bytes, max_bytes: int) -> bytes:
     decompressor = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
     plain = decompressor.decompress(body, max_bytes + 1)
     if len(plain) > max_bytes:
-        raise _TooLarge
+        raise ReplyTooLarge
     if not decompressor.eof:
         raise zlib.error("the compressed reply is cut short or not gzip")
     return plain

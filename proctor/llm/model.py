@@ -5,7 +5,7 @@ import random as chance
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from proctor.environment import AgentStopped, AgentUnavailable, ContextLimitExceeded, InputRefused
 from proctor.http.client import HttpClient, HttpFailure, HttpReply
@@ -46,19 +46,6 @@ class Completion(NamedTuple):
     """The base URL that answered, where the endpoint has several."""
 
 
-class EndpointEvent(NamedTuple):
-    """The outcome of one request, for limits on an endpoint that several agents share."""
-
-    kind: Literal["ok", "throttled", "retry"]
-    """throttled: too many requests; retry: another failure that may be over the next time."""
-    retry_after_s: float | None
-    """Seconds that the endpoint asked us to wait."""
-    cause: str
-
-
-ANSWERED = EndpointEvent(kind="ok", retry_after_s=None, cause="")
-
-
 class ModelRefused(InputRefused):
     """An endpoint declined an input, with what it answered and what that cost."""
 
@@ -70,7 +57,8 @@ class ModelRefused(InputRefused):
 class ChatModel:
     """One model; share the client (`proctor.http.client.http_client`) among all models of a process.
 
-    Raises ValueError where the configured key or base URL can't be used.
+    `on_reply` gets how each request failed, None for an answer. Raises ValueError where the configured key or base URL
+    can't be used.
     """
 
     def __init__(
@@ -79,7 +67,7 @@ class ChatModel:
         client: HttpClient,
         *,
         outage: Outage | None = None,
-        on_event: Callable[[EndpointEvent], None] = lambda event: None,
+        on_reply: Callable[[Failed | None], None] = lambda failed: None,
         traces_content: bool = False,
         random: Callable[[], float] = chance.random,
         clock: Callable[[], float] = time.monotonic,
@@ -92,7 +80,7 @@ class ChatModel:
         self._fields: Fields = {**config.request_sampling(), "model": config.model}
         self._varies = config.varies(self._fields)
         self._policy = RetryPolicy(max_tries=config.max_tries, max_retry_s=config.max_retry_s)
-        self._on_event, self._traces_content, self._outage = on_event, traces_content, outage
+        self._on_reply, self._traces_content, self._outage = on_reply, traces_content, outage
         self._random, self._clock, self._sleep = random, clock, sleep
 
     def complete(
@@ -185,12 +173,12 @@ class ChatModel:
             if outage is None or not outage.down:
                 reply = await self.endpoint.request(asked, waits)
                 if isinstance(reply, Failed):
-                    self._tell(reply)
+                    self._on_reply(reply)
             if outage is not None and (reply is None or outage.may_have(reply, waits)):
                 reply = await outage.ask(partial(self._again, asked, waits), self.ask_one_token, waits, reply)
             if isinstance(reply, Reply):
                 self.endpoint.answered(with_tools=waits.with_tools)
-                self._on_event(ANSWERED)
+                self._on_reply(None)
                 return reply
             assert reply is not None
             if reply.throttled and outage is not None:
@@ -207,7 +195,7 @@ class ChatModel:
         await self._sleep(0.0)
         reply = await self.endpoint.request(asked, waits)
         if isinstance(reply, Failed):
-            self._tell(reply)
+            self._on_reply(reply)
         return reply
 
     async def _whole(
@@ -265,12 +253,6 @@ class ChatModel:
         wait_s = (failed.retry_after_s or 0.0) + self._random() * self._policy.widest_s(waits.throttles)
         with waits:
             await self._sleep(wait_s)
-
-    def _tell(self, failed: Failed) -> None:
-        if failed.outcome is not Outcome.TRANSIENT:
-            return
-        kind: Literal["throttled", "retry"] = "throttled" if failed.throttled else "retry"
-        self._on_event(EndpointEvent(kind=kind, retry_after_s=failed.retry_after_s, cause=failed.cause))
 
     def _wait_s(self, failed: Failed, tries: int, elapsed_s: float) -> float | None:
         if failed.outcome is not Outcome.TRANSIENT:

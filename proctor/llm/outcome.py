@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from functools import partial
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -74,121 +73,89 @@ _STATUSES = {
 }
 
 
-def _sign(outcome: Outcome, pattern: str, *statuses: int) -> Sign:
-    return Sign(outcome, re.compile(pattern), frozenset(statuses) or _STATUSES.get(outcome))
+_TABLE = r"""
+OpenAI     context_limit \bcontext_length_exceeded\b|\binput exceeds the context window of this model
+OpenAI     context_limit \bstring_above_max_length\b.*messages|^.*invalid 'messages\[#\]\.content.*string too long
+OpenAI     context_limit \bmaximum context length is # tokens
+OpenAI     refusal       \bcontent_policy_violation\b|\bcontent_filter\b|\binvalid_prompt\b.*\b(usage polic|safety)
+OpenAI     unpaid        \binsufficient_quota\b|\bbilling_hard_limit_reached\b|\bbilling_not_active\b
+OpenAI     unpaid        exceeded your current quota(?!.*\bper (minute|day)\b)(?!.*generativelanguage)
+OpenAI     unauthorized  \binvalid_api_key\b|\bincorrect api key\b|\bmodel_not_found\b|\binvalid_organization\b
+Azure      refusal       \bresponsibleaipolicyviolation\b|azure openai's content management policy
+Anthropic  context_limit \brequest_too_large\b|\bprompt is too long: # tokens
+Anthropic  context_limit \binput length and `max_tokens` exceed context limit:
+Anthropic  unpaid        \bcredit balance is too low\b|\bbilling_error\b|\breached your specified api usage limits\b
+Anthropic  refusal       \bblocked by content filtering policy\b
+Anthropic  unauthorized  \bauthentication_error\b|\binvalid x-api-key\b
+Gemini     context_limit \binput token count \(?#\)? exceeds the maximum number of tokens
+Gemini     unpaid        \bcredits are depleted\b
+Gemini     unauthorized  \bapi_key_invalid\b|\bapi key not valid\b|\bapi key expired\b
+Bedrock    context_limit \binput is too long for requested model
+OpenRouter refusal       @200,400,403 \binput was flagged\b|\brequires moderation\b|\bflagged for\b
+OpenRouter unpaid        \binsufficient credits\b|\bmore credits\b|\bnever purchased credits\b|^\S* ?key limit exceeded
+OpenRouter unauthorized  \bis not a valid model id\b
+DeepSeek   refusal       \bcontent exists risk\b
+DeepSeek   unpaid        \binsufficient[ _]balance\b
+DeepSeek   unauthorized  \bmodel not exist\b
+Mistral    context_limit \btoo large for model with # maximum context length
+Mistral    unauthorized  \binvalid_model\b|\binvalid model:
+Moonshot   unpaid        \bexceeded_current_quota_error\b|\bsuspended due to insufficient balance\b|\brecharge\b
+Moonshot   unpaid        \busage limit for this billing cycle\b
+Moonshot   unauthorized  \binvalid_authentication_error\b
+Moonshot   refusal       considered high risk
+Z.ai       context_limit (?:^|\s)1261\b
+Z.ai       refusal       (?:^|\s)1301\b
+Z.ai       unpaid        (?:^|\s)(?:1113|1309)\b
+Z.ai       unauthorized  @400,401 (?:^|\s)(?:1000|1001|1002|1003|1004|1211)\b
+MiniMax    context_limit (?:^|\s)2013\b.*\b(?:context|token|length)
+MiniMax    refusal       (?:^|\s)(?:1026|1027)\b|\b(?:in|out)put new_sensitive\b
+MiniMax    unpaid        (?:^|\s)1008\b
+MiniMax    unauthorized  @200,401 (?:^|\s)(?:1004|2049)\b
+Qwen       context_limit \brange of input length should be \[
+Qwen       refusal       \bdata_?inspection_?failed\b|inappropriate content
+Qwen       unpaid        \barrearage\b|\bfreetieronly\b|allocationquota\b.*free
+xAI        context_limit \bmaximum prompt length is # but the request contains # tokens
+xAI        refusal       content violates usage guidelines|safety_check_type
+xAI        unpaid        \bused all available credits\b|\bmonthly spending limit\b|doesn't have any credits
+Groq       context_limit \breduce the length of the messages or completion
+Together   context_limit `inputs` tokens \+ `max_new_tokens` must be <= #|`inputs` must have less than # tokens
+vLLM       context_limit \bmaximum model length of #|\bmaximum input length of # tokens|\bmax_model_len\b
+vLLM       context_limit \bmax_tokens must be at least #, got -#
+vLLM       unauthorized  \bthe model `[^`]*` does not exist
+SGLang     context_limit \blonger than the model's context length|\bexceeds the model's maximum context length
+llama.cpp  context_limit \bexceed_context_size_error\b|\bexceeds the available context size
+llama.cpp  context_limit \binput is too large to process
+Ollama     context_limit \binput length exceeds (?:the|maximum) context length|\bprompt too long; exceeded max context
+Ollama     unpaid        \brequires a subscription\b
+Ollama     unauthorized  \bmodel ['\"`][^'\"`]*['\"`] not found
+LM-Studio  context_limit \bmodel is loaded with context length of only # tokens|\btokens to keep from the initial prompt
+LiteLLM    context_limit \bcontextwindowexceedederror\b
+LiteLLM    refusal       \bcontentpolicyviolationerror\b|\bviolated guardrail policy\b
+LiteLLM    unpaid        \bbudget has been exceeded\b|\bexceededbudget\b|\bbudget_exceeded\b
+LiteLLM    unauthorized  \bauthenticationerror\b|\bauthentication error\b|\bauth_error\b|\bno api key passed in\b
+LiteLLM    unauthorized  \binvalid model name passed in\b|\bllm provider not provided\b|\btoken_not_found_in_db\b
+LiteLLM    unauthorized  \bno_db_connection\b|\bno connected db\b
+Cohere     context_limit \btokens in the prompt cannot exceed # - received #
+Perplexity context_limit \btotal length of all messages is too long
+DS4        context_limit \bprompt has # tokens, but the configured context size is # tokens
+GitHub     context_limit \btokens_limit_reached\b
+any        unauthorized  \b(?:invalid|incorrect|missing|malformed|wrong|no valid|unauthorized) api[ _-]?key\b
+any        unauthorized  \b(?:invalid|incorrect|missing|malformed|wrong|no valid|unauthorized) access token\b
+any        unauthorized  \bapi[ _-]?key (?:is |was )?(?:invalid|incorrect|missing|expired|not valid|required)\b
+any       unauthorized \b(?:model|deployment)\b[^.]{0,80}\b(?:does not exist|not (?:found|supported)|is not available)\b
+"""
+"""How providers say what a call came to, beside the status: provider, outcome and words, after `@` the statuses that
+they hold for where those are not the outcome's own. Spellings that servers share stand once."""
 
 
-_context, _refused = partial(_sign, Outcome.CONTEXT_LIMIT), partial(_sign, Outcome.REFUSAL)
-_unpaid, _denied = partial(_sign, Outcome.UNPAID), partial(_sign, Outcome.UNAUTHORIZED)
-SIGNS: Mapping[str, tuple[Sign, ...]] = {
-    "OpenAI": (
-        _context(r"\bcontext_length_exceeded\b|\binput exceeds the context window of this model"),
-        _context(r"\bstring_above_max_length\b.*messages|^.*invalid 'messages\[#\]\.content.*string too long"),
-        _context(r"\bmaximum context length is # tokens"),
-        _refused(r"\bcontent_policy_violation\b|\bcontent_filter\b|\binvalid_prompt\b.*\b(usage polic|safety)"),
-        _unpaid(r"\binsufficient_quota\b|\bbilling_hard_limit_reached\b|\bbilling_not_active\b"),
-        _unpaid(r"exceeded your current quota(?!.*\bper (minute|day)\b)(?!.*generativelanguage)"),
-        _denied(r"\binvalid_api_key\b|\bincorrect api key\b|\bmodel_not_found\b|\binvalid_organization\b"),
-    ),
-    "Azure": (_refused(r"\bresponsibleaipolicyviolation\b|azure openai's content management policy"),),
-    "Anthropic": (
-        _context(r"\brequest_too_large\b|\bprompt is too long: # tokens"),
-        _context(r"\binput length and `max_tokens` exceed context limit: "),
-        _unpaid(r"\bcredit balance is too low\b|\bbilling_error\b|\breached your specified api usage limits\b"),
-        _refused(r"\bblocked by content filtering policy\b"),
-        _denied(r"\bauthentication_error\b|\binvalid x-api-key\b"),
-    ),
-    "Gemini": (
-        _context(r"\binput token count \(?#\)? exceeds the maximum number of tokens"),
-        _unpaid(r"\bcredits are depleted\b"),
-        _denied(r"\bapi_key_invalid\b|\bapi key not valid\b|\bapi key expired\b"),
-    ),
-    "Bedrock": (_context(r"\binput is too long for requested model"),),
-    "OpenRouter": (
-        _refused(r"\binput was flagged\b|\brequires moderation\b|\bflagged for\b", 200, 400, 403),
-        _unpaid(r"\binsufficient credits\b|\bmore credits\b|\bnever purchased credits\b|^\S* ?key limit exceeded"),
-        _denied(r"\bis not a valid model id\b"),
-    ),
-    "DeepSeek": (
-        _refused(r"\bcontent exists risk\b"),
-        _unpaid(r"\binsufficient[ _]balance\b"),
-        _denied(r"\bmodel not exist\b"),
-    ),
-    "Mistral": (
-        _context(r"\btoo large for model with # maximum context length"),
-        _denied(r"\binvalid_model\b|\binvalid model: "),
-    ),
-    "Moonshot": (
-        _unpaid(r"\bexceeded_current_quota_error\b|\bsuspended due to insufficient balance\b|\brecharge\b"),
-        _unpaid(r"\busage limit for this billing cycle\b"),
-        _denied(r"\binvalid_authentication_error\b"),
-        _refused(r"considered high risk"),
-    ),
-    "Z.ai": (
-        _context(r"(?:^|\s)1261\b"),
-        _refused(r"(?:^|\s)1301\b"),
-        _unpaid(r"(?:^|\s)(?:1113|1309)\b"),
-        _denied(r"(?:^|\s)(?:1000|1001|1002|1003|1004|1211)\b", 400, 401),
-    ),
-    "MiniMax": (
-        _context(r"(?:^|\s)2013\b.*\b(?:context|token|length)"),
-        _refused(r"(?:^|\s)(?:1026|1027)\b|\b(?:in|out)put new_sensitive\b"),
-        _unpaid(r"(?:^|\s)1008\b"),
-        _denied(r"(?:^|\s)(?:1004|2049)\b", 200, 401),
-    ),
-    "Qwen": (
-        _context(r"\brange of input length should be \["),
-        _refused(r"\bdata_?inspection_?failed\b|inappropriate content"),
-        _unpaid(r"\barrearage\b|\bfreetieronly\b|allocationquota\b.*free"),
-    ),
-    "xAI": (
-        _context(r"\bmaximum prompt length is # but the request contains # tokens"),
-        _refused(r"content violates usage guidelines|safety_check_type"),
-        _unpaid(r"\bused all available credits\b|\bmonthly spending limit\b|doesn't have any credits"),
-    ),
-    "Groq": (_context(r"\breduce the length of the messages or completion"),),
-    "Together, TGI": (
-        _context(r"`inputs` tokens \+ `max_new_tokens` must be <= #|`inputs` must have less than # tokens"),
-    ),
-    "vLLM": (
-        _context(r"\bmaximum model length of #|\bmaximum input length of # tokens|\bmax_model_len\b"),
-        _context(r"\bmax_tokens must be at least #, got -#"),
-        _denied(r"\bthe model `[^`]*` does not exist"),
-    ),
-    "SGLang": (_context(r"\blonger than the model's context length|\bexceeds the model's maximum context length"),),
-    "llama.cpp": (
-        _context(r"\bexceed_context_size_error\b|\bexceeds the available context size"),
-        _context(r"\binput is too large to process"),
-    ),
-    "Ollama": (
-        _context(r"\binput length exceeds (?:the|maximum) context length|\bprompt too long; exceeded max context"),
-        _unpaid(r"\brequires a subscription\b"),
-        _denied(r"\bmodel ['\"`][^'\"`]*['\"`] not found"),
-    ),
-    "LM Studio": (
-        _context(r"\bmodel is loaded with context length of only # tokens|\btokens to keep from the initial prompt"),
-    ),
-    "LiteLLM": (
-        _context(r"\bcontextwindowexceedederror\b"),
-        _refused(r"\bcontentpolicyviolationerror\b|\bviolated guardrail policy\b"),
-        _unpaid(r"\bbudget has been exceeded\b|\bexceededbudget\b|\bbudget_exceeded\b"),
-        _denied(r"\bauthenticationerror\b|\bauthentication error\b|\bauth_error\b|\bno api key passed in\b"),
-        _denied(r"\binvalid model name passed in\b|\bllm provider not provided\b|\btoken_not_found_in_db\b"),
-        _denied(r"\bno_db_connection\b|\bno connected db\b"),
-    ),
-    "Cohere": (_context(r"\btokens in the prompt cannot exceed # - received #"),),
-    "Perplexity": (_context(r"\btotal length of all messages is too long"),),
-    "DS4": (_context(r"\bprompt has # tokens, but the configured context size is # tokens"),),
-    "GitHub Models": (_context(r"\btokens_limit_reached\b"),),
-    "all": (
-        _denied(
-            r"\b(?:invalid|incorrect|missing|malformed|wrong|no valid|unauthorized) (?:api[ _-]?key|access token)\b"
-        ),
-        _denied(r"\bapi[ _-]?key (?:is |was )?(?:invalid|incorrect|missing|expired|not valid|required)\b"),
-        _denied(r"\b(?:model|deployment)\b[^.]{0,80}\b(?:does not exist|not found|is not available|not supported)\b"),
-    ),
-}
-"""provider -> how it says what a call came to, besides the status. Spellings that servers share stand once."""
+def _sign(line: str) -> Sign:
+    _, outcome, words = line.split(None, 2)
+    given, words = words[1:].split(" ", 1) if words.startswith("@") else ("", words)
+    statuses = frozenset(map(int, given.split(","))) if given else _STATUSES.get(Outcome(outcome))
+    return Sign(Outcome(outcome), re.compile(words), statuses)
+
+
+SIGNS = tuple(map(_sign, _TABLE.strip().splitlines()))
 _CONTEXT_SUBJECT = re.compile(
     r"\b(?:prompts?|inputs?|messages|requests?|tokens?|contexts?|conversation|sequence|text|history)\b"
 )
@@ -351,11 +318,10 @@ def _of_error(status: int, headers: Mapping[str, str], error: ErrorReply, seen: 
 def _signs(status: int, error: ErrorReply) -> Iterator[Sign]:
     """The signs that an error shows."""
     words = error.words
-    for signs in SIGNS.values():
-        for sign in signs:
-            holds = status in sign.statuses if sign.statuses else status not in _OUT_OF_QUESTION
-            if holds and sign.pattern.search(words):
-                yield sign
+    for sign in SIGNS:
+        holds = status in sign.statuses if sign.statuses else status not in _OUT_OF_QUESTION
+        if holds and sign.pattern.search(words):
+            yield sign
 
 
 def _fills_context(status: int, error: ErrorReply, seen: Seen) -> bool:

@@ -272,11 +272,9 @@ def usage_of(told: object) -> Usage | None:
 
 def _count(value: object) -> int | None:
     """A count, which may be the text of one, or None. Raises ValueError for anything else."""
-    if value is None or (type(value) is int and 0 <= value <= MOST_TOKENS):
-        return value
-    if isinstance(value, float | str) and (number := float(value)).is_integer():
+    if isinstance(value, (float, str)) and (number := float(value)).is_integer():
         value = int(number)
-    if not (isinstance(value, int) and 0 <= value <= MOST_TOKENS):
+    if value is not None and not (isinstance(value, int) and 0 <= value <= MOST_TOKENS):
         raise ValueError
     return value
 

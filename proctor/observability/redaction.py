@@ -74,15 +74,14 @@ def found_in(secret: str, text: str) -> bool:
     return any(map(_bare(text).__contains__, _forms_of(secret)))
 
 
+@functools.lru_cache(maxsize=256)
 def is_real_key(text: str) -> bool:
     """Whether a key may be one that a provider gave, and not what people set for servers that want none.
 
     Those are short, or one word, or of words such as `not-needed`, or no token at all, such as a piece of JSON.
     """
-    one_word = text.isalpha() and len(text) < 2 * SHORTEST
-    return (
-        len(text) >= SHORTEST and _TOKEN.fullmatch(text) is not None and not (one_word or _PLACEHOLDER.fullmatch(text))
-    )
+    is_short = len(text) < (2 * SHORTEST if text.isalpha() else SHORTEST)
+    return not is_short and _TOKEN.fullmatch(text) is not None and not _PLACEHOLDER.fullmatch(text)
 
 
 def looks_secret(text: str) -> bool:

@@ -120,7 +120,7 @@ class TaskClient:
         outlasts: bool = False,
     ) -> None:
         self._url = url.rstrip("/")
-        self._caller = Caller(http, token, home=self._url)
+        self._http, self._tokens = http, AccessTokens.given(token)
         self._accepted = False
         """Whether a token was."""
         self._prober = Caller(http, None)
@@ -141,7 +141,7 @@ class TaskClient:
 
     def play_for(self, sender: Sender) -> None:
         """Say in every request from now on who sends it."""
-        self._caller.sends_for(sender.headers())
+        self._caller = Caller(self._http, self._tokens, self._url, sender.headers())
 
     def held_up(self) -> list[Call]:
         """The calls under way that hold something up, oldest first: all but long polls and renewals that go well."""

@@ -37,26 +37,19 @@ class Caller:
     Where it is refused, the call is repeated with each other one.
     """
 
-    def __init__(self, http: HttpClient, tokens: AccessTokens | str | None, home: str = "") -> None:
-        self._http = http
+    def __init__(
+        self, http: HttpClient, tokens: AccessTokens | str | None, home: str = "", sender: Mapping[str, str] = NONE
+    ) -> None:
+        """`sender` are headers that say who sends, in every request."""
+        self._http, self._sender = http, sender
         self._tokens = AccessTokens.given(tokens)
         self._may_change = self._tokens.may_change
         self._token = self._tokens.current
         """The token that the headers have."""
         self._home = f"{home.rstrip('/')}/" if home else ""
-        self._sender = NONE
-        self._at_home = _headers(self._token)
+        self._at_home = self._headers(self._token)
         self._elsewhere: dict[str, dict[str, str]] = {}
         """origin -> the headers of requests to it"""
-
-    def sends_for(self, sender: Mapping[str, str]) -> None:
-        """Send these headers, which say who sends, in every request from now on."""
-        self._sender = sender
-        self._forget(self._token)
-
-    def _forget(self, token: str | None) -> None:
-        """Make all headers anew, with this token."""
-        self._token, self._at_home, self._elsewhere = token, {**_headers(token), **self._sender}, {}
 
     async def call(
         self,
@@ -76,7 +69,7 @@ class Caller:
         token, refused = self._tokens.current if self._may_change else self._token, list[str]()
         while True:
             if token != self._token:
-                self._forget(token)
+                self._token, self._at_home, self._elsewhere = token, self._headers(token), {}
             home = token is None or (self._home and url.startswith(self._home))
             own = self._at_home if home else self._elsewhere.get("/".join(url.split("/", 3)[:3])) or self._derived(url)
             if headers or tracing.recorders:
@@ -122,12 +115,11 @@ class Caller:
         """The headers of requests to a server away from home, with a token of its own."""
         assert self._token is not None
         origin = "/".join(url.split("/", 3)[:3])
-        return self._elsewhere.setdefault(origin, {**_headers(token_for(self._token, origin)), **self._sender})
+        return self._elsewhere.setdefault(origin, self._headers(token_for(self._token, origin)))
 
-
-def _headers(token: str | None) -> dict[str, str]:
-    kind = {"Content-Type": "application/json"}
-    return kind if token is None else {**kind, "Authorization": f"Bearer {token}"}
+    def _headers(self, token: str | None) -> dict[str, str]:
+        bearer = {} if token is None else {"Authorization": f"Bearer {token}"}
+        return {"Content-Type": "application/json", **bearer, **self._sender}
 
 
 class Done(BaseModel):

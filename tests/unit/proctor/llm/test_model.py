@@ -11,8 +11,8 @@ import pytest
 from proctor.environment import AgentUnavailable, ContextLimitExceeded, RequestRejected
 from proctor.http.client import DeadlineExceeded
 from proctor.llm.config import ChatConfig
-from proctor.llm.model import ChatModel, EndpointEvent
-from proctor.llm.outage import Outage, paid_by
+from proctor.llm.model import ChatModel
+from proctor.llm.outage import Failed, Outage, paid_by
 from proctor.llm.wire import Usage
 from proctor.types import Message, Tool
 from tests.support import via
@@ -36,13 +36,13 @@ class Rig(NamedTuple):
     model: ChatModel
     requests: list[httpx.Request]
     slept: list[float]
-    events: list[EndpointEvent]
+    events: list[Failed | None]
 
 
 def rig(*replies: httpx.Response | Exception, config: ChatConfig | None = None, outage: Outage | None = None) -> Rig:
     requests: list[httpx.Request] = []
     slept: list[float] = []
-    events: list[EndpointEvent] = []
+    events: list[Failed | None] = []
     script: Iterator[httpx.Response | Exception] = iter(replies)
 
     def handle(request: httpx.Request) -> httpx.Response:
@@ -59,7 +59,7 @@ def rig(*replies: httpx.Response | Exception, config: ChatConfig | None = None, 
         config or CONFIG,
         via(httpx.AsyncClient(transport=httpx.MockTransport(handle))),
         outage=outage,
-        on_event=events.append,
+        on_reply=events.append,
         random=lambda: 0.5,
         clock=lambda: sum(slept),
         wall_clock=lambda: 784111740.0,
@@ -79,7 +79,7 @@ async def test_an_answer_comes_with_its_cost() -> None:
     assert completion.action.content == "hi"
     assert completion.usage == Usage(prompt_tokens=9, completion_tokens=2)
     assert (completion.model, completion.stop, completion.seconds, completion.tries) == ("m-2026", "stop", 0, 1)
-    assert [event.kind for event in rigged.events] == ["ok"]
+    assert rigged.events == [None]
     assert completion.metered
 
 
@@ -262,7 +262,7 @@ async def test_a_passing_trouble_is_retried_and_at_last_unavailable(
     rigged = rig(failure, answer())
     assert (await rigged.model.complete(MESSAGES)).tries == 2
     assert rigged.slept == [0.25]
-    assert [event.kind for event in rigged.events] == ["throttled" if "429" in says else "retry", "ok"]
+    assert [failed and failed.throttled for failed in rigged.events] == ["429" in says, None]
 
     rigged = rig(*[failure] * 6)
     with pytest.raises(AgentUnavailable, match=r"\(after 6 tries\)") as caught:
@@ -302,8 +302,8 @@ async def test_retry_after_is_obeyed_and_told(header: str, wait_s: float) -> Non
     rigged = rig(error(429, headers={"Retry-After": header}), answer())
     await rigged.model.complete(MESSAGES)
     assert rigged.slept == [wait_s]
-    assert rigged.events[0].kind == "throttled"
-    assert rigged.events[0].retry_after_s == (wait_s - 0.25 or None)
+    assert rigged.events[0] is not None
+    assert (rigged.events[0].throttled, rigged.events[0].retry_after_s) == (True, wait_s - 0.25 or None)
 
 
 async def test_a_retry_after_beyond_our_patience_gives_up_without_waiting() -> None:
@@ -311,7 +311,7 @@ async def test_a_retry_after_beyond_our_patience_gives_up_without_waiting() -> N
     with pytest.raises(AgentUnavailable):
         await rigged.model.complete(MESSAGES)
     assert rigged.slept == []
-    assert [event.kind for event in rigged.events] == ["throttled"]
+    assert [failed and failed.throttled for failed in rigged.events] == [True]
 
 
 @pytest.mark.parametrize("status", [200, 400])
@@ -347,7 +347,7 @@ async def test_the_key_is_in_no_message_log_event_or_repr(
         "".join(traceback.format_exception(caught.value)),
         repr(caught.value),
         caplog.text,
-        repr(rigged.events),
+        repr([failed and failed.cause for failed in rigged.events]),
         repr(vars(rigged.model)),
     ]
     assert not [text for text in seen if CANARY[:10] in text]
