@@ -31,7 +31,7 @@ COMMANDS = {
     "doctor": ("doctor.command", "Check a machine or a plan for problems, and print a fix for each."),
     "plan": ("plans.plan_file", "Check a plan, print it resolved, or print the JSON Schema of plans."),
     "envs": ("environments", "List the installed environments."),
-    "play": ("person.command", "Play an environment yourself, at a terminal."),
+    "play": ("session", "Play an environment yourself, at a terminal."),
     "check": ("environments", "Check that an environment meets the contract of environments."),
     "worker": ("servers", "Start a worker: it serves tasks and runs their sessions."),
     "controller": ("servers", "Start a controller: it places sessions on workers."),

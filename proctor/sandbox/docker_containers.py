@@ -138,6 +138,8 @@ class Containers:
             trouble = why_no_quota(self.client, self._image, self._limits.disk_mb, self._labels())
             if trouble is not None and self._disk == "quota":
                 raise EnvironmentFault(f"disk: quota: {trouble}; {_OTHER_DISKS}")
+            if trouble is not None:
+                _log.warning("one agent can fill the disk of all sandboxes: %s; %s", trouble, _OTHER_DISKS)
             self._quota = trouble is None
         self._deaths.follow()
 

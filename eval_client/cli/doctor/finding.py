@@ -1,17 +1,12 @@
 """A finding of `proctor doctor`: the result of one check; checks run concurrently, each with a deadline."""
 
 import asyncio
-import concurrent.futures
-import threading
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Coroutine, Mapping, Sequence
 from enum import StrEnum
-from typing import ParamSpec, TypeVar
 
 from proctor.observability.redaction import redacted
 from proctor.types import Value
 
-P = ParamSpec("P")
-T = TypeVar("T")
 LONGEST_CHARS = 600
 LONGER = "run the doctor again with --patience 60"
 CLOSING_S = 60.0
@@ -102,18 +97,3 @@ async def _look(name: str, check: Check, limit_s: float) -> Sequence[Finding]:
     except Exception as error:
         what = f"{name}: {type(error).__name__}: {error}"
         return [fail("check-failed", what, unknown, "please report this, with the line above")]
-
-
-async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a blocking function in a daemon thread, so that one that hangs does not block the process's exit."""
-    done = concurrent.futures.Future[T]()
-    done.set_running_or_notify_cancel()  # a thread can't be called off
-
-    def work() -> None:
-        try:
-            done.set_result(function(*args, **kwargs))
-        except BaseException as error:
-            done.set_exception(error)
-
-    threading.Thread(target=work, daemon=True).start()
-    return await asyncio.wrap_future(done)

@@ -1,4 +1,4 @@
-"""Checks of this machine: packages, Docker, the folder of runs, open files and the store."""
+"""Checks of this machine: packages, Docker, the folder of runs and the store."""
 
 import asyncio
 import contextlib
@@ -11,14 +11,13 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
-from eval_client.cli.doctor.finding import Finding, Status, fail, in_thread, ok, skip, warn
+from eval_client.cli.doctor.finding import Finding, Status, fail, ok, skip, warn
+from eval_client.cli.usage import in_thread
 from eval_client.store.connection import DatabaseError, StoreError, connect, most_row_bytes, parsed_url, reason
 from eval_client.store.migration import use_rights
 from eval_client.store.tables import OLDEST_SCHEMA, SCHEMA_VERSION
 from proctor import registry
-from proctor.observability.descriptors import allow_descriptors, descriptors_for, trials_for
 
 MEBI, GIBI = 1 << 20, 1 << 30
 DISK_SHORT_BYTES, DISK_FULL_BYTES = 2 * GIBI, 100 * MEBI
@@ -73,11 +72,8 @@ def _installed(package: str) -> bool:
     return True
 
 
-async def docker(image: str, patience_s: float, *, needed: bool, on_disk: bool = False) -> list[Finding]:
-    """Findings on the Docker engine and a sandbox's image; problems are failures where `needed`.
-
-    `on_disk`: also on whether a container's disk space can be limited, for which one is made.
-    """
+async def docker(image: str, patience_s: float, *, needed: bool) -> list[Finding]:
+    """Findings on the Docker engine and a sandbox's image; problems are failures where `needed`."""
     if find_spec("docker") is None:
         what, fix = "no package docker", "pip install 'proctor[os]'"
         missing = lacks_package(what, fix).model_copy(update={"status": Status.FAIL})
@@ -87,7 +83,7 @@ async def docker(image: str, patience_s: float, *, needed: bool, on_disk: bool =
     try:
         async with asyncio.timeout(patience_s):
             await reach()
-        return await in_thread(_engine, image, patience_s, needed=needed, on_disk=on_disk)
+        return await in_thread(_engine, image, patience_s, needed=needed)
     except Exception as error:  # the SDK raises errors of other libraries too
         late = f"Docker: the engine does not answer within {patience_s:g} s"
         what, why = late if isinstance(error, TimeoutError) else str(error), "the sandboxes of `os` are containers"
@@ -95,43 +91,18 @@ async def docker(image: str, patience_s: float, *, needed: bool, on_disk: bool =
         return [(fail if needed else warn)("docker-down", what, why, fix)]
 
 
-def _engine(image: str, patience_s: float, *, needed: bool, on_disk: bool) -> list[Finding]:
-    import docker
+def _engine(image: str, patience_s: float, *, needed: bool) -> list[Finding]:
+    import docker.errors
 
     with contextlib.closing(docker.from_env(timeout=max(1, int(patience_s)))) as client:
         engine = ok("docker", f"Docker engine {client.info().get('ServerVersion', '?')}")
-        found = _image(client, image, needed=needed)
-        return [engine, found, *(_quota(client, image) if on_disk and not found.is_problem else [])]
-
-
-def _image(client: Any, image: str, *, needed: bool) -> Finding:
-    import docker.errors
-
-    try:
-        client.images.get(image)
-    except docker.errors.ImageNotFound:
-        return (fail if needed else warn)(
-            "docker-image-missing",
-            f"Docker has no image {image}",
-            "sandboxes start from this image",
-            f"docker build -t {image} docker/os, or set another in the task's parameters: {{image: ...}}",
-        )
-    return ok("docker-image", f"image {image}")
-
-
-def _quota(client: Any, image: str) -> list[Finding]:
-    """A warning where the storage driver can't limit a container's disk space."""
-    from proctor.process_owner import Owner
-    from proctor.sandbox.base import SandboxLimits
-    from proctor.sandbox.docker_containers import OWNER_LABEL
-    from proctor.sandbox.docker_disk import why_no_quota
-
-    trouble = why_no_quota(client, image, SandboxLimits().disk_mb, {OWNER_LABEL: Owner.current().label()})
-    if trouble is None:
-        return []
-    what, why = f"a container's disk space can't be limited: {trouble}", "one agent can fill it and stop all sandboxes"
-    fix = "set the task's parameters to {disk: tmpfs}, or move Docker's data root to xfs with pquota, btrfs or zfs"
-    return [warn("docker-disk-unbounded", what, why, fix)]
+        try:
+            client.images.get(image)
+        except docker.errors.ImageNotFound:
+            what, why = f"Docker has no image {image}", "sandboxes start from this image"
+            fix = f"docker build -t {image} docker/os, or set another in the task's parameters: {{image: ...}}"
+            return [engine, (fail if needed else warn)("docker-image-missing", what, why, fix)]
+        return [engine, ok("docker-image", f"image {image}")]
 
 
 def folder(runs: Path, *, in_sqlite: bool) -> list[Finding]:
@@ -194,18 +165,6 @@ def disk(runs: Path, free: int) -> Finding:
         return ok("disk", what)
     fix = "free some space, or choose another folder: -o FOLDER"
     return (fail if free < DISK_FULL_BYTES else warn)("disk-short", what, "a run waits while the disk is full", fix)
-
-
-def descriptors(trials: int, limit: int | None = None) -> Finding:
-    """Whether the limit of open files, else that of this process, is enough for so many trials at once."""
-    needed = descriptors_for(trials)
-    limit = allow_descriptors(needed) if limit is None else limit
-    what = f"{limit} files may be open at once"
-    if limit >= needed:
-        return ok("descriptors", what)
-    what += f"; {needed} are needed, so at most {trials_for(limit)} trials are played at once"
-    fix = f"ulimit -n {needed}, in the shell that starts it"
-    return warn("descriptors-few", what, "each running trial opens files and connections", fix)
 
 
 def store(url: str) -> Finding:

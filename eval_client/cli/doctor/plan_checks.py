@@ -10,10 +10,11 @@ from urllib.parse import urlsplit
 
 from eval_client.cli.doctor import machine, tasks
 from eval_client.cli.doctor.endpoint import UNSCORED, ModelProbe, key_findings, unreachable_agent, wrong_variable
-from eval_client.cli.doctor.finding import Check, Finding, Status, fail, in_thread, ok, skip
+from eval_client.cli.doctor.finding import Check, Finding, Status, fail, ok, skip
 from eval_client.cli.doctor.servers import ServerProbe, unreachable_controller
+from eval_client.cli.usage import in_thread
 from eval_client.endpoints.chat_configs import chat_config, replica_configs
-from eval_client.endpoints.replica_watch import replicas_of_file, rooms
+from eval_client.endpoints.replica_watch import replicas_of_file
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.plan import Plan
 from eval_client.store.damage import damage, losses
@@ -48,14 +49,13 @@ class Options:
 def machine_checks(options: Options) -> dict[str, Check]:
     """The checks of `proctor doctor` without a plan."""
     docker = machine.docker(IMAGE, options.patience_s, needed=False)
-    return {**_general(options, registry.names(), needed=False, trials=0), "docker": docker}
+    return {**_general(options, registry.names(), needed=False), "docker": docker}
 
 
-def _general(options: Options, environments: Sequence[str], *, needed: bool, trials: int) -> dict[str, Check]:
+def _general(options: Options, environments: Sequence[str], *, needed: bool) -> dict[str, Check]:
     checks: dict[str, Check] = {
         "packages": in_thread(machine.extras, environments, needed=needed),
         "folder": in_thread(machine.folder, options.output, in_sqlite=options.store is None),
-        "limits": in_thread(lambda: [machine.descriptors(trials)]),
     }
     if (url := options.store) is not None:
         checks["store"] = in_thread(lambda: [machine.store(url)])
@@ -78,7 +78,7 @@ class PlanChecks:
         checks |= {} if plan.controller == "local" else {"controller": self._servers()}
         checks |= {name: self._task(definition) for name, definition in self.played.items()}
         names = sorted({definition.environment for definition in self.played.values()})
-        return checks | _general(self.options, names, needed=True, trials=most_trials(plan))
+        return checks | _general(self.options, names, needed=True)
 
     @property
     def played(self) -> dict[str, TaskDefinition]:
@@ -199,13 +199,7 @@ async def quick_problems(plan: Plan, output: Path, store: str | None) -> list[Fi
             found += tasks.model_findings(definition.build(), definition.name, plan)
     found += [*key_findings(plan), *await _unlistened(plan)]
     found += await in_thread(machine.folder, output, in_sqlite=store is None)
-    found.append(machine.descriptors(most_trials(plan)))
     return [each for each in found if each.is_problem]
-
-
-def most_trials(plan: Plan) -> int:
-    """Trials at once over all agents."""
-    return sum(min(plan.concurrency_of(agent), sum(rooms(plan.endpoint_of(agent)))) for agent in plan.agents)
 
 
 async def _unlistened(plan: Plan) -> list[Finding]:

@@ -84,8 +84,8 @@ def model_findings(environment: Environment, task: str, plan: Plan) -> list[Find
     return found
 
 
-async def engine(definition: TaskDefinition, patience_s: float, *, quick: bool = False) -> list[Finding]:
-    """The findings on what starts a task's sandboxes or databases; `quick` makes no container. Raises FileError."""
+async def engine(definition: TaskDefinition, patience_s: float) -> list[Finding]:
+    """The findings on what starts a task's sandboxes or databases. Starts nothing. Raises FileError."""
     if definition.environment == "db":
         from environments.database.engines.private_server import installed
         from environments.database.environment import Database
@@ -98,8 +98,7 @@ async def engine(definition: TaskDefinition, patience_s: float, *, quick: bool =
 
         boxes = definition.build()
         if isinstance(boxes, OperatingSystem) and boxes.engine == "docker":
-            on_disk = not quick and boxes.disk != "tmpfs"
-            return await machine.docker(boxes.image, patience_s, needed=True, on_disk=on_disk)
+            return await machine.docker(boxes.image, patience_s, needed=True)
     return []
 
 
@@ -110,8 +109,8 @@ def _no_mariadb(task: str) -> Finding:
 
 
 async def engine_problem(definition: TaskDefinition) -> Finding | None:
-    """Why this machine can't start a task's engine; None if it can. Starts nothing."""
-    found = await engine(definition, REACH_S, quick=True)
+    """Why this machine can't start a task's engine; None if it can."""
+    found = await engine(definition, REACH_S)
     prefix = f"task {definition.name}: "
     named = (each.model_copy(update={"what": prefix + each.what.removeprefix(prefix)}) for each in found)
     return next((each for each in named if each.is_problem), None)

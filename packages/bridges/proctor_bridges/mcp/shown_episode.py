@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 from rich.console import Console
 
-from eval_client.cli.person.terminal import print_messages, print_note, print_observation
+from eval_client.cli.terminal import print_messages, print_note, print_observation
 from proctor.types import Action, Observation
 from proctor_bridges.mcp.episode import CalledEpisode
 from proctor_bridges.mcp.server import mcp_server

@@ -14,10 +14,11 @@ from pydantic import BaseModel, JsonValue
 
 from eval_client.cli.doctor import machine, tasks
 from eval_client.cli.doctor.endpoint import ModelProbe, key_findings
-from eval_client.cli.doctor.finding import Finding, fail, findings, in_thread, ok
+from eval_client.cli.doctor.finding import Finding, fail, findings, ok
 from eval_client.cli.doctor.machine import GIBI
 from eval_client.cli.doctor.plan_checks import Options, PlanChecks
 from eval_client.cli.doctor.servers import ServerProbe
+from eval_client.cli.usage import in_thread
 from eval_client.plan.plan import Plan
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.tables import metadata, run_table
@@ -77,12 +78,6 @@ broken line
 def test_the_file_system_of_a_folder_is_that_of_the_nearest_mount(folder: str, kind: str) -> None:
     assert machine.file_system(Path(folder), MOUNTS) == kind
     assert machine.file_system(Path(folder), "") is None
-
-
-def test_open_files() -> None:
-    found = [machine.descriptors(16, 1024), machine.descriptors(500, 1024), machine.descriptors(1, 256)]
-    assert said(found) == [("descriptors", "ok"), ("descriptors-few", "warn"), ("descriptors-few", "warn")]
-    assert "ulimit -n 1628" in found[1].fix
 
 
 def test_packages_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:

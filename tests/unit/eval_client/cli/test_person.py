@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from eval_client.cli.person.terminal import UnreadableInput, parse_answer
+from eval_client.cli.terminal import UnreadableInput, parse_answer
 from proctor.tools.functions import arguments_schema
 from proctor.types import Tool
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from eval_client.cli.person.terminal import TerminalPlayer, print_end
+from eval_client.cli.terminal import TerminalPlayer, print_end
 from eval_client.cli.usage import UsageProblem, report_file_errors
 from eval_client.plan.entries import agent_kind
 from proctor import registry

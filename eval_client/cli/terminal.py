@@ -1,16 +1,14 @@
 """A person at a terminal, or a script by standard input, as the agent: shows observations and reads answers."""
 
-import asyncio
-import contextlib
 import json
 import os
-import threading
 from collections.abc import Iterator, Sequence
 
 from pydantic import JsonValue
 from rich.console import Console
 from rich.text import Text
 
+from eval_client.cli.usage import in_thread
 from proctor.environment import Agent, AgentUnavailable
 from proctor.observability.redaction import visible
 from proctor.types import Action, Finish, Message, Observation, Tool, ToolCall
@@ -58,30 +56,13 @@ class TerminalPlayer(Agent):
         return "\n".join(lines)
 
     async def _line(self) -> str | None:
-        """The next line without its end; None at the end of the input."""
-        while b"\n" not in self._read and (more := await self._more()):
+        """The next line without its end; None at the end of the input. Neither Ctrl-C nor the end waits for one."""
+        while b"\n" not in self._read and (more := await in_thread(os.read, self._descriptor, 1 << 16)):
             self._read += more
         if not self._read:
             return None
         line, _, self._read = self._read.partition(b"\n")
         return line.rstrip(b"\r").decode(errors="replace")
-
-    async def _more(self) -> bytes:
-        """What can be read next; empty at the end. The thread that reads keeps neither Ctrl-C nor the end waiting."""
-        loop = asyncio.get_running_loop()
-        came: asyncio.Future[bytes] = loop.create_future()
-
-        def give(data: bytes) -> None:
-            if not came.done():
-                came.set_result(data)
-
-        def read() -> None:
-            data = os.read(self._descriptor, 1 << 16)
-            with contextlib.suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(give, data)
-
-        threading.Thread(target=read, daemon=True, name="standard input").start()
-        return await came
 
 
 def parse_answer(text: str, tools: Sequence[Tool], turn: int) -> Action:
