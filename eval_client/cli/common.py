@@ -129,6 +129,14 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only the report and errors.")
 
 
+def write_page(page: str, file: Path) -> None:
+    """Write what --html asks for."""
+    try:
+        file.write_bytes(page.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise UsageProblem(f"--html {file}: {error.strerror}; name a file in a folder that can be written") from error
+
+
 @contextlib.contextmanager
 def report_usage_errors() -> Iterator[None]:
     """Turn errors in the user's files and of the store into UsageProblem: one message, exit code 2."""

@@ -4,7 +4,6 @@ import os
 import signal
 import socket
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -105,7 +104,9 @@ def run(
     is resumed by itself; `proctor report NAME` reads all as one run.
     """
     if with_stdin:
-        threading.Thread(target=_die_with_stdin, daemon=True).start()
+        from proctor.http.server import when_stdin_ends  # uvicorn is loaded only here
+
+        when_stdin_ends(lambda _: os.kill(os.getpid(), signal.SIGKILL))
     for option, given in (("--continue", either), ("--part", part is not None)):
         if given and name is None:
             raise UsageProblem(f"{option}: needs the name of the run: --name NAME")
@@ -131,13 +132,6 @@ def run(
     if over:
         sys.exit(show_result(request, RunResult(None, {}), error_console()))
     play(request, quiet=quiet, metrics=metrics)
-
-
-def _die_with_stdin() -> None:
-    """Kill this process when its parent, which holds standard input open, ends for any reason."""
-    while os.read(sys.stdin.fileno(), 1):
-        pass
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 @click.command()

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from eval_client.core.capacity import CapacityLimits
 from eval_client.core.events import EndpointsChanged, Event
@@ -34,10 +35,7 @@ ABANDONED_END_S = 2.0
 class RunContext:
     """The parts of a run under way, for code that watches or interrupts it."""
 
-    run: str
     plan: Plan
-    digests: Mapping[str, str]
-    """task -> the digest that the run began with"""
     runner: Runner
     player: TrialPlayer
     endpoints: Endpoints
@@ -48,6 +46,16 @@ class RunContext:
     """The number by which the store accepts this client's writes."""
     client: TaskClient
     journal: Journal
+
+    @property
+    def run(self) -> str:
+        """The run's name."""
+        return self.store.run
+
+    @cached_property
+    def digests(self) -> Mapping[str, str]:
+        """task -> the digest that the run began with"""
+        return self.manifest.digests()
 
     @property
     def schedule(self) -> Schedule:
@@ -63,6 +71,32 @@ class RunContext:
     def divided_by(self) -> int:
         """By what the plan's limits are divided."""
         return divided_by(self.manifest.part, self.store)
+
+
+class Endings:
+    """The sessions that are being ended, each by a call that nothing else waits for."""
+
+    def __init__(self, client: TaskClient) -> None:
+        self._client = client
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    def begin(self, url: str, session: str) -> None:
+        """End a session that is not needed any more."""
+        ending = asyncio.create_task(self._end(url, session))
+        self._under_way.add(ending)
+        ending.add_done_callback(self._under_way.discard)
+
+    async def _end(self, url: str, session: str) -> None:
+        """If this fails, the session's lease ends it."""
+        with contextlib.suppress(TaskServerError, OutOfDescriptors):
+            await self._client.end(session, url or None)
+
+    async def close(self, longest_s: float) -> None:
+        """Wait for them, and leave those that take longer to their leases."""
+        if self._under_way:
+            await asyncio.wait(self._under_way, timeout=longest_s)
+        for ending in list(self._under_way):
+            ending.cancel()
 
 
 @contextlib.asynccontextmanager
@@ -83,24 +117,13 @@ async def run_context(
 
     At `error_limit` it drains. At most `most` trials are played at once.
     """
-    part, digests = manifest.part, manifest.digests()
-    of = divided_by(part, store)
+    part, of = manifest.part, divided_by(manifest.part, store)
     totals = store.pair_totals()
-    progress = _progress(totals)
-    spend = spent_so_far(plan, store, totals, of)
+    progress, spend = _progress(totals), spent_so_far(plan, store, totals, of)
+    runner: Runner | None = None
 
     def trouble(what: str | None) -> None:
         progress.trouble = what
-
-    endings: set[asyncio.Task[None]] = set()
-
-    def end_session(url: str, session: str) -> None:
-        ending = asyncio.create_task(_end(client, url, session))
-        endings.add(ending)
-        ending.add_done_callback(endings.discard)
-
-    journal = Journal(store, fence, trouble)
-    runner: Runner | None = None
 
     def tell(event: Event) -> None:
         if runner is not None:
@@ -109,19 +132,20 @@ async def run_context(
     def endpoints_changed() -> None:
         tell(_capacities(endpoints))
 
+    journal, endings = Journal(store, fence, trouble), Endings(client)
     services = Services(tell, plan.limits.patience_s)
     pools_all = part is not None and of == 1
     endpoints = Endpoints(plan, http, spend, builtin, endpoints_changed, of=of, pools_all=pools_all)
     endpoints.began_with = manifest.models
     player = TrialPlayer(
         plan=plan,
-        digests=digests,
+        digests=manifest.digests(),
         store=store,
         journal=journal,
         server=client,
         endpoints=endpoints,
         progress=progress,
-        end_session=end_session,
+        end_session=endings.begin,
         services=services,
         commands=commands,
     )
@@ -129,25 +153,9 @@ async def run_context(
     schedule.flow.most = most
     runner = Runner(schedule, player, spend, _releasing(endpoints, client))
     try:
-        yield RunContext(
-            run=store.run,
-            plan=plan,
-            digests=digests,
-            runner=runner,
-            player=player,
-            endpoints=endpoints,
-            services=services,
-            manifest=manifest,
-            store=store,
-            fence=fence,
-            client=client,
-            journal=journal,
-        )
+        yield RunContext(plan, runner, player, endpoints, services, manifest, store, fence, client, journal)
     finally:
-        if endings:
-            await asyncio.wait(endings, timeout=ABANDONED_END_S if schedule.abandoned else END_S)
-        for ending in list(endings):
-            ending.cancel()
+        await endings.close(ABANDONED_END_S if schedule.abandoned else END_S)
         with contextlib.suppress(TaskServerError, OutOfDescriptors, TimeoutError):
             async with asyncio.timeout(ABANDONED_END_S):
                 await client.give_way()
@@ -187,12 +195,6 @@ def _releasing(endpoints: Endpoints, client: TaskClient) -> Callable[[], None]:
             replicas.release()
 
     return stop
-
-
-async def _end(client: TaskClient, url: str, session: str) -> None:
-    """End a session that is not needed any more; if that fails, its lease ends it."""
-    with contextlib.suppress(TaskServerError, OutOfDescriptors):
-        await client.end(session, url or None)
 
 
 def divided_by(part: PlanPart | None, store: Store) -> int:

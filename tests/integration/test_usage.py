@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_client.plan import estimate as usage
+from eval_client.plan import preview as usage
 from proctor import registry
 from proctor.environment import Agent, Environment, policy_of
 from proctor.session.play import play_to_finish

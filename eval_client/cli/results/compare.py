@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 from pydantic import TypeAdapter
 
-from eval_client.cli.common import json_option, output_option, report_usage_errors, store_option
-from eval_client.cli.results.html_report import write_comparison
+from eval_client.cli.common import json_option, output_option, report_usage_errors, store_option, write_page
 from eval_client.cli.results.plan_parts import find_results
 from eval_client.cli.usage import FILE, UsageProblem
 from eval_client.report.compare.compare import compare_run, compare_sides, with_gates
@@ -122,7 +121,9 @@ def compare(
         except CompareError as error:
             raise UsageProblem(str(error)) from error
     if html is not None:
-        write_comparison(found, settings, html)
+        from eval_client.view.saved import comparison_page  # the templates' library is loaded only here
+
+        write_page(comparison_page(found, settings), html)
     if as_json:
         click.echo(found.model_dump_json())
     else:

@@ -1,11 +1,11 @@
 """`proctor report`: the results of runs."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from eval_client.cli.common import output_option, report_usage_errors, store_option
-from eval_client.cli.results.html_report import trial_ids, write_html
+from eval_client.cli.common import output_option, report_usage_errors, store_option, write_page
 from eval_client.cli.results.plan_parts import find_results
 from eval_client.cli.usage import FILE, UsageProblem
 from eval_client.report.comparability import task_shapes, unlike_tasks
@@ -18,11 +18,17 @@ from proctor.tables.command import TableFormat, format_option, print_tables
 from proctor.tables.table import ResultTable
 
 FORM_NAMES = ["agentbench", *sorted({entry.name for entry in entry_points(FORMS)})]
-runs_argument = click.argument("runs", metavar="[RUN]...", nargs=-1)
+
+
+def _ids(_context: click.Context, _option: click.Parameter, given: str) -> tuple[int, ...]:
+    texts = [text.strip() for text in given.split(",") if text.strip()]
+    if wrong := [text for text in texts if not (text.isascii() and text.isdigit())]:
+        raise click.BadParameter(f"{wrong[0]!r} is no trial's id; write ids with commas, such as 3,17")
+    return tuple(dict.fromkeys(map(int, texts)))
 
 
 @click.command()
-@runs_argument
+@click.argument("runs", metavar="[RUN]...", nargs=-1)
 @output_option
 @store_option
 @format_option
@@ -32,7 +38,7 @@ runs_argument = click.argument("runs", metavar="[RUN]...", nargs=-1)
 @click.option("--html", type=FILE, metavar="FILE", help="Write one run's report to a file.")
 @click.option("--title", metavar="TEXT", help="Title of the HTML report.")
 @click.option("--samples", is_flag=True, help="Add each sample's id and scores to the HTML report.")
-@click.option("--trials", callback=trial_ids, default="", metavar="ID,...", help="Add whole trials to the HTML report.")
+@click.option("--trials", callback=_ids, default="", metavar="ID,...", help="Add whole trials to the HTML report.")
 def report(
     runs: tuple[str, ...],
     output: Path,
@@ -69,7 +75,7 @@ def report(
             print_tables(_paper_tables(found, paper, tasks), "json" if as_json else form)
             return
         if html is not None:
-            write_html(found, html, title=title, samples=samples, trials=trials)
+            _write_html(found, html, title, trials, samples=samples)
             return
         _check_alike(found)
         reports = [make_report(each) for each in found]
@@ -80,6 +86,16 @@ def report(
         print_tables([pairs_table(reports)], form)
     else:
         print_tables(report_tables(reports, full=True), form)
+
+
+def _write_html(stores: list[Store], file: Path, title: str | None, trials: Sequence[int], *, samples: bool) -> None:
+    """Write the report of the one run, and print the file's name. Raises StoreError, DatabaseError."""
+    from eval_client.view.saved import report_page  # the templates' library is loaded only here
+
+    if len(stores) > 1:
+        raise UsageProblem(f"--html: a file holds one run, and {len(stores)} are named; write a file for each")
+    write_page(report_page(stores[0], title=title, samples=samples, trials=trials), file)
+    click.echo(f"report: {file}")
 
 
 def _paper_tables(stores: list[Store], paper: str, tasks: tuple[str, ...]) -> list[ResultTable]:

@@ -3,9 +3,8 @@
 import pytest
 
 from eval_client.core.spend import Price
-from eval_client.plan.estimate import TrialUsage, typical_usage
 from eval_client.plan.plan import Plan
-from eval_client.plan.preview import preview
+from eval_client.plan.preview import TrialUsage, preview, typical_usage
 from eval_client.plan.price_list import shipped_prices
 from proctor.tables.table import money_text
 

@@ -4,7 +4,7 @@ import pytest
 
 from eval_client.core.statistics.power import detectable_at_worst
 from eval_client.plan.plan import Plan
-from eval_client.plan.preview import planned_tasks, preview, volumes
+from eval_client.plan.preview import planned_tasks, preview
 
 PLAN = Plan.model_validate(
     {
@@ -16,8 +16,7 @@ PLAN = Plan.model_validate(
 
 
 def test_trials_and_calls_are_counted_and_the_samples_say_how_small_a_difference_they_show() -> None:
-    (ltp, *_) = (volume for volume in volumes(PLAN, planned_tasks(PLAN, None)) if volume.task == "t")
-    assert ltp.samples is not None
+    ltp = planned_tasks(PLAN, None)["t"]
     lines = preview(PLAN, None).splitlines()
     assert lines[0] == f"naive x t: {ltp.samples} samples x 2 epochs, at most 25 turns each"
     worst = detectable_at_worst(ltp.samples, 0.0, 0.05 / 2, 0.8)
@@ -28,10 +27,8 @@ def test_trials_and_calls_are_counted_and_the_samples_say_how_small_a_difference
 
 def test_samples_that_share_a_world_are_one_independent_sample() -> None:
     (tables,) = (line for line in preview(PLAN, None).splitlines() if line.startswith("tables: two"))
-    (volume, *_) = (volume for volume in volumes(PLAN, planned_tasks(PLAN, None)) if volume.task == "tables")
     counted = int(tables.partition("(")[2].partition(" ")[0])
-    assert volume.samples is not None
-    assert 1 < counted < volume.samples
+    assert 1 < counted < planned_tasks(PLAN, None)["tables"].samples
 
 
 @pytest.mark.parametrize("limit", [1])
