@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 from eval_client.plan.filters import narrowed
 from eval_client.plan.load import load_plan, with_overrides
 from eval_client.plan.plan import Plan
-from eval_client.store.pools.base import PoolError
-from eval_client.store.pools.files import make_private, state_folder
+from eval_client.store.pools import PoolError, make_private, state_folder
 from eval_client.store.records import Manifest
 from proctor.config.yaml import FileError
 from proctor.process_owner import Owner

@@ -7,8 +7,8 @@ from functools import lru_cache, partial
 
 from pydantic import JsonValue
 
-from eval_client.report.conversation import ConversationTurn
 from eval_client.store.records import Manifest
+from eval_client.store.trials.trajectory import ConversationTurn
 from proctor.config.task import TaskDefinition
 from proctor.environment import Environment
 from proctor.session.play import read_answer

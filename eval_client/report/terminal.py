@@ -11,7 +11,6 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from eval_client.report.conversation import ConversationTurn, conversation, first_difference
 from eval_client.report.parsed_actions import AnswerReader
 from eval_client.report.trial_markdown import (
     Showing,
@@ -22,7 +21,7 @@ from eval_client.report.trial_markdown import (
     turn_markdown,
     turn_title,
 )
-from eval_client.store.trials.trajectory import Trajectory
+from eval_client.store.trials.trajectory import ConversationTurn, Trajectory, conversation, first_difference
 
 ReadTrial = tuple[Trajectory, AnswerReader]
 """A trial, and how its answers are read."""

@@ -14,7 +14,6 @@ from eval_client.run.context import RunContext
 from eval_client.run.execute import execute
 from eval_client.run.request import RunRequest, Watcher
 from eval_client.store.connection import DatabaseError, StoreError
-from eval_client.store.runs.stop import requested_stop
 
 STORE_PATIENCE_S = 15.0
 """A draining run ends at once when a write has waited for this long: a SIGKILL may follow the signal that drains it."""
@@ -77,7 +76,7 @@ class Interrupts:
         """Do what `proctor stop` asks for, as if Ctrl-C was pressed here."""
         while self._presses < 2:
             with contextlib.suppress(DatabaseError, StoreError):  # which the journal reports
-                stop = await asyncio.to_thread(requested_stop, self.request.store)
+                stop = await asyncio.to_thread(self.request.store.requested_stop)
                 while self._presses < {None: 0, "drain": 1, "now": 2}[stop]:
                     self._say("\n`proctor stop` was called for this run")
                     self.pressed()

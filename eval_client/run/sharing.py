@@ -13,9 +13,7 @@ from eval_client.core.limits.throttle import EndpointFeedback
 from eval_client.plan.entries import Endpoint
 from eval_client.run.context import RunContext
 from eval_client.store.connection import DatabaseError, is_transient, retry_until_available
-from eval_client.store.pools.base import PoolError, Pools, Settle
-from eval_client.store.pools.files import FilePools, state_folder
-from eval_client.store.pools.rows import RowPools
+from eval_client.store.pools import FilePools, PoolError, Pools, RowPools, Settle, state_folder
 
 log = logging.getLogger(__name__)
 

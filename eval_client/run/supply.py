@@ -7,8 +7,8 @@ from eval_client.core.events import LowMarks, NoMoreTrials, TrialsFree
 from eval_client.core.flow import Pair
 from eval_client.run.runner import Runner
 from eval_client.store.connection import retry_until_available
+from eval_client.store.planned_trials import Unread
 from eval_client.store.store import Store
-from eval_client.store.unread import Unread
 
 HELD = 4_096
 """Trials that are held ahead of need, over all pairs; more where there are many pairs."""

@@ -3,6 +3,7 @@
 import asyncio
 import atexit
 import logging
+import math
 import os
 import re
 import sqlite3
@@ -60,8 +61,12 @@ class Fenced(Exception):
     """Another client has taken the run over; this client's writes are rejected."""
 
 
-def connect(url: str | sa.URL) -> sa.Engine:
-    """An engine for a store's URL. SQLite is set to WAL with full durability. Raises StoreError for an invalid URL."""
+def connect(url: str | sa.URL, *, for_room: bool = False) -> sa.Engine:
+    """An engine for a store's URL. SQLite is set to WAL with full durability. Raises StoreError for an invalid URL.
+
+    While a server takes no more connections, those of the first START_S wait, and with `for_room` the first one for
+    ever; later ones fail, and their users try again.
+    """
     parsed = parsed_url(url)
     try:
         engine = sa.create_engine(parsed, pool_pre_ping=True)
@@ -74,49 +79,36 @@ def connect(url: str | sa.URL) -> sa.Engine:
         if engine.url.database not in (None, "", ":memory:"):
             _watch_file(engine, str(engine.url.database))
     else:
-        _wait_at_start(engine)
+        sa.event.listen(engine, "do_connect", _waiting(math.inf if for_room else START_S))
     return engine
 
 
-def connect_with_room(url: str) -> sa.Engine:
-    """`connect` to a server that has a connection left for this client, however long that takes."""
-    engine = connect(url)
-    while engine.dialect.name != "sqlite":
-        try:
-            engine.connect().close()
-            break
-        except sa.exc.SQLAlchemyError as error:
-            if not _is_crowded(getattr(error, "orig", None)):
-                break  # whoever uses it meets the same
-            time.sleep(AGAIN_S)
-    return engine
-
-
-def _wait_at_start(engine: sa.Engine) -> None:
-    """Let the first connections wait while the server takes no more; later ones fail, and their users try again."""
-    give_up, said = time.monotonic() + START_S, False
+def _waiting(patience_s: float) -> Callable[..., Any]:
+    """Opens a connection to a server; waits while it takes no more, and says so once."""
+    give_up, said = time.monotonic() + patience_s, False
 
     def open_connection(dialect: sa.Dialect, _record: object, arguments: list[Any], options: dict[str, Any]) -> Any:
-        nonlocal said
+        nonlocal give_up, said
         while True:
             try:
-                return dialect.connect(*arguments, **options)
+                connection = dialect.connect(*arguments, **options)
             except dialect.loaded_dbapi.Error as error:
-                if not _is_crowded(error):
+                if not _is_crowded(error) or time.monotonic() > give_up:
                     raise
                 if not said:
                     log.warning("the store takes no more connections, waiting: %s", str(error).partition("\n")[0])
                 said = True
-                if time.monotonic() > give_up:
-                    raise
-            time.sleep(AGAIN_S)
+                time.sleep(AGAIN_S)
+            else:
+                give_up = min(give_up, time.monotonic() + START_S)
+                return connection
 
-    sa.event.listen(engine, "do_connect", open_connection)
+    return open_connection
 
 
-def _is_crowded(error: BaseException | None) -> bool:
+def _is_crowded(error: Exception) -> bool:
     """Whether a server refuses a connection because it has too many, in all or of this account."""
-    return error is not None and (error.args[:1] in [(code,) for code in CROWDED] or bool(_CROWDED.search(str(error))))
+    return (error.args or ("",))[0] in CROWDED or _CROWDED.search(str(error)) is not None
 
 
 ROW_BYTES = 4096
@@ -219,7 +211,8 @@ def is_writable(path: str) -> bool:
 def is_transient(error: sa.exc.SQLAlchemyError) -> bool:
     """Whether an error is transient: the database is unavailable, full or locked, or has dropped the connection."""
     if isinstance(error, sa.exc.OperationalError):
-        return not values.is_damage(error) and not _is_forbidden(error)
+        forbidden = error.orig is not None and (error.orig.args or ("",))[0] in FORBIDDEN
+        return not values.is_damage(error) and not forbidden
     return isinstance(error, sa.exc.DBAPIError) and (
         error.connection_invalidated or getattr(error.orig, "sqlstate", None) == IDLE_IN_TRANSACTION
     )
@@ -239,10 +232,8 @@ def too_large(engine: sa.Engine, rows: Iterable[Mapping[str, object]]) -> str | 
             most = most_row_bytes(connection)
     except sa.exc.SQLAlchemyError:
         return None
-    if most is None:
-        return None
     size = max((sum(_sent_bytes(value) for value in row.values()) for row in rows), default=0)
-    if size < most - ROW_BYTES:
+    if most is None or size < most - ROW_BYTES:
         return None
     return f"it has some {size:,} bytes, and max_allowed_packet of the server is {most:,}: raise that variable"
 
@@ -251,11 +242,6 @@ def _sent_bytes(value: object) -> int:
     """Of a value in a statement, where quotes, backslashes and ends of lines are escaped."""
     text = str(value)
     return len(text.encode()) + sum(map(text.count, "\"'\\\n\r\0\x1a"))
-
-
-def _is_forbidden(error: sa.exc.OperationalError) -> bool:
-    """Whether the account lacks a right. MySQL's and MariaDB's drivers raise OperationalError for that too."""
-    return error.orig is not None and error.orig.args[:1] in [(code,) for code in FORBIDDEN]
 
 
 def damaged(engine: sa.Engine, what: str) -> str:

@@ -12,7 +12,15 @@ import sqlalchemy as sa
 
 from eval_client.core.spend import TOKEN_COLUMNS
 from eval_client.metrics import JournalMetrics
-from eval_client.store.connection import Fenced, StoreError, damaged, hold_live, is_transient, reason, too_large
+from eval_client.store.connection import (
+    Fenced,
+    StoreError,
+    damaged,
+    hold_live,
+    is_transient,
+    reason,
+    too_large,
+)
 from eval_client.store.damage import Acknowledged
 from eval_client.store.records import Trial, Turn, now_text, reply_row
 from eval_client.store.store import Store
@@ -67,36 +75,32 @@ class Write:
     done: asyncio.Future[None]
 
 
-_ATTEMPT = attempt_table.insert()
-_TRIAL = trial_table.update().where(
-    trial_table.c.run == sa.bindparam("b_run"), trial_table.c.id == sa.bindparam("b_trial")
-)
-_COUNT = _TRIAL.values(attempts=sa.bindparam("b_attempts"))
-_TURN = turn_table.insert()
-_REPLY = reply_table.insert()
-_ATTEMPT_END = (
-    attempt_table.update()
-    .where(
-        attempt_table.c.run == sa.bindparam("b_run"),
-        attempt_table.c.trial == sa.bindparam("b_trial"),
-        attempt_table.c.number == sa.bindparam("b_number"),
-        attempt_table.c.outcome.is_(None),
-    )
-    .values({name: sa.bindparam(f"b_{name}") for name in ("outcome", "cause", "worker", "ended_at")})
-)
+def _update(
+    table: sa.Table, keys: Sequence[str], changed: Sequence[str], *more: sa.ColumnElement[bool], **fixed: object
+) -> sa.Update:
+    """Changes columns of the row with these keys; the values of both are named as by `_bound`."""
+    mine = (table.c[name] == sa.bindparam(f"b_{name}") for name in keys)
+    return table.update().where(*mine, *more).values({name: sa.bindparam(f"b_{name}") for name in changed} | fixed)
+
+
+def _bound(**values: object) -> dict[str, object]:
+    return {f"b_{name}": value for name, value in values.items()}
+
+
 _COUNTS = tuple(TOKEN_COLUMNS.values())
-_FINAL_COLUMNS = ("reason", "score", "cause", "finish", "turns", *_COUNTS, "seconds", "ended_at", "cut_answers")
-_FINAL = _TRIAL.where(trial_table.c.score.is_(None)).values(
-    {"holder": SETTLED, **{name: sa.bindparam(f"b_{name}") for name in _FINAL_COLUMNS}}
+_ENDS = ("reason", "score", "cause", "finish", "turns", *_COUNTS, "seconds", "ended_at", "cut_answers")
+_ATTEMPT, _TURN, _REPLY = (table.insert() for table in (attempt_table, turn_table, reply_table))
+_COUNT = _update(trial_table, ("run", "id"), ("attempts",))
+_ATTEMPT_END = _update(
+    attempt_table,
+    ("run", "trial", "number"),
+    ("outcome", "cause", "worker", "ended_at"),
+    attempt_table.c.outcome.is_(None),
 )
-_LIVE = (
-    live_table.update()
-    .where(live_table.c.run == sa.bindparam("b_run"), live_table.c.shard == sa.bindparam("b_shard"))
-    .values({name: sa.bindparam(f"b_{name}") for name in ("beat", "view")})
-)
+_FINAL = _update(trial_table, ("run", "id"), _ENDS, trial_table.c.score.is_(None), holder=SETTLED)
+_LIVE = _update(live_table, ("run", "shard"), ("beat", "view"))
 _ORDER = (_ATTEMPT, _COUNT, _REPLY, _TURN, _ATTEMPT_END, _FINAL, _LIVE)
 _STOPPED = '{"kind":"stop"'
-_INSERTS: dict[sa.Executable, sa.Table] = {_ATTEMPT: attempt_table, _REPLY: reply_table, _TURN: turn_table}
 
 
 class Journal:
@@ -107,10 +111,8 @@ class Journal:
     """
 
     def __init__(self, store: Store, fence: int, on_trouble: Callable[[str | None], None] = lambda _: None) -> None:
-        self._store = store
-        self._fence = fence
+        self._store, self._fence, self._on_trouble = store, fence, on_trouble
         self._acknowledged: Acknowledged | None = None
-        self._on_trouble = on_trouble
         self.metrics = JournalMetrics()
         self.turns = 0
         """Turns that this client has made durable."""
@@ -126,9 +128,8 @@ class Journal:
     async def begin(self, trial: Trial, number: int, journal: int, session: str, digest: str | None = None) -> None:
         """Record a new attempt. Called before anything is started, so that a crash counts as an attempt too."""
         row = {"run": self._store.run, "trial": trial.id, "number": number, "journal": journal, "session": session}
-        row |= {"digest": digest, "version": VERSION}
-        count = {"b_run": self._store.run, "b_trial": trial.id, "b_attempts": number}
-        await self._put((_ATTEMPT, {**row, "started_at": now_text()}), (_COUNT, count))
+        row |= {"digest": digest, "version": VERSION, "started_at": now_text()}
+        await self._put((_ATTEMPT, row), (_COUNT, _bound(run=self._store.run, id=trial.id, attempts=number)))
 
     def turn(self, trial: Trial, journal: int, turn: Turn) -> Coroutine[None, None, None]:
         """Record a turn; durable before the agent's reply is sent to the environment."""
@@ -143,36 +144,23 @@ class Journal:
 
     async def end(self, trial: Trial, number: int, outcome: str, cause: str | None, worker: str | None) -> None:
         """Record the end of an attempt without a final row: lost, diverged, faulty."""
-        await self._put((_ATTEMPT_END, self._ending(trial, number, outcome, cause, worker)))
+        await self._put(self._ending(trial, number, outcome, cause, worker))
 
     async def finish(
-        self,
-        trial: Trial,
-        number: int,
-        worker: str | None,
-        finish: Finish,
-        cost: Cost,
-        *,
-        outcome: str = "finished",
+        self, trial: Trial, number: int, worker: str | None, finish: Finish, cost: Cost, *, outcome: str = "finished"
     ) -> None:
         """Record the trial's final row and, unless it has ended, the end of its last attempt, in one commit."""
         told = finish.reason.is_fault or finish.reason is FinishReason.REFUSED
         cause = str(finish.detail.get("cause", "unknown")) if told else None
-        final = {
-            "b_run": self._store.run,
-            "b_trial": trial.id,
-            "b_reason": finish.reason.value,
-            "b_score": finish.score,
-            "b_cause": cause,
-            "b_finish": finish.model_dump_json(),
-            "b_turns": cost.turns,
-            **{f"b_{name}": min(getattr(cost, name), MOST_TOKENS) for name in _COUNTS},
-            "b_seconds": cost.seconds,
-            "b_ended_at": now_text(),
-            "b_cut_answers": cost.cut_answers,
-        }
+        ends = {"reason": finish.reason.value, "score": finish.score, "cause": cause, "ended_at": now_text()}
+        counts = {name: min(getattr(cost, name), MOST_TOKENS) for name in _COUNTS}
+        final = {**vars(cost), **counts, **ends, "finish": finish.model_dump_json()}
         ending = self._ending(trial, number, outcome, cause, worker)
-        await self._put((_ATTEMPT_END, ending), (_FINAL, final))
+        await self._put(ending, (_FINAL, _bound(run=self._store.run, id=trial.id, **final)))
+
+    def _ending(self, trial: Trial, number: int, outcome: str, cause: str | None, worker: str | None) -> Operation:
+        told = _bound(outcome=outcome, cause=cause and redacted(cause), worker=worker, ended_at=now_text())
+        return _ATTEMPT_END, {**_bound(run=self._store.run, trial=trial.id, number=number), **told}
 
     def publish(self, view: str) -> None:
         """Write this client's live view with the next commit, without waiting for it. A failed write changes nothing.
@@ -182,7 +170,7 @@ class Journal:
         if self._closing.is_set():
             return
         self._beat += 1
-        row = {"b_run": self._store.run, "b_shard": self._fence, "b_beat": self._beat, "b_view": view}
+        row = _bound(run=self._store.run, shard=self._fence, beat=self._beat, view=view)
         self._published = self._loop.create_future()
         self._published.add_done_callback(lambda written: written.exception())  # the turns' writers raise it too
         self._queue.put(Write(((_LIVE, row),), self._published))
@@ -207,12 +195,6 @@ class Journal:
         self._closing.set()
         self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
-
-    def _ending(
-        self, trial: Trial, number: int, outcome: str, cause: str | None, worker: str | None
-    ) -> dict[str, object]:
-        keys = {"b_run": self._store.run, "b_trial": trial.id, "b_number": number, "b_ended_at": now_text()}
-        return {**keys, "b_outcome": outcome, "b_cause": cause and redacted(cause), "b_worker": worker}
 
     async def _put(self, *operations: Operation) -> None:
         if self._closing.is_set():
@@ -259,7 +241,9 @@ class Journal:
                 return error
             except sa.exc.SQLAlchemyError as error:
                 if is_transient(error):
-                    if unknown_outcome and (why := self._too_large(group)):
+                    if unknown_outcome and (
+                        why := too_large(self._store.engine, (row for write in group for _, row in write.operations))
+                    ):
                         return WriteRefused(f"the store refuses a row: {why}")
                     unknown_outcome = True
                     self._report(f"the store can't be written to, waiting: {reason(error)}")
@@ -278,7 +262,7 @@ class Journal:
             self.metrics.commit_s.observe(time.monotonic() - begun)
             return None
 
-    def commit(self, group: list[Write], again: bool) -> None:
+    def commit(self, group: list[Write], *, again: bool) -> None:
         """Make one commit. `again`: an earlier commit may have succeeded unnoticed, so rows that exist are ours."""
         rows_of: defaultdict[sa.Executable, list[dict[str, object]]] = defaultdict(list)
         for write in group:
@@ -296,24 +280,20 @@ class Journal:
         acknowledged.add(len(rows_of[_TURN]), len(rows_of[_ATTEMPT]), len(rows_of[_REPLY]))
         self.turns += sum(not str(row["reply"]).startswith(_STOPPED) for row in rows_of[_TURN])
 
-    def _too_large(self, group: list[Write]) -> str | None:
-        return too_large(self._store.engine, (row for write in group for _, row in write.operations))
-
     def _report(self, trouble: str | None) -> None:
         self._loop.call_soon_threadsafe(self._on_trouble, trouble)
 
 
 def _exists(connection: sa.Connection, statement: sa.Executable, row: dict[str, object]) -> bool:
     """Whether the row of an insert exists already; False for other statements."""
-    table = _INSERTS.get(statement)
-    if table is None:
+    if not isinstance(statement, sa.Insert) or not isinstance(table := statement.table, sa.Table):
         return False
-    key = sa.and_(*(column == row[column.name] for column in table.primary_key.columns))
-    return connection.execute(sa.select(sa.literal(1)).select_from(table).where(key)).first() is not None
+    key = (column == row[column.name] for column in table.primary_key.columns)
+    return connection.execute(sa.select(sa.literal(1)).select_from(table).where(*key)).first() is not None
 
 
-def resolve(group: list[Write], error: Exception | None) -> None:
-    """Tell who waits for writes that they are durable, or why they never will be."""
+def resolve(group: Sequence[Write], error: Exception | None) -> None:
+    """Tell those who wait for a group that it is durable, or why it never will be."""
     for write in group:
         if write.done.done():
             continue

@@ -1,7 +1,11 @@
-"""Upgrades the tables of an earlier version before a client writes to them."""
+"""Reads the tables of an earlier version, and upgrades them before a client writes to them.
+
+Whatever a store lacks is found by comparing its tables with those that are declared.
+"""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import takewhile
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -13,6 +17,7 @@ from eval_client.store.tables import (
     attempt_table,
     binary_collation,
     is_mysql,
+    live_table,
     metadata,
     reply_table,
     run_table,
@@ -23,16 +28,11 @@ from eval_client.store.values import RESTORE
 
 log = logging.getLogger(__name__)
 
-GROWN = (run_table, trial_table, attempt_table, turn_table, reply_table)
-"""The tables that have got columns since schema 2."""
-FIRST_ADDED = {
-    "proctor_run": "stop",
-    "proctor_trial": "cluster",
-    "proctor_attempt": "digest",
-    "proctor_turn": "cached_tokens",
-    "proctor_reply": "cached_tokens",
-}
-"""table -> the first of its columns that schema 2 lacks."""
+GROWN = {run_table: "stop", trial_table: "cluster", attempt_table: "digest", turn_table: "cached_tokens"}
+GROWN |= {reply_table: "cached_tokens"}
+"""The tables that have got columns since schema 2 -> the first of them."""
+LATER = (reply_table, live_table)
+"""Tables that a store of schema 2 may lack."""
 NARROW = (
     *("run", "agent", "task", "reason", "id", "score", "sample", "epoch", "turns", "prompt_tokens"),
     *("completion_tokens", "cached_tokens", "reasoning_tokens", "seconds", "ended_at", "attempts"),
@@ -47,9 +47,7 @@ INDEXES = (
 )
 """What reports, filters and sorts read in SQLite in place of whole rows, nine tenths of which are finishes.
 
-`proctor_trial_narrow` and `proctor_trial_columns` are those of earlier versions, which lack columns.
-
-A store without them, of an earlier version and never resumed, is read more slowly.
+The first two are those of earlier versions, which lack columns. A store without the others is read more slowly.
 """
 LOOSE = (
     "the store's tables are of an earlier version, in which names that differ only in case, accents or final blanks "
@@ -60,9 +58,10 @@ _NO_TABLES = (
     "its account may not create the tables there; grant it CREATE, ALTER, INDEX, SELECT, INSERT, UPDATE and DELETE, in "
     "PostgreSQL CREATE on the schema, or give the URL of an account that has them"
 )
-TOKEN_COUNTS = ("prompt_tokens", "completion_tokens")
-OLDEST_MARIADB, OLDEST_MYSQL = (10, 2, 2), (8, 0, 17)
+OLDEST = {"MariaDB": (10, 2, 2), "MySQL": (8, 0, 17)}
 """The first versions with a binary collation that counts final blanks."""
+_complete: WeakKeyDictionary[sa.Engine, set[str]] = WeakKeyDictionary()
+"""engine -> its tables that were seen with all columns; no version drops one"""
 
 
 def migrate(engine: sa.Engine) -> None:
@@ -71,11 +70,12 @@ def migrate(engine: sa.Engine) -> None:
     Several clients may do so at the same time. Raises StoreError where the store's account lacks the right or the
     server is too old, DatabaseError where the database is unavailable.
     """
-    _check_version(engine)
+    if is_mysql(engine.dialect):
+        _check_version(engine)
     try:
-        _again_if_it_fails(metadata.create_all, engine)
-        _again_if_it_fails(_compare_exactly, engine)
-        _again_if_it_fails(_add_columns, engine)
+        _change(engine, metadata.create_all)
+        _change(engine, _conversions)
+        _change(engine, _additions)
     except sa.exc.DatabaseError as error:
         if is_transient(error):
             raise
@@ -84,20 +84,77 @@ def migrate(engine: sa.Engine) -> None:
         changes = loose_tables(engine) or [table.name for table in GROWN]
         fix = f"let its account create tables, and alter {', '.join(changes)} (as their owner)"
         raise StoreError(f"store: its tables are of an earlier version; {fix}: {reason(error)}") from error
-    _widen_token_counts(engine)
-    if engine.dialect.name == "sqlite":
-        _again_if_it_fails(_add_indexes, engine)
+    try:
+        _change(engine, _widenings)
+    except sa.exc.DBAPIError as error:
+        log.warning("a turn of over 2147483647 tokens can't be stored: %s: %s", *_widenings(engine), error.orig)
 
 
-def _again_if_it_fails(change: Callable[[sa.Engine], None], engine: sa.Engine) -> None:
-    """Make a change; try it up to three times, since another client may be making the same change."""
+def _change(engine: sa.Engine, change: Callable[[sa.Engine], Iterator[str] | None]) -> None:
+    """Make a change, or those of its statements; try up to three times, since other clients may be making the same."""
     for left in (2, 1, 0):
         try:
-            change(engine)
+            for statement in change(engine) or ():
+                with engine.begin() as connection:
+                    connection.execute(sa.text(statement))
             return
         except sa.exc.DatabaseError:
             if not left:
                 raise
+
+
+def _conversions(engine: sa.Engine) -> Iterator[str]:
+    """Let tables compare texts exactly. No key is lost: what is equal exactly is equal loosely too."""
+    for table in loose_tables(engine):
+        collation = binary_collation(engine.dialect)
+        yield f"ALTER TABLE {table} CONVERT TO CHARACTER SET utf8mb4 COLLATE {collation}"
+
+
+def _additions(engine: sa.Engine) -> Iterator[str]:
+    """Add columns that an earlier version had not; in SQLite indexes too."""
+    for table in GROWN:
+        there = _columns_now(engine, table)
+        for column in (column for column in table.columns if column not in there):
+            added = sa.schema.CreateColumn(column).compile(dialect=engine.dialect)
+            yield f"ALTER TABLE {table.name} ADD COLUMN {added}"
+    if engine.dialect.name == "sqlite":
+        yield from INDEXES
+
+
+def _widenings(engine: sa.Engine) -> Iterator[str]:
+    """Make the token counts of turns BIGINT, as those of trials are; SQLite's integers have no width."""
+    now = {column["name"]: column["type"] for column in sa.inspect(engine).get_columns(turn_table.name)}
+    narrow = [name for name in ("prompt_tokens", "completion_tokens") if not isinstance(now[name], sa.BigInteger)]
+    if narrow and engine.dialect.name != "sqlite":
+        change = "ALTER COLUMN {} TYPE BIGINT" if engine.dialect.name == "postgresql" else "MODIFY {} BIGINT NOT NULL"
+        yield f"ALTER TABLE {turn_table.name} {', '.join(map(change.format, narrow))}"
+
+
+def _check_version(engine: sa.Engine) -> None:
+    engine.connect().close()  # only a connection tells the version
+    name = "MariaDB" if getattr(engine.dialect, "is_mariadb", False) else "MySQL"
+    found = engine.dialect.server_version_info or ()
+    if found < OLDEST[name]:
+        needed, version = (".".join(map(str, numbers)) for numbers in (OLDEST[name], found))
+        raise StoreError(f"store: {name} {version} can't compare names exactly; use {name} {needed} or later")
+
+
+def stored(engine: sa.Engine, table: sa.Table) -> sa.FromClause:
+    """A table to read as a store has it: NULL stands for columns that an earlier schema lacks."""
+    there = existing_columns(engine, table)
+    if len(there) == len(table.columns):
+        return table
+    return _filled(table, tuple(column.name for column in there), engine.dialect.name == "postgresql")
+
+
+@cache
+def _filled(table: sa.Table, there: tuple[str, ...], typed: bool) -> sa.FromClause:
+    """`typed` gives each NULL its column's type, without which PostgreSQL takes it for a text."""
+    null = sa.cast if typed else sa.type_coerce
+    columns = [column for column in table.columns if column.name in there]
+    lacking = (column for column in table.columns if column.name not in there)
+    empty = (null(sa.null(), getattr(column.type, "of", column.type)).label(column.name) for column in lacking)
+    return sa.select(*columns, *empty).where(sa.true() if there else sa.false()).subquery(table.name)
 
 
 def existing_columns(engine: sa.Engine, table: sa.Table) -> list[sa.Column[Any]]:
@@ -105,8 +162,8 @@ def existing_columns(engine: sa.Engine, table: sa.Table) -> list[sa.Column[Any]]
 
     Warns, once for an engine, where MySQL or MariaDB would take different names in it as equal.
     """
-    if engine not in _complete and (loose := loose_tables(engine)):
-        log.warning(LOOSE, "; ".join(_conversion(engine, table) for table in loose))
+    if engine not in _complete and loose_tables(engine):
+        log.warning(LOOSE, "; ".join(_conversions(engine)))
     complete = _complete.setdefault(engine, set())
     if table.name in complete:
         return list(table.columns)
@@ -116,32 +173,18 @@ def existing_columns(engine: sa.Engine, table: sa.Table) -> list[sa.Column[Any]]
     return found
 
 
-_complete: WeakKeyDictionary[sa.Engine, set[str]] = WeakKeyDictionary()
-"""engine -> its tables that were seen with all columns; no version drops one"""
-
-
 def _columns_now(engine: sa.Engine, table: sa.Table) -> list[sa.Column[Any]]:
     """The columns that a store has. Raises StoreError where one is missing that every version has made."""
     try:
         there = {column["name"] for column in sa.inspect(engine).get_columns(table.name)}
     except sa.exc.NoSuchTableError:
+        if table in LATER:
+            return []
         there = set()
-    always = takewhile(lambda column: column.name != FIRST_ADDED.get(table.name), table.columns)
+    always = takewhile(lambda column: column.name != GROWN.get(table), table.columns)
     if missing := [column for column in always if column.name not in there]:
         raise StoreError(f"the store is damaged: it has no {table.name}.{missing[0].name}; {RESTORE}")
     return [column for column in table.columns if column.name in there]
-
-
-def _check_version(engine: sa.Engine) -> None:
-    if not is_mysql(engine.dialect):
-        return
-    engine.connect().close()  # only a connection tells the version
-    is_mariadb = getattr(engine.dialect, "is_mariadb", False)
-    name, oldest = ("MariaDB", OLDEST_MARIADB) if is_mariadb else ("MySQL", OLDEST_MYSQL)
-    found = engine.dialect.server_version_info or ()
-    if found < oldest:
-        needed, version = (".".join(map(str, numbers)) for numbers in (oldest, found))
-        raise StoreError(f"store: {name} {version} can't compare names exactly; use {name} {needed} or later")
 
 
 def loose_tables(engine: sa.Engine) -> list[str]:
@@ -155,52 +198,6 @@ def loose_tables(engine: sa.Engine) -> list[str]:
     with engine.connect() as connection:
         values = {"names": list(metadata.tables), "collation": binary_collation(engine.dialect)}
         return list(connection.execute(query, values).scalars())
-
-
-def _compare_exactly(engine: sa.Engine) -> None:
-    """Convert the tables that compare texts loosely. No key is lost: what is equal exactly is equal loosely too."""
-    for table in loose_tables(engine):
-        with engine.begin() as connection:
-            connection.execute(sa.text(_conversion(engine, table)))
-
-
-def _conversion(engine: sa.Engine, table: str) -> str:
-    return f"ALTER TABLE {table} CONVERT TO CHARACTER SET utf8mb4 COLLATE {binary_collation(engine.dialect)}"
-
-
-def _add_columns(engine: sa.Engine) -> None:
-    for table in GROWN:
-        there = {column.name for column in _columns_now(engine, table)}
-        missing = [column for column in table.columns if column.name not in there]
-        with engine.begin() as connection:
-            for column in missing:
-                added = sa.schema.CreateColumn(column).compile(dialect=engine.dialect)
-                connection.execute(sa.text(f"ALTER TABLE {table.name} ADD COLUMN {added}"))
-
-
-def _add_indexes(engine: sa.Engine) -> None:
-    with engine.begin() as connection:
-        for index in INDEXES:
-            connection.execute(sa.text(index))
-
-
-def _widen_token_counts(engine: sa.Engine) -> None:
-    """Make the token counts of `proctor_turn` BIGINT, as those of trials are; SQLite's integers have no width."""
-    if engine.dialect.name == "sqlite":
-        return
-    now = {column["name"]: column["type"] for column in sa.inspect(engine).get_columns(turn_table.name)}
-    narrow = [name for name in TOKEN_COUNTS if not isinstance(now[name], sa.BigInteger)]
-    if not narrow:
-        return
-    change = "ALTER COLUMN {} TYPE BIGINT" if engine.dialect.name == "postgresql" else "MODIFY {} BIGINT NOT NULL"
-    statement = f"ALTER TABLE {turn_table.name} {', '.join(map(change.format, narrow))}"
-    try:
-        with engine.begin() as connection:
-            connection.execute(sa.text(statement))
-    except sa.exc.DBAPIError as error:
-        log.warning(
-            "a turn of over 2147483647 tokens can't be stored; as the tables' owner: %s (%s)", statement, error.orig
-        )
 
 
 def use_rights(engine: sa.Engine) -> list[int]:

@@ -5,9 +5,9 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from pydantic import Field, JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
 from eval_client.core.selection import NO_FILTERS, Filters, part_of
 from eval_client.core.spend import TOKEN_COLUMNS, Tokens
@@ -17,6 +17,8 @@ from eval_client.store.values import json_object, json_of, parsed
 from proctor.session.kept_replies import KeptReply, ModelReply
 from proctor.types import TaskProtocol, Value
 from task_server.wire.messages import Act, SampleList, Stop
+
+Record = TypeVar("Record", bound=BaseModel)
 
 DIVERGED = "diverged"
 """The outcome of an attempt whose replay got another observation than the journal has; the journal is not reused."""
@@ -163,14 +165,12 @@ class Trial(Value):
     """The name that samples of the same world share; None in runs of schema 2."""
 
 
-class Turn(Value):
-    """A journalled turn: the observation, the agent's reply and their costs."""
+class TurnFigures(Value):
+    """What is known of a turn beside its texts. What an earlier version did not store has its default."""
 
     turn: int
     digest: str
-    observation: str
-    """The observation's JSON text; without `tools` where they are those that its conversation was offered last."""
-    reply: Act | Stop = Field(discriminator="kind")
+    """The observation's: equal where two trials were shown the same."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
@@ -183,8 +183,6 @@ class Turn(Value):
     tries: int = 0
     world_seconds: float | None = None
     """From the answer before, or the start of the session, to the observation. None in runs of schema 2."""
-    stop: str | None = None
-    """The endpoint's finish_reason; `length` is a reply cut by `max_tokens`. None where the client stopped."""
     model: str | None = None
     """The model's name as the endpoint reported it."""
     metered: bool | None = None
@@ -192,16 +190,31 @@ class Turn(Value):
     replica: str | None = None
     """The base URL that answered, where the endpoint has several."""
 
+
+class Turn(TurnFigures):
+    """A journalled turn: the observation, the agent's reply and their costs."""
+
+    observation: str
+    """The observation's JSON text; without `tools` where they are those that its conversation was offered last."""
+    reply: Act | Stop = Field(discriminator="kind")
+    stop: str | None = None
+    """The endpoint's finish_reason; `length` is a reply cut by `max_tokens`. None where the client stopped."""
+
     @property
     def is_cut(self) -> bool:
         """Whether the endpoint cut the answer at `max_tokens`."""
         return self.stop == CUT or (isinstance(self.reply, Act) and self.reply.action.cut)
 
 
-def turn_of(row: Mapping[str, object]) -> Turn:
+def record(kind: type[Record], row: Mapping[Any, object], **more: object) -> Record:
+    """The record in a row's columns of its fields' names: NULL is a field's default. `more` are other fields."""
+    known = {name: row[name] for name in kind.model_fields if row.get(name) is not None}
+    return kind.model_validate({**known, **more})
+
+
+def turn_of(row: Mapping[Any, object]) -> Turn:
     """The turn in a row's columns of these names. Raises StoreError."""
-    reply = turn_table.c.reply
-    return parsed(reply, lambda text: Turn.model_validate({**row, reply.name: json_of(text)}), row[reply.name])
+    return parsed(turn_table.c.reply, lambda text: record(Turn, row, reply=json_of(text)), row["reply"])
 
 
 def answers(turns: Iterable[Turn]) -> int:
@@ -253,24 +266,24 @@ class PairTotals(Value):
     planned: int
     scored: int
     unscored: int
-    mean: float | None
+    mean: float | None = None
     """The mean score over samples of the mean over their scored epochs; None without one."""
-    trial_mean: float | None
+    trial_mean: float | None = None
     """The mean over scored trials, which earlier versions took for it: another number where epochs are missing."""
     reasons: dict[str, int]
     declined: int = 0
     """Trials whose input was refused, where the plan scores none of them; among the unscored ones."""
-    turns: int
-    prompt_tokens: int
-    completion_tokens: int
-    cached_tokens: int | None
+    turns: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int | None = None
     """None in a store of schema 2, as are the reasoning tokens."""
-    reasoning_tokens: int | None
+    reasoning_tokens: int | None = None
     cache_write_tokens: int = 0
     estimated_tokens: int = 0
     billed_tokens: int = 0
     billed_money: float = 0.0
-    seconds: float
+    seconds: float = 0.0
     cut_answers: int | None = None
     """Answers that `max_tokens` cut, in trials with a final row; None where one of an earlier version can't tell."""
 
@@ -309,12 +322,10 @@ def reply_row(kept: KeptReply) -> dict[str, object]:
     return kept.model_dump(exclude={"reply"}) | reply
 
 
-def kept_reply(row: Mapping[str, Any]) -> KeptReply:
+def kept_reply(row: Mapping[Any, Any]) -> KeptReply:
     """The kept reply in a row."""
-    of_reply = {name: row[name] for name in ModelReply.model_fields if name in row} | {
-        "text": parsed(reply_table.c.text, json_of, row["text"])
-    }
-    return KeptReply(key=row["key"], reply=ModelReply(**of_reply), bought=row["bought"], usable=row["usable"])
+    text = parsed(reply_table.c.text, json_of, row["text"])
+    return record(KeptReply, row, reply=record(ModelReply, row, text=text))
 
 
 class JournalledTools:

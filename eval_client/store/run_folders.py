@@ -10,7 +10,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from eval_client.store.connection import StoreError, connect, connect_with_room, file_url, runs
+from eval_client.store.connection import StoreError, connect, file_url, runs
 from eval_client.store.store import Store
 from eval_client.store.values import is_name
 from proctor.config.wording import NAME
@@ -48,7 +48,7 @@ def open_store(store: str | None, folder: Path) -> Store:
     Raises StoreError.
     """
     if store is not None:
-        return Store(connect_with_room(store), folder.name)
+        return Store(connect(store, for_room=True), folder.name)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -59,7 +59,7 @@ def open_store(store: str | None, folder: Path) -> Store:
 def find_run(run: str, store: str | None, output: Path) -> tuple[Store, Path]:
     """An existing run and its folder: by path, by name, or `latest`. Raises StoreError."""
     if store is not None:
-        engine = connect_with_room(store)
+        engine = connect(store, for_room=True)
         names = [name for name, _, _ in runs(engine)]
         name = Path(run).name
         if run == "latest":
@@ -77,7 +77,7 @@ def find_run(run: str, store: str | None, output: Path) -> tuple[Store, Path]:
 def find_parts(name: str, store: str | None, output: Path) -> list[Store]:
     """The parts of a plan whose runs are NAME.KofN, by their numbers; none where there is a run of that name itself."""
     if store is not None:
-        engine = connect_with_room(store)
+        engine = connect(store, for_room=True)
         there = [run for run, _, _ in runs(engine)]
         found = [] if name in there else [Store(engine, run) for run in there if _is_part(run, name)]
     elif name == "latest" or _is_run(output / name) or _is_run(Path(name)):

@@ -6,8 +6,9 @@ resume plays the trial again.
 
 import datetime
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
+from typing import Any, Literal
 
 import sqlalchemy as sa
 
@@ -15,8 +16,8 @@ from eval_client.core.spend import NO_TOKENS, TOKEN_COLUMNS, Tokens
 from eval_client.store.connection import RunExists, StoreError, hold_live, is_transient, is_writable
 from eval_client.store.damage import file_of, losses
 from eval_client.store.migration import existing_columns, migrate
-from eval_client.store.planned_trials import PairCopy
-from eval_client.store.records import DIVERGED, RETRIED, Manifest, Trial, Turn, kept_reply, now_text, turn_of
+from eval_client.store.planned_trials import ROWS_AT_ONCE, PairCopy, insert_trials, numbered
+from eval_client.store.records import DIVERGED, RETRIED, Manifest, Trial, Turn, kept_reply, now_text, record, turn_of
 from eval_client.store.results import Results, token_sums, tokens_of
 from eval_client.store.tables import (
     FREE,
@@ -58,8 +59,9 @@ _LAST_ATTEMPT = (
     .limit(1)
 )
 
-ROWS_AT_ONCE = 2_000
-"""Trials that are read or written by one statement."""
+
+StopRequest = Literal["drain", "now"]
+"""Play the trials under way to their end, or stop at once: what one and two Ctrl-C do."""
 
 
 class Store(Results):
@@ -74,14 +76,10 @@ class Store(Results):
         # With its fraction: two runs of one second are listed in the order in which they began.
         created_at = now_text(timespec="microseconds")
         row = {"id": self.run, "schema_version": SCHEMA_VERSION, "created_at": created_at, "fence": 0, "state": "new"}
-        planned = iter(trials)
         try:
             with self.engine.begin() as connection:
                 connection.execute(run_table.insert(), {**row, "manifest": manifest.model_dump_json()})
-                while batch := list(islice(planned, ROWS_AT_ONCE)):
-                    _insert(connection, self.run, batch)
-                for copy in copies:
-                    connection.execute(_copied(self.run, copy))
+                insert_trials(connection, self.run, trials, copies)
         except sa.exc.IntegrityError as error:
             raise RunExists(f"run {self.run!r} exists already; resume it, or choose another name") from error
 
@@ -133,15 +131,11 @@ class Store(Results):
     def upgrade(self) -> None:
         """Bring a run that can be read to this version's schema; called with the run's lock. Raises StoreError."""
         migrate(self.engine)
-        with self.engine.begin() as connection:
-            older = sa.and_(run_table.c.id == self.run, run_table.c.schema_version < SCHEMA_VERSION)
-            connection.execute(run_table.update().where(older).values(schema_version=SCHEMA_VERSION))
+        self._change(run_table.c.schema_version < SCHEMA_VERSION, schema_version=SCHEMA_VERSION)
 
     def update_manifest(self, manifest: Manifest) -> None:
         """Replace the manifest with that of a resume."""
-        with self.engine.begin() as connection:
-            mine = run_table.update().where(run_table.c.id == self.run)
-            connection.execute(mine.values(manifest=manifest.model_dump_json()))
+        self._change(manifest=manifest.model_dump_json())
 
     def created_at(self) -> str:
         """When the run was created, in UTC, as ISO 8601 text (with microseconds since version 0.2).
@@ -149,24 +143,46 @@ class Store(Results):
         Raises StoreError where the run is not there, or holds something else.
         """
         check_name(self.run)
-        with self.engine.connect() as connection:
-            query = sa.select(run_table.c.created_at).where(run_table.c.id == self.run)
-            return _moment(run_table.c.created_at, connection.execute(query).scalar_one())
+        text = str(self._fact(run_table.c.created_at))
+        if parsed(run_table.c.created_at, datetime.datetime.fromisoformat, text).tzinfo is None:
+            raise Unreadable(run_table.c.created_at, "no offset from UTC")
+        return text
 
     def state(self) -> str:
         """The stored state: `new`, `running`, `interrupted`, `out_of_tokens`, `out_of_money`, `incomplete`, `finished`.
 
         A run whose clients were killed stays `running`.
         """
-        with self.engine.connect() as connection:
-            return str(connection.execute(sa.select(run_table.c.state).where(run_table.c.id == self.run)).scalar_one())
+        return str(self._fact(run_table.c.state))
 
     def set_state(self, state: str, fence: int | None = None) -> None:
         """Store the run's state; with `fence`, only while that holds. Raises Fenced."""
+        self._change(fence=fence, state=state)
+
+    def request_stop(self, stop: StopRequest) -> None:
+        """Ask the client that plays the run to stop; a later start or resume withdraws this. Raises StoreError.
+
+        A request to stop at once is not weakened to one to drain.
+        """
+        if run_table.c.stop not in existing_columns(self.engine, run_table):
+            raise StoreError(f"run {self.run!r} is played by an earlier version of Proctor; send SIGINT to its process")
+        self._change(sa.or_(run_table.c.stop.is_(None), run_table.c.stop != "now"), stop=stop)
+
+    def requested_stop(self) -> StopRequest | None:
+        """What was asked since the run's last start or resume. Raises DatabaseError."""
+        stop: StopRequest | None = self._fact(run_table.c.stop)
+        return stop
+
+    def _fact(self, column: sa.Column[Any]) -> Any:
+        with self.engine.connect() as connection:
+            return connection.execute(sa.select(column).where(run_table.c.id == self.run)).scalar_one()
+
+    def _change(self, *where: sa.ColumnElement[bool], fence: int | None = None, **values: object) -> None:
+        """Change the run's row where conditions hold; with `fence`, only while that holds. Raises Fenced."""
         with self.engine.begin() as connection:
             if fence is not None:
                 hold_live(connection, self.run, fence)
-            connection.execute(run_table.update().where(run_table.c.id == self.run).values(state=state))
+            connection.execute(run_table.update().where(run_table.c.id == self.run, *where).values(values))
 
     def take_over(self) -> int:
         """Become the run's client: the number of its fence. Writes with an earlier number are rejected from now on.
@@ -218,7 +234,7 @@ class Store(Results):
             free = trial_table.update().where(t.run == self.run, t.score.is_(None), t.holder == FREE)
             connection.execute(free.values(holder=SETTLED))
             while batch := list(islice(ids, ROWS_AT_ONCE)):
-                chosen = _numbered(self.run, batch)
+                chosen = numbered(self.run, batch)
                 self._move_results_to_attempts(connection, chosen)
                 connection.execute(trial_table.update().where(chosen, t.holder == SETTLED).values(holder=FREE))
 
@@ -237,17 +253,15 @@ class Store(Results):
 
     def trials(self, task: str | None = None) -> Iterator[Trial]:
         """The run's trials, or those of a task, in the run's order; few are in memory at once."""
-        t = trial_table.c
-        there = existing_columns(self.engine, trial_table)
-        columns = [column for column in there if column.name in Trial.model_fields]
-        names = [column.name for column in columns]
+        t = self.table(trial_table).c
         mine = sa.true() if task is None else t.task == task
-        query = sa.select(*columns).where(t.run == self.run, mine).order_by(t.id).limit(ROWS_AT_ONCE)
+        query = sa.select(*(t[name] for name in Trial.model_fields)).where(t.run == self.run, mine)
+        query = query.order_by(t.id).limit(ROWS_AT_ONCE)
         batch, last = ROWS_AT_ONCE, -1
         while batch == ROWS_AT_ONCE:
             with self.engine.connect() as connection:
                 rows = connection.execute(query.where(t.id > last)).all()
-            yield from (Trial.model_validate(dict(zip(names, row, strict=True))) for row in rows)
+            yield from (record(Trial, row._mapping) for row in rows)
             batch, last = len(rows), rows[-1].id if rows else last
 
     def journal(self, trial: int) -> tuple[int, list[Turn], Tokens]:
@@ -261,14 +275,14 @@ class Store(Results):
             newest = 0 if last is None else int(last.journal) + (last.outcome in (DIVERGED, RETRIED))
             rows = connection.execute(_TURNS, {**mine, "b_journal": newest}).mappings().all()
             paid = connection.execute(_PAID_BEFORE, {**mine, "b_journal": newest}).mappings().one()
-        return newest, [_turn(row) for row in rows], tokens_of(paid)
+        return newest, [turn_of(row) for row in rows], tokens_of(paid)
 
     def replies(self, trial: int) -> list[KeptReply]:
         """Replies of models on the environment's side in a trial, over all its attempts, in the order of first use."""
         r = reply_table.c
         query = sa.select(reply_table).where(r.run == self.run, r.trial == trial).order_by(r.number)
         with self.engine.connect() as connection:
-            return [kept_reply(dict(row)) for row in connection.execute(query).mappings()]
+            return [kept_reply(row) for row in connection.execute(query).mappings()]
 
     def last_session(self, trial: int) -> str | None:
         """The session of a trial's newest attempt; None where there is none or it has ended."""
@@ -287,50 +301,5 @@ class Store(Results):
 
 def _spent(standing: str) -> dict[str, Tokens]:
     """agent -> tokens that a client told to have spent."""
-    return {agent: Tokens(**tokens) for agent, tokens in json_object(standing).get("spent", {}).items()}  # type: ignore
-
-
-def _moment(column: sa.Column[str], text: str) -> str:
-    if parsed(column, datetime.datetime.fromisoformat, text).tzinfo is None:
-        raise Unreadable(column, "no offset from UTC")
-    return text
-
-
-def _numbered(run: str, ids: Sequence[int]) -> sa.ColumnElement[bool]:
-    """The trials of a run with these numbers, which ascend.
-
-    By the numbers alone PostgreSQL finds nothing in its index, and reads the whole run. They stand in the statement:
-    as values of it they would cost its driver more than the database.
-    """
-    t = trial_table.c
-    written: sa.ColumnElement[object] = sa.literal_column(f"({', '.join(map(str, ids))})")
-    return sa.and_(t.run == run, t.id.between(ids[0], ids[-1]), t.id.bool_op("IN")(written))
-
-
-def _insert(connection: sa.Connection, run: str, trials: Sequence[Trial]) -> None:
-    """Insert trials; in PostgreSQL from one JSON text, since its driver would send and execute every row by itself."""
-    if connection.dialect.name == "postgresql":
-        text = f"[{','.join(trial.model_dump_json() for trial in trials)}]"
-        connection.execute(_from_json(run), {"trials": text})
-    else:
-        connection.execute(trial_table.insert(), [{"run": run, **vars(trial)} for trial in trials])
-
-
-def _from_json(run: str) -> sa.Executable:
-    columns = [sa.column(name, trial_table.c[name].type) for name in Trial.model_fields]
-    text = sa.cast(sa.bindparam("trials", type_=sa.Text), sa.JSON)
-    rows = sa.func.json_to_recordset(text).table_valued(*columns).render_derived(with_types=True)
-    return trial_table.insert().from_select(["run", *Trial.model_fields], sa.select(sa.literal(run), *rows.c))
-
-
-def _copied(run: str, copy: PairCopy) -> sa.Executable:
-    t = trial_table.c
-    same = (t.run, t.task, t.sample, t.epoch, t.attempts, t.cluster)
-    columns = (*same, (t.id + (copy.first - copy.of.start)).label("id"), sa.literal(copy.agent).label("agent"))
-    source = sa.select(*columns).where(t.run == run, t.id >= copy.of.start, t.id < copy.of.stop)
-    return trial_table.insert().from_select([column.name for column in columns], source)
-
-
-def _turn(row: sa.RowMapping) -> Turn:
-    fields = {name: row[name] for name in Turn.model_fields}
-    return turn_of(fields)
+    spent: Any = json_object(standing).get("spent", {})
+    return {agent: Tokens(**tokens) for agent, tokens in spent.items()}

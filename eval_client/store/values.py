@@ -155,9 +155,9 @@ class Number(FunctionElement[float]):
 
     inherit_cache = True
 
-    def __init__(self, column: sa.Column[Any]) -> None:
+    def __init__(self, column: sa.ColumnElement[Any]) -> None:
         super().__init__(column)
-        self.type = Checked(f"{column.table.name}.{column.name}", sa.Double(), False)
+        self.type = Checked(str(column), sa.Double(), False)
 
 
 @compiles(Number)

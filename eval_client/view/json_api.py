@@ -10,13 +10,13 @@ from starlette.responses import JSONResponse, Response
 from eval_client.core.flow import Pair
 from eval_client.core.statistics.samples import Interval
 from eval_client.report.compare.run_pairs import Letters
-from eval_client.report.conversation import ConversationTurn, conversation
 from eval_client.report.pair_report import PairReport
 from eval_client.report.parsed_actions import AnswerReader, answer_reader, turn_facts
 from eval_client.report.score_matrix import score_bounds
 from eval_client.store.trials.query import MAX_SIZE, SIZE, QueryError, trial_query
 from eval_client.store.trials.scores import trial_facts
 from eval_client.store.trials.search import find_trials
+from eval_client.store.trials.trajectory import ConversationTurn, conversation
 from eval_client.view.pages.listing import read_runs
 from eval_client.view.pages.overview import kept_letters, scores_stamp
 from eval_client.view.pages.trial import found_trial, whole_number

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from eval_client.core.run_view import RunView
-from eval_client.store.runs.read_only import RunMoment, run_moment
+from eval_client.store.runs import RunMoment, run_moment
 from eval_client.store.store import Store
 
 SILENT_S = 10.0

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from eval_client.store.connection import DatabaseError, StoreError, file_url, runs
 from eval_client.store.lock import is_worked_on
-from eval_client.store.runs.read_only import connect_read_only
+from eval_client.store.runs import connect_read_only
 from eval_client.store.store import Store
 
 LOOK_EVERY_S = 5.0

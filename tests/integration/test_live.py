@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from eval_client.store.connection import StoreError, connect, sqlite_url
 from eval_client.store.journal import Journal
 from eval_client.store.records import Manifest, Trial
-from eval_client.store.runs.read_only import run_moment
+from eval_client.store.runs import run_moment
 from eval_client.store.store import Store
 from eval_client.store.tables import live_table
 

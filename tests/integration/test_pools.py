@@ -13,11 +13,9 @@ import pytest
 import sqlalchemy as sa
 
 from eval_client.core.limits.pool import Pool, PoolClient, Quota
+from eval_client.store import pools as pools_module
 from eval_client.store.connection import connect
-from eval_client.store.pools import files as pool_files
-from eval_client.store.pools.base import PoolError, Pools
-from eval_client.store.pools.files import FilePools, state_folder
-from eval_client.store.pools.rows import RowPools
+from eval_client.store.pools import FilePools, PoolError, Pools, RowPools, state_folder
 from eval_client.store.tables import endpoint_table
 
 URL, KEY = "https://model.example/v1", "sk-canary-7f3a9c55"
@@ -235,7 +233,7 @@ def _hold(path: str, held: "multiprocessing.synchronize.Event") -> None:
 def test_a_lock_whose_holder_stands_still_is_not_waited_for_long_and_is_free_when_it_dies(
     files: FilePools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool_files, "LOCK_S", 0.05)
+    monkeypatch.setattr(pools_module, "LOCK_S", 0.05)
     files.change("a", counted)
     context = multiprocessing.get_context("spawn")
     held = context.Event()

@@ -25,8 +25,7 @@ from eval_client.cli.usage import UsageProblem
 from eval_client.store.connection import StoreError
 from eval_client.store.lock import is_worked_on
 from eval_client.store.run_folders import find_run
-from eval_client.store.runs.remove import remove_run
-from eval_client.store.runs.stop import request_stop
+from eval_client.store.runs import remove_run
 from eval_client.store.store import Store
 
 LOOK_S = 0.5
@@ -61,7 +60,7 @@ def stop(run: str, output: Path, store: str | None, owner: str | None, now: bool
         if not is_worked_on(found):
             click.echo(f"{found.run} is not being played", err=True)
             return
-        request_stop(found, "now" if now else "drain")
+        found.request_stop("now" if now else "drain")
         how = "at once" if now else "once the trials under way are played"
         click.echo(f"{found.run} stops {how}", err=True)
         while is_worked_on(found):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import click
 
 from eval_client.cli.common import json_option, output_option, report_usage_errors, store_option
-from eval_client.store.connection import DatabaseError, StoreError, connect, connect_with_room, file_url, runs
+from eval_client.store.connection import DatabaseError, StoreError, connect, file_url, runs
 from eval_client.store.lock import is_worked_on
 from eval_client.store.records import PairTotals
 from eval_client.store.run_folders import owner_name, run_folders
@@ -98,7 +98,7 @@ def all_runs(store: str | None, output: Path) -> Iterator[tuple[Store, Path]]:
         for folder in run_folders(output):
             yield Store(connect(file_url(folder)), folder.name), folder
         return
-    engine = connect_with_room(store)
+    engine = connect(store, for_room=True)
     for name, _, _ in runs(engine):
         yield Store(engine, name), output / name
 

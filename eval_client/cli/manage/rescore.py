@@ -27,9 +27,9 @@ from eval_client.plan.load import with_overrides
 from eval_client.report.rescore import AnswersNotBought, RescoreRequest, check_overrides
 from eval_client.report.rescore import rescore as score_again
 from eval_client.run.preflight import PreflightError, check_identity
-from eval_client.store.lock import is_worked_on, no_client
+from eval_client.store.lock import is_worked_on, sole_client
 from eval_client.store.run_folders import checked_name, find_run, new_name, open_store
-from eval_client.store.runs.remove import remove_run
+from eval_client.store.runs import remove_run
 from eval_client.store.store import Store
 
 
@@ -74,7 +74,7 @@ def rescore(
         before = at_hand.plan
         plan = with_overrides(before, overrides)
         folder = output / checked_name(name or new_name(f"{plan.name[:30]}-rescored"))
-        with no_client(source), _new_store(store, folder) as target:
+        with sole_client(source), _new_store(store, folder) as target:
             try:
                 check_identity(manifest, before)
                 check_overrides(before, plan)

@@ -9,13 +9,12 @@ import click
 
 from eval_client.cli.common import output_option, report_usage_errors, store_option
 from eval_client.report.compare.sides import CompareError, parse_reference
-from eval_client.report.conversation import conversation
 from eval_client.report.parsed_actions import AnswerReader, answer_reader, turn_facts
 from eval_client.report.terminal import ReadTrial, side_by_side, trial_text
 from eval_client.report.trial_markdown import Showing, trial_markdown
 from eval_client.store.connection import StoreError
 from eval_client.store.run_folders import find_run
-from eval_client.store.trials.trajectory import Trajectory, find_trial, read_trajectory
+from eval_client.store.trials.trajectory import Trajectory, conversation, find_trial, read_trajectory
 from proctor.observability.output import console
 
 FORM = "a trial is a number, or AGENT@TASK/SAMPLE"

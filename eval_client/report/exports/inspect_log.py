@@ -5,12 +5,11 @@ from urllib.parse import quote
 
 from pydantic import JsonValue
 
-from eval_client.report.conversation import conversation
 from eval_client.report.exports.calls import Json, arguments_object
 from eval_client.report.exports.pairs import ExportedPair
 from eval_client.report.exports.transcripts import Said, Spoken, spoken
 from eval_client.report.pair_report import PairReport
-from eval_client.store.trials.trajectory import Trajectory
+from eval_client.store.trials.trajectory import Trajectory, conversation
 from proctor.environment import MEAN_SCORE
 from proctor.types import FinishReason, Message, ToolCall
 

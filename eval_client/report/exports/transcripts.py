@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from eval_client.report.conversation import ConversationTurn
+from eval_client.store.trials.trajectory import ConversationTurn
 from proctor.types import Message, Tool
 
 

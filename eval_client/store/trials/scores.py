@@ -6,9 +6,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from eval_client.core.flow import Pair
-from eval_client.core.spend import Tokens
-from eval_client.store.migration import existing_columns
-from eval_client.store.results import cluster_column
+from eval_client.core.spend import TOKEN_COLUMNS, Tokens
 from eval_client.store.store import Store
 from eval_client.store.tables import trial_table
 
@@ -16,7 +14,7 @@ ROWS = 1_000
 """So many rows are read at once."""
 _COLUMNS = (
     *("agent", "task", "id", "sample", "epoch", "cluster", "reason", "score", "turns"),
-    *(f"{name}_tokens" for name in Tokens._fields),
+    *TOKEN_COLUMNS.values(),
 )
 
 
@@ -37,8 +35,8 @@ PairScores = dict[str, SampleScores]
 
 def planned_scores(store: Store, agents: Sequence[str]) -> dict[tuple[str, str], PairScores]:
     """(agent, task) -> scores of all planned samples, for the given agents, in one query. Raises DatabaseError."""
-    t = trial_table.c
-    query = sa.select(t.agent, t.task, t.sample, cluster_column(store.engine), t.score)
+    t = store.table(trial_table).c
+    query = sa.select(t.agent, t.task, t.sample, t.cluster, t.score)
     query = query.where(t.run == store.run, t.agent.in_(agents)).order_by(t.id)
     found: dict[tuple[str, str], PairScores] = {}
     with store.engine.connect() as connection:
@@ -66,11 +64,10 @@ class TrialFacts(NamedTuple):
 
 def trial_facts(store: Store, task: str | None = None) -> dict[Pair, list[TrialFacts]]:
     """(agent, task) -> its trials, in the run's order: of all tasks, or of one. Raises DatabaseError."""
-    existing = {column.name for column in existing_columns(store.engine, trial_table)}
-    columns = [trial_table.c[name] if name in existing else sa.null() for name in _COLUMNS]
-    query = sa.select(*columns).where(trial_table.c.run == store.run).order_by(trial_table.c.id)
+    t = store.table(trial_table).c
+    query = sa.select(*(t[name] for name in _COLUMNS)).where(t.run == store.run).order_by(t.id)
     if task is not None:
-        query = query.where(trial_table.c.task == task)
+        query = query.where(t.task == task)
     found: dict[Pair, list[TrialFacts]] = {}
     with store.engine.connect() as connection:
         for rows in connection.execute(query).partitions(ROWS):

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from eval_client.store.store import Store
 from eval_client.store.tables import turn_table
 from eval_client.store.trials.query import TrialQuery
-from eval_client.store.trials.rows import TrialPage, count_trials, cursor_after, read_trials, rows_of, select_ids
+from eval_client.store.trials.rows import TrialPage, count_trials, read_trials, rows_of, select_ids
 from eval_client.store.values import json_of, parsed
 
 SLICE_S, WAIT_S = 0.5, 5.0
@@ -45,7 +45,7 @@ def search(store: Store, query: TrialQuery, is_over: Callable[[], bool]) -> Tria
         for trial, holds in candidates:
             found += [trial] if holds else []
             if len(found) == query.size or is_over():
-                last = cursor_after(trial)
+                last = str(trial)
                 break
     total = count_trials(store, query.model_copy(update={"after": ""}))
     left = count_trials(store, query.model_copy(update={"after": last})) if last else 0
@@ -56,7 +56,7 @@ def _candidates(store: Store, query: TrialQuery) -> Generator[tuple[int, bool]]:
     """(trial, whether it holds the query's text) for the trials after the query's cursor."""
     while trials := select_ids(store, query, SELECTED):
         yield from with_text(store, trials, query.text)
-        query = query.model_copy(update={"after": cursor_after(trials[-1])})
+        query = query.model_copy(update={"after": str(trials[-1])})
 
 
 def with_text(store: Store, trials: Sequence[int], text: str) -> Iterator[tuple[int, bool]]:

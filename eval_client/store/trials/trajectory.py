@@ -1,18 +1,20 @@
-"""Reads one trial of a run: its row, its attempts, and the turns of one of its journals."""
+"""A trial of a run: its row, its attempts, the turns of one of its journals, and what was sent and said in them."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import sqlalchemy as sa
 from pydantic import Field
 
 from eval_client.store.connection import StoreError
-from eval_client.store.migration import existing_columns
-from eval_client.store.records import Turn, answers, turn_of
+from eval_client.store.records import JournalledTools, Turn, TurnFigures, answers, record, turn_of
 from eval_client.store.store import Store
 from eval_client.store.tables import attempt_table, trial_table, turn_table
 from eval_client.store.values import parsed
-from proctor.types import Finish, Value
+from proctor.session.transcript import Transcript
+from proctor.types import Action, Finish, FinishReason, Message, Observation, Tool, Value
+from task_server.wire.messages import Act, Stop
 
 BATCH = 20
 """Trials that are read at once: few enough for memory, enough to spare queries."""
@@ -26,9 +28,9 @@ class AttemptRecord(Value):
     number: int
     journal: int
     """The journal that the attempt replayed and went on with."""
-    outcome: str | None
-    cause: str | None
-    worker: str | None
+    outcome: str | None = None
+    cause: str | None = None
+    worker: str | None = None
     started_at: str
     finish: Finish | None = None
     """The trial's earlier result, where `proctor resume --retry` took it from the trial."""
@@ -45,7 +47,7 @@ class Trajectory(Value):
     task: str
     sample: str
     epoch: int
-    finish: Finish | None
+    finish: Finish | None = None
     """None while the trial is not over."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -58,7 +60,7 @@ class Trajectory(Value):
     attempts: tuple[AttemptRecord, ...]
     journal: int
     """The number of the journal that `turns` are from."""
-    journals: tuple[int, ...]
+    journals: tuple[int, ...] = ()
     """All journals with turns; a new one begins where a replay diverged, or a trial with a score was retried."""
     turns: tuple[Turn, ...] = Field(repr=False)
 
@@ -91,27 +93,18 @@ def trial_to_read(store: Store) -> int | None:
 
 def read_trajectory(store: Store, trial: int, journal: int | None = None) -> Trajectory:
     """A trial with the turns of a journal, the newest one by default. Raises StoreError where there is none."""
-    t, a, u = trial_table.c, attempt_table.c, turn_table.c
-    mine = sa.and_(u.run == store.run, u.trial == trial)
-    there = existing_columns(store.engine, attempt_table)
-    attempts = [column for column in there if column.name in AttemptRecord.model_fields]
-    whole, told = (existing_columns(store.engine, table) for table in (trial_table, turn_table))
-    told = [column for column in told if column.name in Turn.model_fields]
-    names = [column.name for column in told]
+    t, u = trial_table.c, turn_table.c
     with store.engine.connect() as connection:
-        row = connection.execute(sa.select(*whole).where(t.run == store.run, t.id == trial)).mappings().first()
-        if row is None:
+        found = sa.select(u.journal).where(u.run == store.run, u.trial == trial).distinct().order_by(u.journal)
+        journals = list(connection.execute(found).scalars())
+        chosen = journal if journal is not None else max(journals, default=0)
+        read = _read(connection, store, [trial], sa.literal(chosen))
+        if not read:
             count = connection.execute(sa.select(sa.func.count()).where(t.run == store.run)).scalar_one()
             raise StoreError(f"run {store.run!r} has no trial {trial}; its trials are 0 to {count - 1}")
-        tries = connection.execute(sa.select(*attempts).where(a.run == store.run, a.trial == trial).order_by(a.number))
-        records = tuple(_attempt(dict(each._mapping)) for each in tries)
-        journals = tuple(connection.execute(sa.select(u.journal).where(mine).distinct().order_by(u.journal)).scalars())
-        chosen = journal if journal is not None else max(journals, default=0)
-        if journal is not None and journal not in journals:
-            raise StoreError(f"trial {trial} has no journal {journal}; it has: {_some(journals)}")
-        rows = connection.execute(sa.select(*told).where(mine, u.journal == chosen).order_by(u.turn))
-        turns = tuple(turn_of(dict(zip(names, row, strict=True))) for row in rows)
-    return _trajectory(row, records, chosen, journals, turns)
+    if journal is not None and journal not in journals:
+        raise StoreError(f"trial {trial} has no journal {journal}; it has: {_some(journals)}")
+    return read[0].model_copy(update={"journal": chosen, "journals": tuple(journals)})
 
 
 def read_trajectories(store: Store, agent: str, task: str) -> Iterator[Trajectory]:
@@ -123,61 +116,120 @@ def read_trajectories(store: Store, agent: str, task: str) -> Iterator[Trajector
     mine = (t.run == store.run, t.agent == agent, t.task == task, t.reason.is_not(None))
     with store.engine.connect() as connection:
         ids = list(connection.execute(sa.select(t.id).where(*mine).order_by(t.id)).scalars())
+    a, u = attempt_table.c, store.table(turn_table).c
+    newest = sa.select(sa.func.max(a.journal)).where(a.run == u.run, a.trial == u.trial).scalar_subquery()
     for start in range(0, len(ids), BATCH):
-        yield from _read_batch(store, ids[start : start + BATCH])
+        with store.engine.connect() as connection:
+            read = _read(connection, store, ids[start : start + BATCH], newest)
+        yield from read
 
 
-def _read_batch(store: Store, ids: Sequence[int]) -> list[Trajectory]:
-    """Whole trials, in the order of their ids."""
-    t, a, u = trial_table.c, attempt_table.c, turn_table.c
-    newest = sa.select(sa.func.max(a.journal)).where(a.run == u.run, a.trial == u.trial)
-    columns, tried, told = (existing_columns(store.engine, table) for table in (trial_table, attempt_table, turn_table))
+def _read(
+    connection: sa.Connection, store: Store, ids: Sequence[int], journal: sa.ColumnElement[int]
+) -> list[Trajectory]:
+    """Some trials in the order of their ids, with the turns of one journal of each."""
+    t, a, u = (store.table(table).c for table in (trial_table, attempt_table, turn_table))
     turns: dict[int, list[Turn]] = defaultdict(list)
     attempts: dict[int, list[AttemptRecord]] = defaultdict(list)
-    with store.engine.connect() as connection:
-        query = sa.select(*told).where(u.run == store.run, u.trial.in_(ids), u.journal == newest.scalar_subquery())
-        for row in connection.execute(query.order_by(u.trial, u.turn)).mappings():
-            turns[row["trial"]].append(turn_of({name: row[name] for name in row if name in Turn.model_fields}))
-        query = sa.select(*tried).where(a.run == store.run, a.trial.in_(ids)).order_by(a.trial, a.number)
-        for row in connection.execute(query).mappings():
-            known = {name: row[name] for name in row if name in AttemptRecord.model_fields}
-            attempts[row["trial"]].append(_attempt(known))
-        rows = connection.execute(sa.select(*columns).where(t.run == store.run, t.id.in_(ids)).order_by(t.id))
-        return [
-            _trajectory(row, tries, max((each.journal for each in tries), default=0), (), turns[row["id"]])
-            for row in rows.mappings()
-            for tries in (attempts[row["id"]],)
-        ]
+    told = sa.select(*u).where(u.run == store.run, u.trial.in_(ids), u.journal == journal)
+    for row in connection.execute(told.order_by(u.trial, u.turn)).mappings():
+        turns[row["trial"]].append(turn_of(row))
+    tried = sa.select(*a).where(a.run == store.run, a.trial.in_(ids))
+    for row in connection.execute(tried.order_by(a.trial, a.number)).mappings():
+        attempts[row["trial"]].append(record(AttemptRecord, row, finish=_finish(attempt_table, row)))
+    rows = connection.execute(sa.select(*t).where(t.run == store.run, t.id.in_(ids)).order_by(t.id)).mappings()
+    return [_trajectory(row, attempts[row["id"]], turns[row["id"]]) for row in rows]
 
 
-def _trajectory(
-    row: sa.RowMapping,
-    attempts: Sequence[AttemptRecord],
-    journal: int,
-    journals: Sequence[int],
-    turns: Sequence[Turn],
-) -> Trajectory:
-    counts = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens", "seconds")
-    return Trajectory(
-        run=row["run"],
+def _trajectory(row: sa.RowMapping, attempts: Sequence[AttemptRecord], turns: Sequence[Turn]) -> Trajectory:
+    return record(
+        Trajectory,
+        {name: row[name] for name in row if name not in ("attempts", "turns")},  # how many they are
         trial=row["id"],
-        finish=None if row["finish"] is None else parsed(trial_table.c.finish, Finish.kept, row["finish"]),
+        finish=_finish(trial_table, row),
         attempts=tuple(attempts),
-        journal=journal,
-        journals=tuple(journals),
+        journal=max((each.journal for each in attempts), default=0),
         turns=tuple(turns),
-        ended_at=row.get("ended_at"),
-        **{name: row[name] for name in ("agent", "task", "sample", "epoch")},
-        **{name: row.get(name) or 0 for name in counts},
     )
 
 
-def _attempt(row: dict[str, object]) -> AttemptRecord:
-    finish = row.get("finish")
-    read = None if finish is None else parsed(attempt_table.c.finish, Finish.kept, finish)
-    return AttemptRecord.model_validate({**row, "finish": read})
+def _finish(table: sa.Table, row: Mapping[Any, Any]) -> Finish | None:
+    """The result in a row, where it has one. Raises StoreError."""
+    return None if row["finish"] is None else parsed(table.c.finish, Finish.kept, row["finish"])
 
 
 def _some(names: Sequence[object]) -> str:
     more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
     return (", ".join(map(str, names[:SHOWN_NAMES])) or "none") + more
+
+
+class ConversationTurn(TurnFigures):
+    """One turn as it was played: what the agent was sent, and what it answered."""
+
+    conversation: str
+    fresh: bool
+    """Whether the conversation's history was discarded before this turn."""
+    earlier: tuple[Message, ...]
+    """The messages that the conversation already held and that were sent again."""
+    messages: tuple[Message, ...]
+    """The messages after them: new, or changed by the environment."""
+    tools: tuple[Tool, ...]
+    action: Action | None
+    """None where the agent stopped."""
+    stop: FinishReason | None
+    """Why the agent stopped; None where it answered."""
+    finish_reason: str | None
+    """The endpoint's; `length` is an answer cut by `max_tokens`."""
+
+    @property
+    def title(self) -> str:
+        """`turn 3`, or where the agent only stopped `after turn 2`."""
+        return f"after turn {self.turn - 1}" if self.action is None else f"turn {self.turn}"
+
+
+def conversation(turns: Sequence[Turn], first: int = 0) -> Iterator[ConversationTurn]:
+    """The turns of a journal from an index on, each with its whole history as the client sent it."""
+    transcript, tools, histories = Transcript(), JournalledTools(), dict[str, Sequence[Message]]()
+    for index, turn in enumerate(turns):
+        observation = parsed(
+            turn_table.c.observation, lambda text: Observation.model_validate(tools.whole(text)), turn.observation
+        )
+        action = turn.reply.action if isinstance(turn.reply, Act) else None
+        before = histories.get(observation.conversation, ())
+        known = len(before)
+        sent = transcript.observe(observation)  # adds to `before`, unless the history is sent anew
+        histories[observation.conversation] = sent
+        if index >= first:
+            yield _turn(turn, observation, sent, _common(before, sent) if observation.fresh else known)
+        if action is not None:
+            transcript.answer(observation, action)
+
+
+def _turn(turn: Turn, observation: Observation, sent: Sequence[Message], known: int) -> ConversationTurn:
+    """A turn of which the first `known` messages had been sent before."""
+    return record(
+        ConversationTurn,
+        {name: getattr(turn, name) for name in TurnFigures.model_fields},
+        conversation=observation.conversation,
+        fresh=observation.fresh,
+        earlier=tuple(sent[:known]),
+        messages=tuple(sent[known:]),
+        tools=observation.tools,
+        action=turn.reply.action if isinstance(turn.reply, Act) else None,
+        stop=turn.reply.reason if isinstance(turn.reply, Stop) else None,
+        finish_reason=turn.stop,
+    )
+
+
+def _common(left: Sequence[Message], right: Sequence[Message]) -> int:
+    """The length of the common beginning."""
+    pairs = zip(left, right, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a is not b and a != b), min(len(left), len(right)))
+
+
+def first_difference(left: Sequence[Turn | ConversationTurn], right: Sequence[Turn | ConversationTurn]) -> int | None:
+    """The index of the first turn whose observations differ or which only one side has; None where there is none."""
+    for index in range(max(len(left), len(right))):
+        if index >= min(len(left), len(right)) or left[index].digest != right[index].digest:
+            return index
+    return None

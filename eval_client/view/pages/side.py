@@ -7,11 +7,10 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from eval_client.report.conversation import first_difference
 from eval_client.report.parsed_actions import answer_reader
 from eval_client.store.store import Store
 from eval_client.store.trials.rows import TrialRow, sample_trials
-from eval_client.store.trials.trajectory import Trajectory
+from eval_client.store.trials.trajectory import Trajectory, first_difference
 from eval_client.view.pages.trial import (
     PAGE,
     PageTurn,

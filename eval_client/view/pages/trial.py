@@ -8,7 +8,6 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from eval_client.report.conversation import ConversationTurn, conversation
 from eval_client.report.parsed_actions import AnswerReader, answer_reader, environment_of
 from eval_client.report.trial_markdown import (
     EVIDENCE,
@@ -25,8 +24,8 @@ from eval_client.store.connection import StoreError
 from eval_client.store.records import Turn
 from eval_client.store.store import Store
 from eval_client.store.trials.query import MAX_TRIAL, QueryError, trial_query
-from eval_client.store.trials.rows import Neighbours, neighbours, sample_outcomes
-from eval_client.store.trials.trajectory import Trajectory, read_trajectory
+from eval_client.store.trials.rows import Neighbours, TrialRow, neighbours, sample_trials
+from eval_client.store.trials.trajectory import ConversationTurn, Trajectory, conversation, read_trajectory
 from eval_client.store.values import Unreadable
 from eval_client.view.rendering import from_markdown, link
 from eval_client.view.runs import NotFound
@@ -163,23 +162,12 @@ def turn_pages(ends: Sequence[tuple[int, int]], current: int, address: Callable[
     return pages if len(pages) > 1 else []
 
 
-class SameSample(NamedTuple):
-    """A trial of the same sample."""
-
-    id: int
-    agent: str
-    epoch: int
-    score: float | None
-    reason: str | None
-
-
-def same_sample(store: Store, trial: Trajectory, agents: list[str]) -> list[SameSample]:
+def same_sample(store: Store, trial: Trajectory, agents: list[str]) -> list[TrialRow]:
     """The other trials of a trial's sample: its own agent's first, then those of `agents` in their order.
 
     The trial's epoch comes first within an agent. `agents` lets the database read its index on (run, agent, task).
     """
-    outcomes = sample_outcomes(store, agents, trial.task, trial.sample)
-    found = [SameSample(*outcome) for outcome in outcomes if outcome[0] != trial.trial]
+    found = [row for row in sample_trials(store, trial.task, trial.sample, agents) if row.id != trial.trial]
     return sorted(
         found,
         key=lambda each: (each.agent != trial.agent, agents.index(each.agent), each.epoch != trial.epoch, each.epoch),

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from eval_client.report.conversation import conversation
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.store import Store
-from eval_client.store.trials.trajectory import read_trajectory
+from eval_client.store.trials.trajectory import conversation, read_trajectory
 from proctor.observability.redaction import visible
 from tests.e2e.proctor import proctor
 

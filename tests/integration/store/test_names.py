@@ -16,16 +16,16 @@ from pydantic import BaseModel
 from eval_client.report.report import report
 from eval_client.store import migration
 from eval_client.store.connection import StoreError, connect, runs, sqlite_url
-from eval_client.store.pools.rows import RowPools
+from eval_client.store.planned_trials import Unread
+from eval_client.store.pools import RowPools
 from eval_client.store.records import Manifest, TaskRecord, Trial
-from eval_client.store.runs.remove import remove_run
+from eval_client.store.runs import remove_run
 from eval_client.store.store import Store
 from eval_client.store.tables import endpoint_table, metadata, reply_table, run_table, summary_table, trial_table
 from eval_client.store.trials.query import TrialQuery
 from eval_client.store.trials.rows import neighbours, read_trials
 from eval_client.store.trials.scores import planned_scores
 from eval_client.store.trials.trajectory import find_trial
-from eval_client.store.unread import Unread
 from proctor.types import Summary
 
 SETS, TASKS_OF_A_RUN, RUNS_OF_A_NAME = 300, 5, 6

@@ -23,7 +23,7 @@ from eval_client.store.connection import StoreError, connect, sqlite_url
 from eval_client.store.journal import Cost, Journal
 from eval_client.store.lock import sole_client, taken_over
 from eval_client.store.records import Turn
-from eval_client.store.runs.read_only import connect_read_only, run_moment
+from eval_client.store.runs import connect_read_only, run_moment
 from eval_client.store.store import Store
 from eval_client.store.tables import SCHEMA_VERSION, run_table
 from eval_client.store.trials.query import SORTS

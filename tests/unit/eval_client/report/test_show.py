@@ -10,12 +10,17 @@ from click.testing import CliRunner
 from pydantic import JsonValue
 
 from eval_client.cli.results.show import show
-from eval_client.report.conversation import ConversationTurn, conversation, first_difference
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.journal import Cost, Journal
 from eval_client.store.records import Manifest, Trial, Turn
 from eval_client.store.store import Store
-from eval_client.store.trials.trajectory import read_trajectory, trial_to_read
+from eval_client.store.trials.trajectory import (
+    ConversationTurn,
+    conversation,
+    first_difference,
+    read_trajectory,
+    trial_to_read,
+)
 from proctor.types import Action, Finish, FinishReason, Message, Observation, Tool, ToolCall
 from task_server.wire.messages import Act, Stop
 from tests.pace import cost_s

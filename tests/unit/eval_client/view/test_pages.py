@@ -7,11 +7,10 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from eval_client.report.conversation import conversation
 from eval_client.report.report import report
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.store import Store
-from eval_client.store.trials.trajectory import read_trajectory
+from eval_client.store.trials.trajectory import conversation, read_trajectory
 from eval_client.view.app import PAGES, SECURITY
 from eval_client.view.json_api import ROUTES
 from eval_client.view.pages import overview

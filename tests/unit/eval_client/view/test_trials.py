@@ -133,9 +133,8 @@ def test_rows_that_come_and_go_while_pages_are_turned_leave_the_others_neither_l
         ({"agent": "a\0"}, "agent: at most 255 characters, without NUL"),
         ({"sample": "a" * 256}, "sample: at most 255"),
         ({"after": "!"}, "after: this is no cursor"),
-        ({"after": "WyJhIiwgMV0"}, "after: this is no cursor"),  # ["a", 1]
-        ({"after": "WzFlOTk5LCAxXQ"}, "after: this is no cursor"),  # [1e999, 1]
-        ({"after": "WzEsIDk5OTk5OTk5OTk5XQ"}, "after: this is no cursor"),  # [1, 99999999999]
+        ({"after": "-1"}, "after: this is no cursor"),
+        ({"after": "99999999999"}, "after: this is no cursor"),
     ],
 )
 def test_a_bad_parameter_is_refused_by_its_name(given: dict[str, str], told: str) -> None:

@@ -1,1 +1,0 @@
-"""Storage of endpoint pools: the state of an endpoint that several clients share."""

@@ -1,1 +1,0 @@
-"""What is done to a whole run from outside: checking, stopping, copying and removing it."""
