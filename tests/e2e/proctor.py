@@ -46,6 +46,15 @@ def proctor(
     return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
 
+def exits(
+    code: int, *arguments: str, cwd: Path, answers: str | None = None, within: Sequence[str] = (), **extra: str
+) -> subprocess.CompletedProcess[str]:
+    """`proctor ...` to its end, whose exit code must be this one."""
+    ended = proctor(*arguments, cwd=cwd, answers=answers, within=within, **extra)
+    assert ended.returncode == code, ended.stderr
+    return ended
+
+
 def begin(*arguments: str, cwd: Path, **extra: str) -> subprocess.Popen[str]:
     """`proctor ...` under way; to be waited for."""
     pipe = subprocess.PIPE

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.proctor import Server, proctor
+from tests.e2e.proctor import Server, exits, proctor
 from tests.e2e.scripted import ScriptedEndpoint, reply
 from tests.support import ROOT
 from tests.toy_environment import write_distribution
@@ -45,16 +45,14 @@ def test_a_wrong_key(tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint)
     endpoint.always = reply(401, b'{"error": {"message": "Incorrect API key", "code": "invalid_api_key"}}')
     plan = f"controller: {worker.url}\nagents: [{{name: m, endpoint: '{endpoint.url}'}}]\ntasks: [{{name: db-own}}]\n"
     (tmp_path / "plan.yaml").write_text(plan)
-    ended = proctor("run", "plan.yaml", "--name", "r", cwd=tmp_path, OPENAI_API_KEY="sk-wrong-123456")
-    assert ended.returncode == 2
+    ended = exits(2, "run", "plan.yaml", "--name", "r", cwd=tmp_path, OPENAI_API_KEY="sk-wrong-123456")
     assert "agent m" in ended.stderr
     assert "401" in ended.stderr
     assert "OPENAI_API_KEY" in ended.stderr
     assert "sk-wrong" not in ended.stderr + ended.stdout
     assert len(endpoint.requests) <= 16
     endpoint.always = False
-    resumed = proctor("resume", "r", cwd=tmp_path, OPENAI_API_KEY="sk-right-123456")
-    assert resumed.returncode == 0, resumed.stderr
+    exits(0, "resume", "r", cwd=tmp_path, OPENAI_API_KEY="sk-right-123456")
 
 
 def test_an_unreachable_controller(tmp_path: Path) -> None:
@@ -98,8 +96,7 @@ def test_a_changed_plan_is_refused_on_resume_with_what_changed(tmp_path: Path) -
     (tmp_path / "plan.yaml").write_text(LOCAL)
     assert proctor("run", "plan.yaml", "--name", "r", "--limit", "1", cwd=tmp_path).returncode == 0
     (tmp_path / "plan.yaml").write_text(LOCAL + "epochs: 2\n")
-    ended = proctor("resume", "r", cwd=tmp_path)
-    assert ended.returncode == 2
+    ended = exits(2, "resume", "r", cwd=tmp_path)
     assert "epochs: 1 -> 2" in ended.stderr
 
 
@@ -114,15 +111,13 @@ def test_changed_data_are_refused_on_resume(tmp_path: Path) -> None:
     assert proctor("run", "plan.yaml", "--name", "r", "--limit", "1", cwd=tmp_path).returncode == 0
     first, rest = data.read_text().split("\n", 1)
     data.write_text(first.replace("?", "!", 1) + "\n" + rest)
-    ended = proctor("resume", "r", cwd=tmp_path)
-    assert ended.returncode == 2
+    ended = exits(2, "resume", "r", cwd=tmp_path)
     assert "task own: its data, prompts or settings changed" in ended.stderr
 
 
 @pytest.mark.parametrize("command", ["status", "report", "resume", "export"])
 def test_an_unknown_run(command: str, tmp_path: Path) -> None:
-    ended = proctor(command, "nothing", cwd=tmp_path)
-    assert ended.returncode == 2
+    ended = exits(2, command, "nothing", cwd=tmp_path)
     assert "no run 'nothing'" in ended.stderr
 
 
@@ -144,8 +139,7 @@ def test_a_store_that_cannot_be_reached(tmp_path: Path) -> None:
     store = "postgresql+psycopg://me:canary@127.0.0.1:9/x"
     refused(tmp_path, LOCAL, "the store can't be used", PROCTOR_STORE=store)
     for command in ("ls", "status"):
-        ended = proctor(command, cwd=tmp_path, PROCTOR_STORE=store)
-        assert ended.returncode == 2
+        ended = exits(2, command, cwd=tmp_path, PROCTOR_STORE=store)
         assert "Traceback" not in ended.stderr
         assert "canary" not in ended.stderr
 
@@ -153,8 +147,7 @@ def test_a_store_that_cannot_be_reached(tmp_path: Path) -> None:
 def test_a_store_whose_url_stands_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "url").write_text(f"sqlite:///{tmp_path}/all.sqlite\n")
     (tmp_path / "plan.yaml").write_text(LOCAL)
-    ended = proctor("run", "plan.yaml", "--limit", "1", "-q", cwd=tmp_path, PROCTOR_STORE_FILE="url")
-    assert ended.returncode == 0, ended.stderr
+    exits(0, "run", "plan.yaml", "--limit", "1", "-q", cwd=tmp_path, PROCTOR_STORE_FILE="url")
     assert (tmp_path / "all.sqlite").is_file()
     refused(tmp_path, LOCAL, "PROCTOR_STORE_FILE", PROCTOR_STORE_FILE="absent")
 
@@ -164,15 +157,13 @@ def test_ls_shows_runs_beside_a_broken_one(tmp_path: Path) -> None:
     assert proctor("run", "plan.yaml", "--name", "good", "--limit", "1", cwd=tmp_path).returncode == 0
     (tmp_path / "runs" / "broken").mkdir()
     (tmp_path / "runs" / "broken" / "run.sqlite").write_bytes(b"")
-    listed = proctor("ls", cwd=tmp_path)
-    assert listed.returncode == 0
+    listed = exits(0, "ls", cwd=tmp_path)
     assert "good: finished" in listed.stdout
     assert "broken: unreadable" in listed.stdout
 
 
 def test_a_server_shows_no_token_in_its_errors(tmp_path: Path) -> None:
-    ended = proctor("controller", "--host", "0.0.0.0", cwd=tmp_path, PROCTOR_TOKEN="c\u00e4nary")
-    assert ended.returncode == 2
+    ended = exits(2, "controller", "--host", "0.0.0.0", cwd=tmp_path, PROCTOR_TOKEN="c\u00e4nary")
     assert "PROCTOR_TOKEN" in ended.stderr
     assert "nary" not in ended.stderr
 

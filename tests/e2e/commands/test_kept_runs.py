@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.commands.terminal import on_a_terminal
-from tests.e2e.proctor import begin, proctor
+from tests.e2e.proctor import begin, exits, proctor
 from tests.pace import slowly, until
 
 PLAN = """\
@@ -28,8 +28,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "plan.yaml").write_text(PLAN)
     for name, owner, *options in (("a", "ann", "--tag", "small"), ("b", "bob"), ("c", "")):
         command = ("run", "plan.yaml", "--name", name, "--limit", "2", "-q", *options)
-        run = proctor(*command, cwd=folder, PROCTOR_USER=owner)
-        assert run.returncode == 0, run.stderr
+        exits(0, *command, cwd=folder, PROCTOR_USER=owner)
     return folder
 
 
@@ -40,8 +39,7 @@ def take(played: Path, folder: Path, *runs: str) -> None:
 
 
 def names(folder: Path, *options: str, **extra: str) -> list[str]:
-    listed = proctor("ls", "--json", *options, cwd=folder, **extra)
-    assert listed.returncode == 0, listed.stderr
+    listed = exits(0, "ls", "--json", *options, cwd=folder, **extra)
     return [row["run"] for row in json.loads(listed.stdout)]
 
 
@@ -61,8 +59,7 @@ def test_runs_are_found_by_tag_and_owner(tmp_path: Path, played: Path) -> None:
     assert names(tmp_path, "--owner", "bob") == names(tmp_path, PROCTOR_USER="bob") == ["b"]
     line = proctor("ls", "--owner", "ann", cwd=tmp_path).stdout
     assert line == "a: finished, 2/2 trials scored, begun 2026-01-31 23:30 by ann, tags nightly small\n"
-    resumed = proctor("resume", "a", "-q", cwd=tmp_path)
-    assert resumed.returncode == 0, resumed.stderr
+    exits(0, "resume", "a", "-q", cwd=tmp_path)
     assert names(tmp_path, "--tag", "small", "--owner", "ann") == ["a"]
 
 
@@ -87,8 +84,7 @@ def test_rm_by_age_takes_this_users_runs_and_asks_where_an_owner_is_not_known(tm
     assert (pruned.returncode, pruned.stdout) == (0, "removed a\n")
     assert "no run is that old" in proctor(*old, "--yes", cwd=tmp_path, PROCTOR_USER="ann").stderr
     for options, user in (((), ""), (ANY, "ann")):
-        refused = proctor(*old, "--yes", *options, cwd=tmp_path, PROCTOR_USER=user)
-        assert refused.returncode == 2
+        refused = exits(2, *old, "--yes", *options, cwd=tmp_path, PROCTOR_USER=user)
         assert "whose all these are is not known: name them to `proctor rm`" in " ".join(refused.stderr.split())
     assert names(tmp_path, *ANY) == ["b", "c"]
     assert proctor(*old, "--yes", "--owner", "bob", cwd=tmp_path).stdout == "removed b\n"
@@ -102,8 +98,7 @@ def test_rm_by_age_takes_this_users_runs_and_asks_where_an_owner_is_not_known(tm
 def test_stop_leaves_the_run_of_another_person_alone(tmp_path: Path, played: Path) -> None:
     take(played, tmp_path, "a", "b", "c")
     for run, owner in (("b", "bob"), ("c", "any")):
-        refused = proctor("stop", run, cwd=tmp_path, PROCTOR_USER="ann")
-        assert refused.returncode == 2
+        refused = exits(2, "stop", run, cwd=tmp_path, PROCTOR_USER="ann")
         assert f"and you are ann; stop it with --owner {owner}" in " ".join(refused.stderr.split())
     assert proctor("stop", cwd=tmp_path, PROCTOR_USER="ann").stderr == "a is not being played\n"
     assert proctor("stop", "b", *ANY, cwd=tmp_path).stderr == "b is not being played\n"
@@ -125,16 +120,14 @@ def test_wrong_ages_and_tags_are_refused(tmp_path: Path) -> None:
         (("prune",), "`proctor prune` is gone: it is `proctor rm --older-than AGE`"),
         (("run", "plan.yaml", "--tag", "a b"), "--tag a b: use up to 64 letters"),
     ):
-        refused = proctor(*arguments, cwd=tmp_path)
-        assert refused.returncode == 2
+        refused = exits(2, *arguments, cwd=tmp_path)
         assert told in " ".join(refused.stderr.split())
         assert "secret" not in refused.stderr
 
 
 def test_rm_removes_what_it_is_told_to_alone(tmp_path: Path, played: Path) -> None:
     take(played, tmp_path, "a", "b", "c")
-    asked = proctor("rm", "a", cwd=tmp_path)
-    assert asked.returncode == 2
+    asked = exits(2, "rm", "a", cwd=tmp_path)
     assert "a: finished, 2/2 trials scored" in asked.stderr
     assert "add --yes" in asked.stderr
     assert proctor("rm", "a", "nope", "--yes", cwd=tmp_path).returncode == 2
@@ -183,8 +176,7 @@ def test_a_run_that_is_played_is_not_removed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("shell", "says"), [("bash", "complete -o nosort"), ("zsh", "compdef"), ("fish", "complete ")])
 def test_completion_is_clicks_own(tmp_path: Path, shell: str, says: str) -> None:
-    printed = proctor("completion", shell, cwd=tmp_path)
-    assert printed.returncode == 0
+    printed = exits(0, "completion", shell, cwd=tmp_path)
     assert says in printed.stdout
     asked = {"COMP_WORDS": "proctor comp", "COMP_CWORD": "1"}
     completed = proctor(cwd=tmp_path, _PROCTOR_COMPLETE="bash_complete", **asked)

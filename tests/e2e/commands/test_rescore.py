@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.database_servers import postgresql
-from tests.e2e.proctor import begin, proctor, rows
+from tests.e2e.proctor import begin, exits, proctor, rows
 from tests.e2e.scripted import GOOD, ScriptedEndpoint, listening, reply
 from tests.pace import slowly, until
 
@@ -42,8 +42,7 @@ def test_a_run_scored_again_as_before_is_the_same_and_asks_no_agent(tmp_path: Pa
     )
     play(tmp_path, endpoint, worlds, "--limit", "2", "--tag", "t", "--set", "limits.trial.turns=3")
     asked = len(endpoint.requests)
-    again = proctor("rescore", "r", "--name", "again", cwd=tmp_path, **KEY)
-    assert again.returncode == 0, again.stderr
+    again = exits(0, "rescore", "r", "--name", "again", cwd=tmp_path, **KEY)
     assert "m x db: 0 scores changed, 0 are new, 0 unscored" in again.stderr
     assert "10 of 10 trials are scored again" in again.stderr
     assert "run: runs/again, re-scored from r" in again.stderr
@@ -64,8 +63,7 @@ def test_other_settings_change_scores(tmp_path: Path, endpoint: ScriptedEndpoint
     endpoint.always = says('Action: Answer\nFinal Answer: "T4"')
     play(tmp_path, endpoint)
     before = {str(row["sample"]): row["score"] for row in rows("r", tmp_path)}
-    again = proctor("rescore", "r", "--name", "strict", *STRICT, cwd=tmp_path)
-    assert again.returncode == 0, again.stderr
+    again = exits(0, "rescore", "r", "--name", "strict", *STRICT, cwd=tmp_path)
     after = {str(row["sample"]): row["score"] for row in rows("strict", tmp_path)}
     changed = sorted(sample for sample, score in after.items() if score != before[sample])
     assert changed
@@ -83,8 +81,7 @@ def test_a_divergence_leaves_the_trial_unscored_with_its_cause(tmp_path: Path, e
     first, *others = data.read_text().splitlines()
     asked = json.loads(first)
     data.write_text("\n".join([json.dumps(asked | {"description": "Something else?"}), *others]))
-    again = proctor("rescore", "r", "--name", "n", cwd=tmp_path)
-    assert again.returncode == 1, again.stderr
+    exits(1, "rescore", "r", "--name", "n", cwd=tmp_path)
     changed, same = rows("n", tmp_path)
     assert changed["score"] is None
     assert changed["cause"] == "diverged: turn 1 shows something else than it did to the agent"
@@ -97,8 +94,7 @@ def test_a_run_of_which_no_trial_can_be_scored_again_is_refused_with_what_to_do(
     tmp_path: Path, endpoint: ScriptedEndpoint
 ) -> None:
     play(tmp_path, endpoint, DB, "--limit", "2")
-    again = proctor("rescore", "r", "--name", "n", "--set", "tasks.db.parameters.protocol=tools", cwd=tmp_path)
-    assert again.returncode == 2
+    again = exits(2, "rescore", "r", "--name", "n", "--set", "tasks.db.parameters.protocol=tools", cwd=tmp_path)
     assert "task db: none of its 2 trials can be scored again" in again.stderr
     assert "score the run with the Proctor that played it" in again.stderr
     assert not (tmp_path / "runs" / "n").exists()
@@ -129,18 +125,15 @@ def test_kept_answers_of_judges_are_used_and_new_ones_are_bought_only_if_allowed
     judged = ("--set", f"tasks.sim.parameters.judge={{model: j, base_url: '{judge.url}'}}")
     play(tmp_path, endpoint, task, "--limit", "3", XDG_CACHE_HOME=str(tmp_path / "c1"))
     there = {"XDG_CACHE_HOME": str(tmp_path / "c2"), **KEY}
-    refused = proctor("rescore", "r", "--name", "n", *judged, cwd=tmp_path, **there)
-    assert refused.returncode == 2
+    refused = exits(2, "rescore", "r", "--name", "n", *judged, cwd=tmp_path, **there)
     assert "3 trials need new answers of judges, hosts or users (j: at least 3 calls)" in refused.stderr
     assert "--pay-judges" in refused.stderr
     assert (judge.requests, (tmp_path / "runs" / "n").exists()) == ([], False)
-    bought = proctor("rescore", "r", "--name", "n", "--pay-judges", *judged, cwd=tmp_path, **there)
-    assert bought.returncode == 0, bought.stderr
+    exits(0, "rescore", "r", "--name", "n", "--pay-judges", *judged, cwd=tmp_path, **there)
     assert len(judge.requests) == 3
     assert [row["score"] for row in rows("n", tmp_path)] == [pytest.approx(6 / 9)] * 3
     elsewhere = {"XDG_CACHE_HOME": str(tmp_path / "c3"), **KEY}
-    again = proctor("rescore", "n", "--name", "again", cwd=tmp_path, **elsewhere)
-    assert again.returncode == 0, again.stderr
+    exits(0, "rescore", "n", "--name", "again", cwd=tmp_path, **elsewhere)
     assert len(judge.requests) == 3
     assert rows("again", tmp_path) == rows("n", tmp_path)
     helpers = [json.loads(proctor("report", run, "--json", cwd=tmp_path).stdout)["pairs"] for run in ("n", "again")]
@@ -158,8 +151,7 @@ def test_ctrl_c_leaves_nothing_of_a_re_score(
     until(lambda: bool(judge.requests))
     assert client.stderr is not None
     assert any("0 of 1 trials are scored again" in line for line in client.stderr)
-    resumed = proctor("resume", "r", "-q", cwd=tmp_path, **KEY)
-    assert resumed.returncode == 2
+    resumed = exits(2, "resume", "r", "-q", cwd=tmp_path, **KEY)
     assert "another client" in resumed.stderr
     client.send_signal(signal.SIGINT)
     _, errors = client.communicate(timeout=slowly(60))
@@ -178,8 +170,7 @@ def test_what_can_not_be_scored_again_is_refused(tmp_path: Path, endpoint: Scrip
         (("rescore", "nope"), "no run 'nope'"),
         (("resume", "n"), "the run holds answers of run 'r', scored again"),
     ):
-        refused = proctor(*arguments, cwd=tmp_path, **KEY)
-        assert refused.returncode == 2, refused.stderr
+        refused = exits(2, *arguments, cwd=tmp_path, **KEY)
         assert told in refused.stderr
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["n", "r"]
 
@@ -189,8 +180,7 @@ def test_a_run_in_postgresql_is_scored_again_there(tmp_path: Path, endpoint: Scr
     with postgresql() as database:
         there = {"PROCTOR_STORE": database.url}
         play(tmp_path, endpoint, DB, "--limit", "2", **there)
-        again = proctor("rescore", "r", "--name", "n", *STRICT, cwd=tmp_path, **there)
-        assert again.returncode == 0, again.stderr
+        exits(0, "rescore", "r", "--name", "n", *STRICT, cwd=tmp_path, **there)
         refused = proctor("rescore", "r", "--name", "n", cwd=tmp_path, **there)
         assert "exists already" in refused.stderr
         names = [run["run"] for run in json.loads(proctor("ls", "--json", cwd=tmp_path, **there).stdout)]

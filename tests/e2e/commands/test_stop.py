@@ -9,7 +9,7 @@ import pytest
 
 from tests.database_servers import mariadb, postgresql
 from tests.e2e.gates import gate
-from tests.e2e.proctor import Server, begin, proctor, rows, server
+from tests.e2e.proctor import Server, begin, exits, proctor, rows, server
 from tests.pace import slowly, until
 
 TASK = "{name: db-own, environment: db, parameters: {engine: sqlite}}"
@@ -52,8 +52,7 @@ def stop_and_resume(tmp_path: Path, *options: str, **extra: str) -> str:
         status = json.loads(proctor("status", "r", "--json", cwd=tmp_path, **extra).stdout)
         assert status["state"] == "interrupted"
         assert status["pairs"][0]["scored"] < status["pairs"][0]["planned"]
-        resumed = proctor("resume", "r", "-q", cwd=tmp_path, **KEY, **extra)
-        assert resumed.returncode == 0, resumed.stderr
+        exits(0, "resume", "r", "-q", cwd=tmp_path, **KEY, **extra)
         paid = agents.metric(CALLS)
         turns = sum(int(str(row["turns"])) for row in rows("r", tmp_path, **extra))
         assert turns <= paid <= turns + 2
@@ -88,6 +87,5 @@ def test_a_run_that_nobody_plays_is_left_alone(tmp_path: Path) -> None:
     stopped = proctor("stop", cwd=tmp_path)
     assert (stopped.returncode, stopped.stderr) == (0, "r is not being played\n")
     assert proctor("resume", "r", "-q", cwd=tmp_path).returncode == 0
-    missing = proctor("stop", "other", cwd=tmp_path)
-    assert missing.returncode == 2
+    missing = exits(2, "stop", "other", cwd=tmp_path)
     assert "no run 'other'" in missing.stderr

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.proctor import Server, begin, ended, proctor, rows
+from tests.e2e.proctor import Server, begin, ended, exits, rows
 from tests.e2e.scripted import GOOD, ScriptedEndpoint, listening, reply
 from tests.pace import slowly, until
 
@@ -84,8 +84,7 @@ def test_no_trial_is_lost_to_an_endpoint_that_goes_down_in_the_middle_of_a_run(
     endpoint.bad = [*[reply(200, GOOD)] * 5, *[GONE] * 4]  # a call, two probes of it and one for a single token
     plan(tmp_path, worker, endpoint.url, tries=1)
     settings = "limits.patience_s=600", "agents.model.concurrency=1"
-    whole = proctor("run", "plan.yaml", "--name", "r", *(f"--set={each}" for each in settings), cwd=tmp_path)
-    assert whole.returncode == 0, whole.stderr
+    exits(0, "run", "plan.yaml", "--name", "r", *(f"--set={each}" for each in settings), cwd=tmp_path)
     assert [row["reason"] for row in rows("r", tmp_path)] == ["completed"] * 20
     assert len(endpoint.requests) == 20 + 4
 
@@ -121,8 +120,7 @@ def test_a_run_that_waits_can_be_stopped_by_ctrl_c_or_by_fail_on_error_and_its_t
         assert "stopped: --fail-on-error 50%: 0 of 20 trials are unscored; 20 wait for an endpoint that is down" in said
     assert [row["reason"] for row in rows("r", tmp_path)] == [None] * 20
     endpoint.always = False
-    resumed = proctor("resume", "r", cwd=tmp_path)
-    assert resumed.returncode == 0, resumed.stderr
+    exits(0, "resume", "r", cwd=tmp_path)
 
 
 def test_an_endpoint_that_answers_but_never_these_requests_holds_no_run_up(
@@ -130,6 +128,5 @@ def test_an_endpoint_that_answers_but_never_these_requests_holds_no_run_up(
 ) -> None:
     endpoint.rule = lambda request: None if request.get("max_tokens") == 1 else FAILED
     plan(tmp_path, worker, endpoint.url)
-    whole = proctor("run", "plan.yaml", "--name", "r", "--limit", "2", cwd=tmp_path)
-    assert whole.returncode == 2, whole.stderr
+    exits(2, "run", "plan.yaml", "--name", "r", "--limit", "2", cwd=tmp_path)
     assert [row["reason"] for row in rows("r", tmp_path)] == ["agent_error"] * 2

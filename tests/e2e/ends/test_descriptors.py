@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.proctor import Server, proctor, rows, scored, server
+from tests.e2e.proctor import Server, exits, proctor, rows, scored, server
 from tests.pace import slowly
 
 TASK = "{name: db-own, environment: db, capacity: 300, parameters: {engine: sqlite}}"
@@ -88,7 +88,6 @@ def test_children_of_a_run_have_the_limit_that_it_was_given(tmp_path: Path, agen
     with (tmp_path / "plan.yaml").open("a") as plan:
         plan.write(f"on_end: [sh, {hook}]\n")
     within = ["bash", "-c", 'ulimit -Sn 300; exec "$@"', "limited"]
-    done = proctor("run", "plan.yaml", "--name", "r", "-q", "--limit", "2", cwd=tmp_path, within=within, **KEY)
-    assert done.returncode == 0, done.stderr
+    done = exits(0, "run", "plan.yaml", "--name", "r", "-q", "--limit", "2", cwd=tmp_path, within=within, **KEY)
     assert "trials are played at once" not in done.stderr
     assert (tmp_path / "limit.txt").read_text().strip() == "300"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.proctor import Server, begin, ended, proctor, rows
+from tests.e2e.proctor import Server, begin, ended, exits, proctor, rows
 from tests.e2e.scripted import ScriptedEndpoint, reply
 from tests.pace import slowly, until
 
@@ -40,20 +40,17 @@ def test_a_run_ends_once_so_many_trials_are_unscored_and_a_resume_goes_on(
 ) -> None:
     endpoint.always = REJECTED
     plan(tmp_path, worker, endpoint)
-    early = proctor("run", "plan.yaml", "--name", "r", "--fail-on-error", limit, cwd=tmp_path)
-    assert early.returncode == 2, early.stderr  # nothing was scored
+    early = exits(2, "run", "plan.yaml", "--name", "r", "--fail-on-error", limit, cwd=tmp_path)
     assert f"stopped: --fail-on-error {limit}: " in early.stderr
     assert "oops" in early.stderr
     unscored = [row for row in rows("r", tmp_path) if row["reason"] == "agent_error"]
     assert at_least <= len(unscored) <= at_least + 1
     assert json.loads(proctor("status", "r", "--json", cwd=tmp_path).stdout)["state"] == "interrupted"
 
-    again = proctor("resume", "r", "--fail-on-error", limit, cwd=tmp_path)
-    assert again.returncode == 2, again.stderr
+    again = exits(2, "resume", "r", "--fail-on-error", limit, cwd=tmp_path)
     assert f"stopped: --fail-on-error {limit}: " in again.stderr
     endpoint.always = False
-    resumed = proctor("resume", "r", "--fail-on-error", limit, cwd=tmp_path)
-    assert resumed.returncode == 0, resumed.stderr
+    resumed = exits(0, "resume", "r", "--fail-on-error", limit, cwd=tmp_path)
     assert "stopped: " not in resumed.stderr
 
 
@@ -62,16 +59,14 @@ def test_fewer_unscored_trials_than_the_limit_end_no_run(
 ) -> None:
     endpoint.bad = [REJECTED, REJECTED]
     plan(tmp_path, worker, endpoint)
-    whole = proctor("run", "plan.yaml", "--name", "r", "--fail-on-error", "3", cwd=tmp_path)
-    assert whole.returncode == 1, whole.stderr
+    whole = exits(1, "run", "plan.yaml", "--name", "r", "--fail-on-error", "3", cwd=tmp_path)
     assert "stopped: " not in whole.stderr
     assert len(endpoint.requests) == 20
 
 
 @pytest.mark.parametrize("limit", ["0", "0%", "101%", "many", "-1", "0.5"])
 def test_a_limit_that_is_none_is_refused_in_one_message(limit: str, tmp_path: Path) -> None:
-    refused = proctor("run", "plan.yaml", f"--fail-on-error={limit}", cwd=tmp_path)
-    assert refused.returncode == 2
+    refused = exits(2, "run", "plan.yaml", f"--fail-on-error={limit}", cwd=tmp_path)
     assert f"--fail-on-error {limit}: give a number of trials from 1, or a share such as 10%" in refused.stderr
 
 
@@ -95,11 +90,9 @@ def test_on_end_that_is_not_there_is_a_warning_and_a_refused_run_runs_none(
     tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
 ) -> None:
     plan(tmp_path, worker, endpoint, "on_end: [./no-such-program]\n")
-    whole = proctor("run", "plan.yaml", "--name", "r", "--limit", "1", cwd=tmp_path)
-    assert whole.returncode == 0, whole.stderr
+    whole = exits(0, "run", "plan.yaml", "--name", "r", "--limit", "1", cwd=tmp_path)
     assert "on_end: ./no-such-program: No such file or directory" in whole.stderr
-    exists = proctor("run", "plan.yaml", "--name", "r", cwd=tmp_path)
-    assert exists.returncode == 2
+    exists = exits(2, "run", "plan.yaml", "--name", "r", cwd=tmp_path)
     assert "on_end" not in exists.stderr
 
 
@@ -107,8 +100,7 @@ def test_on_end_that_is_no_list_of_words_is_told_by_its_line(
     tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
 ) -> None:
     plan(tmp_path, worker, endpoint, "on_end: ./notify me\n")
-    refused = proctor("run", "plan.yaml", cwd=tmp_path)
-    assert refused.returncode == 2
+    refused = exits(2, "run", "plan.yaml", cwd=tmp_path)
     assert "plan.yaml:7: on_end: must be a list" in refused.stderr
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.proctor import Server, proctor, rows
+from tests.e2e.proctor import Server, exits, proctor, rows
 from tests.e2e.scripted import ANSWER, GOOD, ScriptedEndpoint, reply
 
 PLAN = """\
@@ -83,8 +83,7 @@ def test_each_outcome_of_a_call_is_its_trials_alone_and_a_resume_asks_for_faults
 ) -> None:
     endpoint.rule = by_sample(BY_SAMPLE)
     plan(folder, worker, endpoint)
-    ended = proctor("run", "plan.yaml", "--name", folder.name, cwd=folder)
-    assert ended.returncode == 1, ended.stderr
+    ended = exits(1, "run", "plan.yaml", "--name", folder.name, cwd=folder)
     assert reasons(folder) == {"completed": 13, "refused": 4, "context_limit": 1, "agent_error": 2}
     kept = rows(folder.name, folder)
     assert [row["score"] for row in kept if row["reason"] == "refused"] == [0.0] * 4
@@ -93,13 +92,11 @@ def test_each_outcome_of_a_call_is_its_trials_alone_and_a_resume_asks_for_faults
     assert "refused" in ended.stdout
 
     endpoint.rule, asked = (lambda _request: None), len(endpoint.requests)
-    resumed = proctor("resume", folder.name, cwd=folder)
-    assert resumed.returncode == 0, resumed.stderr
+    exits(0, "resume", folder.name, cwd=folder)
     assert len(endpoint.requests) == asked + 2
     assert reasons(folder) == {"completed": 15, "refused": 4, "context_limit": 1}
 
-    again = proctor("resume", folder.name, "--retry", "cause=flagged", cwd=folder)
-    assert again.returncode == 0, again.stderr
+    exits(0, "resume", folder.name, "--retry", "cause=flagged", cwd=folder)
     assert reasons(folder) == {"completed": 16, "refused": 3, "context_limit": 1}
 
 
@@ -108,8 +105,7 @@ def test_a_refusal_keeps_the_last_text_of_the_model_and_who_declined(
 ) -> None:
     endpoint.always = FILTERED
     plan(tmp_path, worker, endpoint)
-    ended = proctor("run", "plan.yaml", "--name", tmp_path.name, "--limit", "1", cwd=tmp_path)
-    assert ended.returncode == 0, ended.stderr
+    exits(0, "run", "plan.yaml", "--name", tmp_path.name, "--limit", "1", cwd=tmp_path)
     shown = proctor("show", tmp_path.name, "0", cwd=tmp_path).stdout
     assert "refused" in shown
     assert ANSWER.splitlines()[0] in shown
@@ -117,8 +113,7 @@ def test_a_refusal_keeps_the_last_text_of_the_model_and_who_declined(
     assert "content_filter" in str(row["cause"])
     tokens = validity(tmp_path)
     assert (tokens["prompt_tokens"], tokens["completion_tokens"]) == (100, 10), "a declined input is paid for"
-    exported = proctor("export", tmp_path.name, "--as", "inspect", "--to", "log", cwd=tmp_path)
-    assert exported.returncode == 0, exported.stderr
+    exits(0, "export", tmp_path.name, "--as", "inspect", "--to", "log", cwd=tmp_path)
     (log,) = (tmp_path / "log").iterdir()
     with zipfile.ZipFile(log) as parts:
         (sample,) = (json.loads(parts.read(name)) for name in parts.namelist() if name.startswith("samples/"))
@@ -130,14 +125,12 @@ def test_refusals_that_the_plan_does_not_score_are_no_faults_and_are_never_asked
 ) -> None:
     endpoint.rule = by_sample([FLAGGED, FILTERED])
     plan(folder, worker, endpoint, "unscored")
-    ended = proctor("run", "plan.yaml", "--name", folder.name, cwd=folder)
-    assert ended.returncode == 0, ended.stderr
+    exits(0, "run", "plan.yaml", "--name", folder.name, cwd=folder)
     assert reasons(folder) == {"completed": 18, "refused": 2}
     pair = validity(folder)
     assert (pair["scored"], pair["faults"]) == (18, {})
     asked = len(endpoint.requests)
-    resumed = proctor("resume", folder.name, cwd=folder)
-    assert resumed.returncode == 0, resumed.stderr
+    exits(0, "resume", folder.name, cwd=folder)
     assert len(endpoint.requests) == asked
 
 
@@ -153,14 +146,12 @@ def test_credits_that_are_gone_stop_the_agent_and_use_no_attempt(
 ) -> None:
     endpoint.bad = [*[reply(200, GOOD)] * 5, *[gone] * 15]
     plan(folder, worker, endpoint)
-    ended = proctor("run", "plan.yaml", "--name", folder.name, "--set", "agents.model.concurrency=1", cwd=folder)
-    assert ended.returncode == 2, ended.stderr
+    ended = exits(2, "run", "plan.yaml", "--name", folder.name, "--set", "agents.model.concurrency=1", cwd=folder)
     told = " ".join(ended.stderr.split())
     assert "agent model stopped, its trials of db-own stay pending: " in told
     assert "the account has no credits left" in told
     assert reasons(folder) == {"completed": 5, None: 15}
     assert len(endpoint.requests) == 5 + 1
     endpoint.bad = []
-    resumed = proctor("resume", folder.name, cwd=folder)
-    assert resumed.returncode == 0, resumed.stderr
+    exits(0, "resume", folder.name, cwd=folder)
     assert reasons(folder) == {"completed": 20}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.proctor import Server, proctor, rows
+from tests.e2e.proctor import Server, exits, rows
 from tests.e2e.scripted import GOOD, ScriptedEndpoint, reply
 
 PLAN = """\
@@ -39,8 +39,7 @@ def test_an_agent_whose_calls_are_all_refused_is_stopped_and_a_resume_plays_the_
 ) -> None:
     endpoint.always = refusal(message)
     plan(tmp_path, worker, endpoint)
-    refused = proctor("run", "plan.yaml", "--name", "r", cwd=tmp_path)
-    assert refused.returncode == 2, refused.stderr
+    refused = exits(2, "run", "plan.yaml", "--name", "r", cwd=tmp_path)
     last = refused.stderr.strip().splitlines()[-1]
     assert last.startswith(
         "nothing was scored: agent model stopped, its trials of db-own stay pending: model model at "
@@ -54,8 +53,7 @@ def test_an_agent_whose_calls_are_all_refused_is_stopped_and_a_resume_plays_the_
     assert [row["score"] for row in kept] == [None] * 20
 
     endpoint.always = False
-    resumed = proctor("resume", "r", cwd=tmp_path)
-    assert resumed.returncode == 0, resumed.stderr
+    exits(0, "resume", "r", cwd=tmp_path)
     assert [row["reason"] for row in rows("r", tmp_path)] == ["completed"] * 20
 
 
@@ -68,8 +66,7 @@ def test_a_short_run_that_scores_nothing_ends_with_its_one_cause_and_the_fix(
     endpoint.rule = lambda _request: refusal(f"{message} (request req_{next(counted)})", status)
     plan(tmp_path, worker, endpoint)
     settings = "--limit=2", "--set=endpoints.proxy.patience_s=8"
-    refused = proctor("run", "plan.yaml", "--name", "r", *settings, cwd=tmp_path)
-    assert refused.returncode == 2, refused.stderr
+    refused = exits(2, "run", "plan.yaml", "--name", "r", *settings, cwd=tmp_path)
     last = refused.stderr.strip().splitlines()[-1]
     assert last.startswith("nothing was scored: ")
     assert message.split(".", maxsplit=1)[0] in last
@@ -84,13 +81,11 @@ def test_calls_rejected_alike_stop_the_agent_and_others_are_their_trials(
     alike = [refusal(OTHER)] * 7
     endpoint.bad = [reply(200, GOOD), *alike, reply(200, GOOD), *alike, refusal("Another."), *alike]
     plan(tmp_path, worker, endpoint)
-    ended = proctor("run", "plan.yaml", "--name", "r", "--set", "agents.model.concurrency=1", cwd=tmp_path)
-    assert ended.returncode == 1, ended.stderr
+    exits(1, "run", "plan.yaml", "--name", "r", "--set", "agents.model.concurrency=1", cwd=tmp_path)
     assert [row["reason"] for row in rows("r", tmp_path)].count("agent_error") == 18
 
     endpoint.bad = [refusal(OTHER)] * 8
-    stopped = proctor("resume", "r", "--set", "agents.model.concurrency=1", cwd=tmp_path)
-    assert stopped.returncode == 2, stopped.stderr
+    stopped = exits(2, "resume", "r", "--set", "agents.model.concurrency=1", cwd=tmp_path)
     assert "like 8 calls in a row" in " ".join(stopped.stderr.split())
 
 
@@ -99,6 +94,5 @@ def test_a_context_that_a_proxy_names_exceeded_ends_trials_with_a_score_whatever
 ) -> None:
     endpoint.always = refusal(TOO_LONG)
     plan(tmp_path, worker, endpoint)
-    ended = proctor("run", "plan.yaml", "--name", "r", cwd=tmp_path)
-    assert ended.returncode == 0, ended.stderr
+    exits(0, "run", "plan.yaml", "--name", "r", cwd=tmp_path)
     assert [row["reason"] for row in rows("r", tmp_path)] == ["context_limit"] * 20

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.gates import Gate, gate
-from tests.e2e.proctor import Server, begin, proctor, server
+from tests.e2e.proctor import Server, begin, exits, proctor, server
 from tests.pace import slowly, until
 from tests.support import FAKETIME, free_port
 
@@ -65,8 +65,7 @@ class Parts:
 
     def attempts(self) -> Counter[int]:
         """How many trials of the run took how many; each has a score."""
-        exported = proctor("export", "r", "--to", "rows.jsonl", cwd=self.folder)
-        assert exported.returncode == 0, exported.stderr
+        exits(0, "export", "r", "--to", "rows.jsonl", cwd=self.folder)
         rows = [json.loads(line) for line in (self.folder / "rows.jsonl").read_text().splitlines()]
         assert all(row["score"] is not None for row in rows)
         return Counter(row["attempts"] for row in rows)
@@ -142,8 +141,7 @@ def test_no_trial_is_said_to_run_whose_turns_wait_for_the_controller(tmp_path: P
             errors = ended(client, 130)
         assert running_while_away(errors, these.url)[-1] == 0
         these.start()
-        resumed = proctor("resume", "r", cwd=tmp_path, **KEY)
-        assert resumed.returncode == 0, resumed.stderr
+        exits(0, "resume", "r", cwd=tmp_path, **KEY)
         assert sum(these.attempts().values()) > 10
 
 
@@ -179,8 +177,7 @@ def test_a_task_server_that_is_not_there_yet_is_waited_for(tmp_path: Path, *, lo
 def test_a_task_server_that_never_answers_ends_the_start_after_the_patience(tmp_path: Path) -> None:
     with parts(tmp_path) as these:
         these.plan(patience_s=2)
-        failed = proctor("run", "plan.yaml", "--name", "r", cwd=tmp_path, **KEY)
-        assert failed.returncode == 2
+        failed = exits(2, "run", "plan.yaml", "--name", "r", cwd=tmp_path, **KEY)
         assert f"the task server {these.url} can't be reached since " in failed.stderr.splitlines()[-1]
         assert "it was waited for 2 s: start it" in failed.stderr.splitlines()[-1]
 
@@ -205,8 +202,7 @@ def test_after_an_hour_the_run_ends_with_code_2_and_its_trials_pending(tmp_path:
         told = json.loads(proctor("status", "r", "--json", cwd=tmp_path).stdout)
         assert all(pair["unscored"] == 0 for pair in told["pairs"]), told
         these.start()
-        resumed = proctor("resume", "r", cwd=tmp_path, **KEY)
-        assert resumed.returncode == 0, resumed.stderr
+        exits(0, "resume", "r", cwd=tmp_path, **KEY)
         assert sum(these.attempts().values()) > 10
 
 

@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner
 
 from eval_client.cli.plans.plan_file import check
-from tests.e2e.proctor import proctor
+from tests.e2e.proctor import exits
 
 VALIDATORS_WORDS = (
     "Extra inputs",
@@ -57,8 +57,7 @@ def test_a_wrong_plan_gets_one_message(entry: dict[str, Any], tmp_path: Path, mo
 def test_the_installed_command_refuses_it_too(place: int, tmp_path: Path) -> None:
     entry = list(wrong_plans())[place].values[0]
     written(entry, tmp_path)
-    ended = proctor("run", "plan.yaml", *(f"--set={override}" for override in entry.get("set", ())), cwd=tmp_path)
-    assert ended.returncode == 2
+    ended = exits(2, "run", "plan.yaml", *(f"--set={override}" for override in entry.get("set", ())), cwd=tmp_path)
     assert "Traceback" not in ended.stderr
     assert entry["mentions"][0].lower() in ended.stderr.lower()
     assert not (tmp_path / "runs").exists()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.proctor import Server, proctor, rows
+from tests.e2e.proctor import Server, exits, proctor, rows
 from tests.e2e.scripted import GOOD, ScriptedEndpoint, reply
 from tests.pace import slowly
 from tests.support import ROOT
@@ -51,8 +51,7 @@ def test_an_endpoint_that_always_fails_stops_the_run_with_the_cause_and_nothing_
 ) -> None:
     endpoint.always, cause = MISBEHAVIOURS[name]
     plan(tmp_path, worker, endpoint)
-    ended = proctor("run", "plan.yaml", "--name", "r", "--limit", "2", cwd=tmp_path, SCRIPTED_KEY=KEY)
-    assert ended.returncode == 2, ended.stderr
+    ended = exits(2, "run", "plan.yaml", "--name", "r", "--limit", "2", cwd=tmp_path, SCRIPTED_KEY=KEY)
     assert [(row["score"], row["reason"]) for row in rows("r", tmp_path)] == [(None, None)] * 2
     last = ended.stderr.splitlines()[-1]
     assert last.startswith("nothing was scored: ")
@@ -62,8 +61,7 @@ def test_an_endpoint_that_always_fails_stops_the_run_with_the_cause_and_nothing_
     assert all(KEY in head for head in endpoint.headers)
 
     endpoint.always = False
-    resumed = proctor("resume", "r", cwd=tmp_path, SCRIPTED_KEY=KEY)
-    assert resumed.returncode == 0, resumed.stderr
+    resumed = exits(0, "resume", "r", cwd=tmp_path, SCRIPTED_KEY=KEY)
     assert [row["reason"] for row in rows("r", tmp_path)] == ["completed"] * 2
     everything = b"".join(path.read_bytes() for path in (tmp_path / "runs" / "r").rglob("*") if path.is_file())
     assert KEY.encode() not in everything
@@ -77,8 +75,7 @@ def test_an_endpoint_that_fails_once_costs_a_retry_and_no_score(
     bad = MISBEHAVIOURS[name][0]
     endpoint.bad = [None if bad is True else bad]  # type: ignore[list-item]
     plan(tmp_path, worker, endpoint)
-    ended = proctor("run", "plan.yaml", "--name", "r", "--limit", "2", cwd=tmp_path, SCRIPTED_KEY=KEY)
-    assert ended.returncode == 0, ended.stderr
+    exits(0, "run", "plan.yaml", "--name", "r", "--limit", "2", cwd=tmp_path, SCRIPTED_KEY=KEY)
     assert len(endpoint.requests) == 3
 
 
@@ -87,8 +84,7 @@ def test_a_budget_stops_the_run_and_a_higher_one_lets_it_go_on(
 ) -> None:
     plan(tmp_path, worker, endpoint)
     limits = ("--set", "limits.run.tokens=1500", "--set", "agents.model.sampling.max_tokens=10")
-    stopped = proctor("run", "plan.yaml", "--name", "r", *limits, cwd=tmp_path)
-    assert stopped.returncode == 1
+    stopped = exits(1, "run", "plan.yaml", "--name", "r", *limits, cwd=tmp_path)
     asked = len(endpoint.requests)
     assert 4 <= asked < 20
     told = (
@@ -106,8 +102,7 @@ def test_a_budget_stops_the_run_and_a_higher_one_lets_it_go_on(
     assert f"  stopped: {status['stopped']}" in shown
     assert f"  spent: {110 * asked:,} tokens" in shown
     assert f"r: out_of_tokens, {asked}/20 trials scored" in proctor("ls", cwd=tmp_path).stdout
-    resumed = proctor("resume", "r", "--set", "limits.run.tokens=1000000", cwd=tmp_path)
-    assert resumed.returncode == 0, resumed.stderr
+    exits(0, "resume", "r", "--set", "limits.run.tokens=1000000", cwd=tmp_path)
     assert len(endpoint.requests) == 20
     assert json.loads(proctor("status", "r", "--json", cwd=tmp_path).stdout)["state"] == "finished"
 
@@ -118,10 +113,9 @@ def test_an_endpoint_that_does_not_say_what_it_costs_is_told_with_the_limit_that
     unmetered = {name: value for name, value in json.loads(GOOD).items() if name != "usage"}
     endpoint.always = reply(200, json.dumps(unmetered).encode())
     plan(tmp_path, worker, endpoint)
-    ended = proctor(
-        "run", "plan.yaml", "--limit", "2", "--set", "limits.run.tokens=5000", cwd=tmp_path, SCRIPTED_KEY=KEY
+    ended = exits(
+        0, "run", "plan.yaml", "--limit", "2", "--set", "limits.run.tokens=5000", cwd=tmp_path, SCRIPTED_KEY=KEY
     )
-    assert ended.returncode == 0, ended.stderr
     assert "tokens of model are estimated" in ended.stdout + ended.stderr
     assert "limits.run.tokens holds with the estimate" in ended.stdout + ended.stderr
     assert re.search(r"\n([\d,]+) of \1 tokens of model on db-own are estimated: no endpoint", ended.stderr)
@@ -132,8 +126,7 @@ def test_an_endpoint_that_reports_an_impossible_number_is_estimated_and_ends_no_
 ) -> None:
     endpoint.always = reply(200, GOOD.replace(b'"prompt_tokens": 100', b'"prompt_tokens": 1' + b"0" * 23))
     plan(tmp_path, worker, endpoint)
-    ended = proctor("run", "plan.yaml", "--limit", "2", cwd=tmp_path, SCRIPTED_KEY=KEY)
-    assert ended.returncode == 0, ended.stderr
+    ended = exits(0, "run", "plan.yaml", "--limit", "2", cwd=tmp_path, SCRIPTED_KEY=KEY)
     assert "tokens of model are estimated" in ended.stdout + ended.stderr
     assert len(endpoint.requests) == 2
 
@@ -157,7 +150,6 @@ def test_a_bug_in_the_journals_thread_ends_the_run_with_70(
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(UNWRITABLE)
     plan(tmp_path, worker, endpoint)
-    ended = proctor("run", "plan.yaml", "--name", "r", cwd=tmp_path, PYTHONPATH=f"{tmp_path}:{ROOT}")
-    assert ended.returncode == 70, ended.stderr
+    ended = exits(70, "run", "plan.yaml", "--name", "r", cwd=tmp_path, PYTHONPATH=f"{tmp_path}:{ROOT}")
     assert "OverflowError" in ended.stderr
     assert "while the journal of run 'r' wrote to its store" in ended.stderr

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.proctor import proctor, rows
+from tests.e2e.proctor import exits, proctor, rows
 
 PLAN = """\
 name: filtered
@@ -36,8 +36,7 @@ def samples(run: str, folder: Path) -> dict[str, set[str]]:
 def test_agents_tasks_and_samples_are_chosen_and_a_resume_keeps_the_choice(folder: Path) -> None:
     chosen = ("--agent", "nai*", "--agent", "random", "--task", "tables", "--task", "puzzles")
     which = ("--sample", "tables/*", "--sample", "puzzles/english-*", "--exclude", "puzzles/*1", "--limit", "3")
-    ended = proctor("run", "plan.yaml", *chosen, *which, "--name", "r", cwd=folder)
-    assert ended.returncode == 0, ended.stderr
+    exits(0, "run", "plan.yaml", *chosen, *which, "--name", "r", cwd=folder)
     found = samples("r", folder)
     assert {task: len(ids) for task, ids in found.items()} == {"tables": 3, "puzzles": 3}
     assert all(sample.startswith("english-") and not sample.endswith("1") for sample in found["puzzles"])
@@ -49,8 +48,7 @@ def test_agents_tasks_and_samples_are_chosen_and_a_resume_keeps_the_choice(folde
     told = json.loads(proctor("report", "r", "--json", cwd=folder).stdout)
     assert [(pair["scored"], pair["planned"]) for pair in told["pairs"]] == [(3, 3)] * 4
     before = rows("r", folder)
-    resumed = proctor("resume", "r", cwd=folder)
-    assert resumed.returncode == 0, resumed.stderr
+    exits(0, "resume", "r", cwd=folder)
     assert rows("r", folder) == before
     assert proctor("report", "r", "--html", "r.html", cwd=folder).returncode == 0
     page = (folder / "r.html").read_text()
@@ -68,13 +66,11 @@ def test_a_plan_chooses_samples_and_a_resume_refuses_another_choice(folder: Path
     (folder / "plan.yaml").write_text(text)
     played = ("run", "plan.yaml", "--task", "tables", "--agent", "naive")
     for name in ("one", "two"):
-        ended = proctor(*played, "--name", name, cwd=folder)
-        assert ended.returncode == 0, ended.stderr
+        exits(0, *played, "--name", name, cwd=folder)
     assert samples("one", folder) == samples("two", folder)
     assert len(samples("one", folder)["tables"]) == 4
     (folder / "plan.yaml").write_text(text.replace("limit: 4", "limit: 5"))
-    refused = proctor("resume", "one", cwd=folder)
-    assert refused.returncode == 2
+    refused = exits(2, "resume", "one", cwd=folder)
     assert "samples.tables.limit: 4 -> 5" in refused.stderr
 
 
@@ -95,16 +91,16 @@ def test_a_pattern_that_chooses_nothing_is_refused_with_what_there_is(
     folder: Path, options: tuple[str, ...], says: str
 ) -> None:
     for more in ((), ("--dry-run",)):
-        ended = proctor("run", "plan.yaml", *options, "--name", "r", *more, cwd=folder)
-        assert ended.returncode == 2
+        ended = exits(2, "run", "plan.yaml", *options, "--name", "r", *more, cwd=folder)
         assert says in ended.stderr
         assert ended.stderr.count("Error:") == 1
         assert not (folder / "runs").exists()
 
 
 def test_a_dry_run_counts_what_was_chosen(folder: Path) -> None:
-    ended = proctor("run", "plan.yaml", "--task", "tables", "--agent", "naive", "--limit", "6", "--dry-run", cwd=folder)
-    assert ended.returncode == 0, ended.stderr
-    assert "tasks of the plan left out by --agent or --task: shell, puzzles" in ended.stdout
-    assert "naive x tables: 6 samples x 1 epochs, at most 2 turns each" in ended.stdout
-    assert "tables: 6 of 20 samples are played, chosen by --limit: 2 x INSERT, 3 x SELECT, 1 x UPDATE" in ended.stdout
+    run = exits(
+        0, "run", "plan.yaml", "--task", "tables", "--agent", "naive", "--limit", "6", "--dry-run", cwd=folder
+    )
+    assert "tasks of the plan left out by --agent or --task: shell, puzzles" in run.stdout
+    assert "naive x tables: 6 samples x 1 epochs, at most 2 turns each" in run.stdout
+    assert "tables: 6 of 20 samples are played, chosen by --limit: 2 x INSERT, 3 x SELECT, 1 x UPDATE" in run.stdout

@@ -15,7 +15,7 @@ import pytest
 
 from tests.e2e.forks.forker import STARTED
 from tests.e2e.gates import ENDLESS, gate
-from tests.e2e.proctor import COMMAND, Server, begin, environment, proctor, rows, scored, server
+from tests.e2e.proctor import COMMAND, Server, begin, environment, exits, proctor, rows, scored, server
 from tests.e2e.scripted import ScriptedEndpoint
 from tests.pace import slowly, until
 from tests.support import working_in
@@ -96,8 +96,7 @@ def test_a_second_client_is_refused_and_status_works_beside_a_run(tmp_path: Path
     options = (*ENDLESS, "--set", "agents.reference.concurrency=1")
     client = begin("run", "plan.yaml", "--name", "r", *options, cwd=tmp_path, **KEY)
     wait_for_calls(agents, 2)
-    second = proctor("resume", "r", cwd=tmp_path, **KEY)
-    assert second.returncode == 2
+    second = exits(2, "resume", "r", cwd=tmp_path, **KEY)
     assert "another client" in second.stderr
     assert json.loads(proctor("status", "r", "--json", cwd=tmp_path).stdout)["state"] == "running"
     assert proctor("report", "r", cwd=tmp_path).returncode == 0
@@ -112,8 +111,7 @@ def test_a_recorded_run_replays_to_the_same_table(tmp_path: Path, agents: Server
     assert proctor("export", "r", "--what", "turns", "--to", "turns.jsonl", cwd=tmp_path).returncode == 0
     with server("agents", "--agent=reference=recorded:turns.jsonl", cwd=tmp_path) as recorded:
         options = ("--set", f"agents.reference.endpoint={recorded.url}")
-        again = proctor("run", "plan.yaml", "--name", "again", *options, cwd=tmp_path, **KEY)
-        assert again.returncode == 0, again.stderr
+        exits(0, "run", "plan.yaml", "--name", "again", *options, cwd=tmp_path, **KEY)
     assert rows("again", tmp_path) == rows("r", tmp_path)
 
 
@@ -194,9 +192,7 @@ def test_a_killed_server_of_the_run_is_started_again(
 
 
 def test_options_given_once_are_kept_by_resume(tmp_path: Path, agents: Server) -> None:
-    stopped = proctor(
-        "run", "plan.yaml", "--name", "r", "--set", "epochs=2", "--set", "limits.trial.turns=1", cwd=tmp_path, **KEY
+    exits(
+        0, "run", "plan.yaml", "--name", "r", "--set", "epochs=2", "--set", "limits.trial.turns=1", cwd=tmp_path, **KEY
     )
-    assert stopped.returncode == 0, stopped.stderr
-    resumed = proctor("resume", "r", cwd=tmp_path, **KEY)
-    assert resumed.returncode == 0, resumed.stderr
+    exits(0, "resume", "r", cwd=tmp_path, **KEY)

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.e2e.proctor import proctor
+from tests.e2e.proctor import exits, proctor
 
 PLAN = """\
 agents: [{name: reference, builtin: reference}, {name: naive, builtin: naive}]
@@ -16,8 +16,7 @@ limits: {trial: {turns: 6}}
 
 def test_status_and_report_name_their_numbers_and_show_both_where_they_differ(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(PLAN)
-    ended = proctor("run", "plan.yaml", "--name", "r", "--limit", "4", cwd=tmp_path)
-    assert ended.returncode == 0, ended.stderr
+    exits(0, "run", "plan.yaml", "--name", "r", "--limit", "4", cwd=tmp_path)
     told = json.loads(proctor("report", "r", "--json", cwd=tmp_path).stdout)
     (reference,) = (pair for pair in told["pairs"] if (pair["agent"], pair["task"]) == ("reference", "rated"))
     assert reference["value"] != reference["mean_score"]

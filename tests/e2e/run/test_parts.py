@@ -14,7 +14,7 @@ import pytest
 
 from tests.database_servers import postgresql
 from tests.e2e.gates import gate
-from tests.e2e.proctor import Server, begin, proctor, server
+from tests.e2e.proctor import Server, begin, exits, proctor, server
 from tests.faults.parts.farm import put_away
 from tests.pace import slowly, until
 from tests.scripted_model import ScriptedModel
@@ -74,8 +74,7 @@ def part(number: int, folder: Path, store: dict[str, str]) -> "subprocess.Popen[
 
 
 def said(*arguments: str, cwd: Path, **extra: str) -> str:
-    done = proctor(*arguments, cwd=cwd, **extra)
-    assert done.returncode == 0, done.stderr
+    done = exits(0, *arguments, cwd=cwd, **extra)
     return done.stdout
 
 
@@ -215,8 +214,7 @@ def test_what_parts_spend_counts_together_in_one_server_and_else_each_has_its_sh
 
 def test_what_is_gone_says_what_to_do(tmp_path: Path, plan: Path) -> None:
     for arguments in (("join", "r"), ("run", "plan.yaml", "--shards=2"), ("copy", "r")):
-        done = proctor(*arguments, cwd=tmp_path)
-        assert done.returncode == 2
+        done = exits(2, *arguments, cwd=tmp_path)
         assert ("copy the run's folder" if "copy" in arguments else "--part K/N") in done.stderr
     unnamed = proctor("run", "plan.yaml", "--part", "1/2", cwd=tmp_path)
     assert (unnamed.returncode, "--part: needs the name of the run" in unnamed.stderr) == (2, True)

@@ -11,7 +11,7 @@ import pytest
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.store import Store
 from tests.e2e.gates import Gate, gate
-from tests.e2e.proctor import Server, begin, proctor, rows, server
+from tests.e2e.proctor import Server, begin, exits, proctor, rows, server
 from tests.pace import until
 
 PLAN = """\
@@ -56,8 +56,7 @@ def until_called(way: Gate, target: int, client: "subprocess.Popen[str]") -> Non
 
 def test_a_run_killed_again_and_again_equals_an_uninterrupted_one(tmp_path: Path, agents: Server) -> None:
     key = {"OPENAI_API_KEY": "token-of-the-tests"}
-    whole = proctor("run", "plan.yaml", "--name", "whole", "-q", cwd=tmp_path, **key)
-    assert whole.returncode == 0, whole.stderr
+    exits(0, "run", "plan.yaml", "--name", "whole", "-q", cwd=tmp_path, **key)
     uninterrupted = calls(agents)
     assert uninterrupted == 68
 

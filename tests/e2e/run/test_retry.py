@@ -9,7 +9,7 @@ import pytest
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.store import Store
 from tests.database_servers import postgresql
-from tests.e2e.proctor import Server, proctor
+from tests.e2e.proctor import Server, exits, proctor
 from tests.e2e.scripted import ScriptedEndpoint, reply
 from tests.support import unscored
 
@@ -45,8 +45,7 @@ def test_a_trial_with_a_score_gets_another_and_the_first_stays_as_an_attempt(
     before = trials(folder)
     scored = [row["id"] for row in before if row["score"] is not None]
     assert len(scored) == 2
-    ended = proctor("resume", "r", "--retry", str(scored[0]), cwd=folder)
-    assert ended.returncode == 1, ended.stderr
+    ended = exits(1, "resume", "r", "--retry", str(scored[0]), cwd=folder)
     assert "1 trials are played again; 1 of them have a score" in ended.stderr
     assert len(endpoint.requests) == 5
     after = trials(folder)
@@ -70,15 +69,11 @@ def test_only_trials_of_a_cause_are_played_again_and_the_others_wait_for_a_resum
     folder: Path, endpoint: ScriptedEndpoint
 ) -> None:
     unscored = [row["id"] for row in trials(folder) if row["score"] is None]
-    told = proctor("resume", "r", "--retry", "cause=Broken in THIS", "--dry-run", cwd=folder)
-    assert told.returncode == 0, told.stderr
+    told = exits(0, "resume", "r", "--retry", "cause=Broken in THIS", "--dry-run", cwd=folder)
     assert [int(line.partition(":")[0]) for line in told.stdout.splitlines()] == unscored
     assert len(endpoint.requests) == 4
     sample = trials(folder)[unscored[0]]["sample"]
-    one = proctor(
-        "resume", "r", "--retry", "cause=broken in this way", "--retry", f"sample=db-own/{sample}", cwd=folder
-    )
-    assert one.returncode == 1, one.stderr
+    exits(1, "resume", "r", "--retry", "cause=broken in this way", "--retry", f"sample=db-own/{sample}", cwd=folder)
     assert len(endpoint.requests) == 5
     assert [row["id"] for row in trials(folder) if row["score"] is None] == unscored[1:]
     assert proctor("resume", "r", cwd=folder).returncode == 0
@@ -93,8 +88,7 @@ def test_a_retry_that_is_killed_is_finished_by_a_resume(folder: Path, endpoint: 
     assert [trial.id for trial in unscored(store)] == [0, 3]
     told = json.loads(proctor("report", "r", "--json", cwd=folder).stdout)
     assert [(pair["scored"], pair["planned"], pair["primary"]) for pair in told["pairs"]] == [(2, 4, "mean_score")]
-    resumed = proctor("resume", "r", cwd=folder)
-    assert resumed.returncode == 0, resumed.stderr
+    exits(0, "resume", "r", cwd=folder)
     assert all(row["score"] is not None for row in trials(folder))
 
 
@@ -109,8 +103,7 @@ def test_a_retry_that_is_killed_is_finished_by_a_resume(folder: Path, endpoint: 
     ],
 )
 def test_what_is_not_there_is_not_played_again(folder: Path, options: tuple[str, ...], says: str) -> None:
-    ended = proctor("resume", "r", *options, cwd=folder)
-    assert ended.returncode == 2
+    ended = exits(2, "resume", "r", *options, cwd=folder)
     assert says in ended.stderr
 
 
@@ -126,8 +119,7 @@ def test_in_postgresql_too_only_the_chosen_trials_are_played(
         left = [trial.id for trial in unscored(store)]
         (scored, *_) = {0, 1, 2, 3} - {*left}
         chosen = ("--retry", str(left[0]), "--retry", str(scored))
-        ended = proctor("resume", "r", *chosen, cwd=tmp_path, PROCTOR_STORE=database.url)
-        assert ended.returncode == 1, ended.stderr
+        exits(1, "resume", "r", *chosen, cwd=tmp_path, PROCTOR_STORE=database.url)
         assert [trial.id for trial in unscored(store)] == left[1:]
         assert len(endpoint.requests) == 6
         store.engine.dispose()

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.gates import ENDLESS, gate
-from tests.e2e.proctor import Server, begin, environment, proctor, server
+from tests.e2e.proctor import Server, begin, environment, exits, proctor, server
 from tests.pace import slowly, until
 
 TASK = "{name: db-own, environment: db, parameters: {engine: sqlite}}"
@@ -119,8 +119,7 @@ def test_a_run_on_a_read_only_file_system_can_be_read(how: str, tmp_path: Path, 
         assert "45 turns" in export.stdout, export.stderr
         inside = proctor("export", "r", cwd=tmp_path)
         assert (inside.returncode, "choose another place with --to" in inside.stderr) == (2, True)
-        resumed = proctor("resume", "r", cwd=tmp_path)
-        assert resumed.returncode == 2, resumed.stderr
+        resumed = exits(2, "resume", "r", cwd=tmp_path)
         assert "its folder can't be written to" in resumed.stderr
 
 
@@ -169,8 +168,7 @@ def test_a_damaged_log_is_told_before_anything_is_paid_again(
         Path(f"{store}-shm").unlink()
     proctor("status", "r", cwd=tmp_path)  # SQLite reads what it can and deletes the log
     assert not Path(f"{store}-wal").exists()
-    resumed = proctor("resume", "r", cwd=tmp_path)
-    assert resumed.returncode == 2, resumed.stderr
+    resumed = exits(2, "resume", "r", cwd=tmp_path)
     assert "run.sqlite" in resumed.stderr
     assert "are lost" in resumed.stderr
 
@@ -222,8 +220,7 @@ def test_an_index_that_differs_from_its_table_is_told_before_a_resume(state: str
 def test_a_damaged_page_is_told_before_a_resume(tmp_path: Path, write: Write) -> None:
     store = write(tmp_path, "closed")
     overwrite(store, 0.4)
-    resumed = proctor("resume", "r", cwd=tmp_path)
-    assert resumed.returncode == 2, resumed.stderr
+    resumed = exits(2, "resume", "r", cwd=tmp_path)
     assert "run.sqlite" in resumed.stderr
     assert "damaged" in resumed.stderr
 
@@ -281,8 +278,7 @@ def test_a_damaged_log_of_a_run_can_be_accepted_and_the_run_goes_on(tmp_path: Pa
         way.open()
         store = tmp_path / "runs" / "r" / "run.sqlite"
         overwrite(Path(f"{store}-wal"), 0.8)
-        told = proctor("resume", "r", "-q", cwd=tmp_path, **KEY)
-        assert told.returncode == 2, told.stderr
+        told = exits(2, "resume", "r", "-q", cwd=tmp_path, **KEY)
         assert "are lost" in told.stderr
         assert way.calls == 12 + IN_FLIGHT
         note = Path(f"{store}.lost")

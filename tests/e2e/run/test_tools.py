@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.proctor import proctor, rows, server
+from tests.e2e.proctor import exits, proctor, rows, server
 from tests.e2e.scripted import listening
 from tests.e2e.tools_endpoint import (
     CANARY,
@@ -158,8 +158,7 @@ def test_a_forced_choice_of_tools_is_sent_with_tools_alone(played: Played) -> No
 
 
 def test_the_journal_is_exported_with_the_tools_of_every_turn(played: Played) -> None:
-    exported = proctor("export", "all", "--what", "turns", "--to", "turns.jsonl", cwd=played.site.folder)
-    assert exported.returncode == 0, exported.stderr
+    exits(0, "export", "all", "--what", "turns", "--to", "turns.jsonl", cwd=played.site.folder)
     turns = [json.loads(line) for line in (played.site.folder / "turns.jsonl").read_text().splitlines()]
     offered = {(turn["task"], len(turn["observation"]["tools"])) for turn in turns}
     assert offered == {("doors", 2), ("plain-doors", 0)}
@@ -194,8 +193,7 @@ def test_the_instruction_is_sent_in_the_role_that_the_plan_says(played: Played) 
 
 def test_an_endpoint_without_tools_ends_its_pair_after_one_request_and_no_other(site: Site) -> None:
     site.plan({"no-tools": {"concurrency": 1}}, "doors", "plain-doors")
-    ended = proctor("run", "plan.yaml", "--name", "none", "-q", cwd=site.folder)
-    assert ended.returncode == 2, ended.stderr
+    ended = exits(2, "run", "plan.yaml", "--name", "none", "-q", cwd=site.folder)
     assert "agent no-tools stopped, its trials of doors stay pending: model no-tools at " in ended.stderr
     for text in (TAKES_NO_TOOLS[:20], "start the server with its tool parser", "`parameters: {protocol: text}`"):
         assert text in " ".join(ended.stderr.replace('\\"', '"').split())
@@ -207,13 +205,11 @@ def test_an_endpoint_without_tools_ends_its_pair_after_one_request_and_no_other(
 
 def test_a_refused_name_of_max_tokens_is_told_and_the_run_resumes_with_the_line_written(site: Site) -> None:
     site.plan({"renames": {"concurrency": 1, "sampling": {"max_tokens": 9}}}, "doors")
-    refused = proctor("run", "plan.yaml", "--name", "renamed", "-q", cwd=site.folder)
-    assert refused.returncode == 2, refused.stderr
+    refused = exits(2, "run", "plan.yaml", "--name", "renamed", "-q", cwd=site.folder)
     assert "write `max_tokens_field: max_completion_tokens`" in " ".join(refused.stderr.split())
     assert len(site.endpoint.of("renames")) == 1
     line = "agents.0.max_tokens_field=max_completion_tokens"
-    resumed = proctor("resume", "renamed", "-q", "--set", line, cwd=site.folder)
-    assert resumed.returncode == 0, resumed.stderr
+    exits(0, "resume", "renamed", "-q", "--set", line, cwd=site.folder)
     assert [row["score"] for row in rows("renamed", site.folder)] == [1.0] * SAMPLES
 
 

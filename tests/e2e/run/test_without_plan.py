@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eval_client.plan.load import load_plan
-from tests.e2e.proctor import COMMAND, environment, proctor
+from tests.e2e.proctor import COMMAND, environment, exits, proctor
 from tests.e2e.scripted import ScriptedEndpoint
 from tests.pace import slowly
 from tests.support import ROOT
@@ -26,8 +26,7 @@ def pairs(run: str, folder: Path) -> dict[str, int]:
 def test_models_and_environments_are_enough_and_the_plan_is_kept(tmp_path: Path, endpoint: ScriptedEndpoint) -> None:
     named = ("-m", "org/tiny-model", "-m", "naive", "-e", "db", "-e", "alfworld")
     cut = ("--limit", "2", "--epochs", "2", "--set", "limits.trial.turns=2")
-    ended = proctor(*("run", *named, *cut, *SQLITE, "--name", "first"), cwd=tmp_path, OPENAI_BASE_URL=endpoint.url)
-    assert ended.returncode == 0, ended.stderr
+    ended = exits(0, *("run", *named, *cut, *SQLITE, "--name", "first"), cwd=tmp_path, OPENAI_BASE_URL=endpoint.url)
     assert {request["model"] for request in endpoint.requests} == {"org/tiny-model"}
     wanted = {f"{agent} x {task}": 4 for agent in ("tiny-model", "naive") for task in ("db", "alfworld")}
     assert pairs("first", tmp_path) == wanted
@@ -38,11 +37,9 @@ def test_models_and_environments_are_enough_and_the_plan_is_kept(tmp_path: Path,
     text = plan.read_text()
     assert text.count("#") > 6
     assert endpoint.url in text
-    again = proctor("run", str(plan), *cut[:2], *cut[4:], *SQLITE, "--name", "again", cwd=tmp_path)
-    assert again.returncode == 0, again.stderr
+    exits(0, "run", str(plan), *cut[:2], *cut[4:], *SQLITE, "--name", "again", cwd=tmp_path)
     assert pairs("again", tmp_path) == wanted
-    resumed = proctor("resume", "first", "-q", cwd=tmp_path)
-    assert resumed.returncode == 0, resumed.stderr
+    exits(0, "resume", "first", "-q", cwd=tmp_path)
 
 
 def test_the_endpoint_may_be_named_and_a_run_of_the_same_name_keeps_its_plan(
@@ -51,8 +48,7 @@ def test_the_endpoint_may_be_named_and_a_run_of_the_same_name_keeps_its_plan(
     play = ("run", "-m", "m", "-e", "db", "--limit", "1", *SQLITE, "--name", "r", "--base-url")
     assert proctor(*play, endpoint.url, cwd=tmp_path).returncode == 0
     kept = (tmp_path / "runs" / "r" / "plan.yaml").read_text()
-    again = proctor(*play, "http://127.0.0.1:9/v1", cwd=tmp_path)
-    assert again.returncode == 2
+    again = exits(2, *play, "http://127.0.0.1:9/v1", cwd=tmp_path)
     assert "exists already" in again.stderr
     assert (tmp_path / "runs" / "r" / "plan.yaml").read_text() == kept
 
@@ -73,16 +69,14 @@ def test_what_makes_no_plan_is_refused_before_anything_is_written(
     tmp_path: Path, options: tuple[str, ...], says: str
 ) -> None:
     shutil.copy(ROOT / "environments" / "database" / "samples" / "select.jsonl", tmp_path / "own.jsonl")
-    ended = proctor("run", *options, cwd=tmp_path)
-    assert ended.returncode == 2
+    ended = exits(2, "run", *options, cwd=tmp_path)
     assert says in ended.stderr
     assert ended.stderr.count("Error:") == 1
     assert not (tmp_path / "runs").exists()
 
 
 def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
-    ended = proctor("run", "-m", "naive", "-e", "alfworld", "--limit", "3", "--dry-run", cwd=tmp_path)
-    assert ended.returncode == 0, ended.stderr
+    ended = exits(0, "run", "-m", "naive", "-e", "alfworld", "--limit", "3", "--dry-run", cwd=tmp_path)
     assert "naive x alfworld: 3 samples" in ended.stdout
     assert list(tmp_path.iterdir()) == []
 
@@ -109,15 +103,13 @@ def test_init_asks_three_questions_and_never_overwrites(tmp_path: Path) -> None:
     assert [task.name for task in plan.tasks] == ["kg", "alfworld"]
     before = (tmp_path / "plan.yaml").read_text()
     assert proctor("plan", "check", "plan.yaml", cwd=tmp_path).returncode == 0
-    refused = proctor("init", "-m", "other", "-e", "kg", cwd=tmp_path)
-    assert refused.returncode == 2
+    refused = exits(2, "init", "-m", "other", "-e", "kg", cwd=tmp_path)
     assert "plan.yaml: exists already" in refused.stderr
     assert (tmp_path / "plan.yaml").read_text() == before
 
 
 def test_init_by_options_asks_nothing_and_without_answers_writes_nothing(tmp_path: Path) -> None:
-    made = proctor("init", "mine.yaml", "-m", "naive", "-m", "naive", "-m", "yes", "-e", "db", cwd=tmp_path)
-    assert made.returncode == 0, made.stderr
+    exits(0, "init", "mine.yaml", "-m", "naive", "-m", "naive", "-m", "yes", "-e", "db", cwd=tmp_path)
     plan = load_plan(tmp_path / "mine.yaml")
     assert [(agent.name, agent.builtin, agent.model) for agent in plan.agents] == [
         ("naive", "naive", None),

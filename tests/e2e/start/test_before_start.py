@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.e2e.proctor import proctor
+from tests.e2e.proctor import exits, proctor
 from tests.e2e.scripted import ScriptedEndpoint
 
 NO_DOCKER = {"DOCKER_HOST": "unix:///nowhere/docker.sock"}
@@ -26,8 +26,7 @@ DB = "{name: db, environment: db, parameters: {engine: sqlite}}"
 
 def test_each_problem_is_one_line_with_its_fix_before_anything_else(tmp_path: Path) -> None:
     written(tmp_path, MODEL, tasks="{name: os, environment: os}")
-    told = proctor("run", "plan.yaml", "--dry-run", cwd=tmp_path, **NO_DOCKER)
-    assert told.returncode == 0, told.stderr
+    told = exits(0, "run", "plan.yaml", "--dry-run", cwd=tmp_path, **NO_DOCKER)
     lines = [line for line in told.stderr.splitlines() if line.startswith("problem: ")]
     assert len(lines) == 2
     assert all("; fix: " in line for line in lines)
@@ -46,33 +45,28 @@ def test_a_plan_without_problems_is_silent(tmp_path: Path, endpoint: ScriptedEnd
 
 def test_a_task_with_fallback_is_played_by_another_engine(tmp_path: Path) -> None:
     written(tmp_path, NAIVE, tasks=OS)
-    ended = proctor("run", "plan.yaml", "--limit", "1", "--name", "r", cwd=tmp_path, **NO_DOCKER)
-    assert ended.returncode == 0, ended.stderr
+    ended = exits(0, "run", "plan.yaml", "--limit", "1", "--name", "r", cwd=tmp_path, **NO_DOCKER)
     assert "fallback: task os: " in ended.stderr
     assert "engine namespace is used" in ended.stderr
     assert "; fix: " in ended.stderr
     assert "problem:" not in ended.stderr
-    resumed = proctor("resume", "r", cwd=tmp_path, **NO_DOCKER)
-    assert resumed.returncode == 0, resumed.stderr
+    exits(0, "resume", "r", cwd=tmp_path, **NO_DOCKER)
 
 
 def test_a_task_that_models_must_not_play_by_another_engine_is_left_out(
     tmp_path: Path, endpoint: ScriptedEndpoint
 ) -> None:
     written(tmp_path, MODEL, NAIVE, url=endpoint.url, tasks=f"{DB}, {OS}")
-    ended = proctor("run", "plan.yaml", "--limit", "1", "--name", "r", cwd=tmp_path, **NO_DOCKER)
-    assert ended.returncode == 0, ended.stderr
+    ended = exits(0, "run", "plan.yaml", "--limit", "1", "--name", "r", cwd=tmp_path, **NO_DOCKER)
     assert "left out: task os: " in ended.stderr
     assert "too thin an isolation for model" in ended.stderr
     assert "task os is left out: Docker: no engine answers" in ended.stdout
-    resumed = proctor("resume", "r", cwd=tmp_path)
-    assert resumed.returncode == 0, resumed.stderr
+    exits(0, "resume", "r", cwd=tmp_path)
 
 
 def test_a_plan_of_which_nothing_is_left_is_refused_with_the_fix(tmp_path: Path) -> None:
     written(tmp_path, MODEL, tasks=OS)
-    refused = proctor("run", "plan.yaml", cwd=tmp_path, **NO_DOCKER)
-    assert refused.returncode == 2
+    refused = exits(2, "run", "plan.yaml", cwd=tmp_path, **NO_DOCKER)
     assert "this machine can play no task of the plan" in refused.stderr
     assert "; fix: " in refused.stderr
     assert not (tmp_path / "runs").exists()

@@ -5,7 +5,7 @@ import shlex
 import signal
 from pathlib import Path
 
-from tests.e2e.proctor import begin, proctor, scored
+from tests.e2e.proctor import begin, exits, scored
 from tests.pace import slowly, until
 from tests.support import ROOT
 
@@ -34,8 +34,7 @@ def test_the_tutorial_word_by_word(tmp_path: Path) -> None:
         if output == ["^C"]:
             interrupted(command, tmp_path)
             continue
-        done = proctor(*shlex.split(command), cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+        done = exits(0, *shlex.split(command), cwd=tmp_path)
         missing = [part for line in output for part in line.split("...") if part not in done.stdout]
         assert missing == [], f"{command}\n{done.stdout}"
     assert (tmp_path / "results.html").stat().st_size > 10_000
