@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from eval_client.cli.start import say_start, shadowed
-from proctor import registry
 
 COMMANDS = {
     "demo": ("demo", "Play every environment on its own samples with built-in agents: no key, no network."),
@@ -92,6 +91,8 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names, in the order that a new user needs them; the commands of packages come last."""
+        from proctor import registry  # it may be hidden by another package
+
         return [*COMMANDS, *(name for name in registry.commands() if name not in COMMANDS)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -100,6 +101,8 @@ class Commands(click.Group):
             command: click.Command = getattr(_module(cmd_name), cmd_name)
             return command
         try:
+            from proctor import registry
+
             return registry.command(cmd_name)
         except ImportError as error:
             raise click.UsageError(str(error)) from error

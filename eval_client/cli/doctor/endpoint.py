@@ -3,20 +3,15 @@
 import json
 import os
 import re
-import shutil
 import ssl
 import time
 from collections.abc import Iterator, Sequence
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from eval_client.cli.doctor.finding import LONGER, Finding, fail, ok, skip, warn
-from eval_client.endpoints.chat_configs import chat_config
-from eval_client.plan.plan import Plan
-from proctor.config.secrets import secret_text
-from proctor.config.tokens import AccessTokens
+from eval_client.cli.doctor.readiness import UNSCORED, broken_key, unreachable_agent, wrong_url
 from proctor.connection.keys import KeyUnavailable
 from proctor.http.client import DeadlineExceeded, HttpClient, HttpFailure, Unreachable, Untrusted
-from proctor.http.server import is_loopback
 from proctor.llm.config import ChatConfig
 from proctor.llm.model import ChatModel
 from proctor.llm.outage import Failed
@@ -26,7 +21,6 @@ from proctor.llm.wire import Reply
 from proctor.tools.histories import normalised
 from proctor.types import Action, Message, Tool, ToolCall
 
-UNSCORED = "no trial of this agent could be scored"
 QUESTION = (Message(role="user", content="This only checks the connection. Reply with the one word: ready"),)
 WORD = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
 TOOL = Tool(name="report_ready", description="Reports that the connection works.", parameters=WORD)
@@ -195,63 +189,3 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
-
-
-def unreachable_agent(what: str) -> Finding:
-    """The finding on an endpoint that can't be connected to."""
-    return fail("agent-unreachable", what, UNSCORED, "start the endpoint, or correct `base_url`")
-
-
-def wrong_url(what: str, fix: str = "correct `base_url`: up to and with /v1, without /chat/completions") -> Finding:
-    """The finding on an endpoint whose URL can't be right."""
-    return fail("agent-url", what, UNSCORED, fix)
-
-
-def wrong_variable(agent: str, error: ValueError) -> Finding:
-    """The finding on an agent whose URL is in a variable that holds none."""
-    return wrong_url(f"agent {agent}: {error}", f"correct the variable {str(error).partition(':')[0]}")
-
-
-def broken_key(what: str) -> Finding:
-    """The finding on a key that can't be sent, or is not where the plan says."""
-    fix = "copy the key again, or correct what names it: its variable, file or command"
-    return fail("key-broken", what, "no request can be sent with this key", fix)
-
-
-def key_findings(plan: Plan) -> list[Finding]:
-    """A finding for each variable with a key or a token that the plan's servers may ask for."""
-    variables: dict[str, bool] = {} if plan.controller == "local" else {plan.token_env: True}
-    lacking = dict[str, None]()
-    for agent in plan.agents:
-        if not agent.is_command and (agent.builtin is None or agent.endpoint is not None):
-            config = chat_config(plan, agent, None)
-            optional = config.base_url is not None and is_loopback(urlsplit(config.base_url).hostname)
-            if config.api_key_file is None and not config.api_key_command:
-                variables[config.api_key_env] = variables.get(config.api_key_env, True) and optional
-            lacking |= {f"agent {agent.name}: {each}": None for each in _lacks(config)}
-    found = [_key(variable, optional=optional) for variable, optional in variables.items()]
-    return [*found, *map(broken_key, lacking)]
-
-
-def _lacks(config: ChatConfig) -> Sequence[str]:
-    """What an endpoint's key file, key command, headers, query or proxy name, and is not there."""
-    if config.api_key_file is not None and not config.api_key_file.is_file():
-        return [f"there is no file {config.api_key_file}; correct `api_key_file`"]
-    if config.api_key_command and shutil.which(config.api_key_command[0]) is None:
-        return [f"there is no program {config.api_key_command[0]!r} on this machine; correct `api_key_command`"]
-    unset = [name for name in config.named_variables() if not secret_text(name)]
-    return [f"the variable {unset[0]} is unset; export {unset[0]}=..., or a line in .env"] if unset else []
-
-
-def _key(variable: str, *, optional: bool) -> Finding:
-    """Whether a variable holds a key that can be sent; `optional` where its servers may not need one."""
-    try:
-        tokens = AccessTokens.of(variable)
-    except ValueError as error:
-        return broken_key(str(error))
-    if tokens:
-        return ok("key", f"{variable} is set")
-    if optional:
-        return skip("key", f"{variable} is unset; its servers may not need it")
-    why, fix = "most endpoints refuse requests without a key", f"export {variable}=..., or a line in .env"
-    return warn("key-unset", f"{variable} is unset", why, fix)

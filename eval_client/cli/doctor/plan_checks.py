@@ -1,4 +1,4 @@
-"""The checks of everything that a plan needs, at length and quickly before a run starts."""
+"""The checks of everything that a plan needs."""
 
 import asyncio
 import shutil
@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from eval_client.cli.doctor import machine, tasks
-from eval_client.cli.doctor.endpoint import UNSCORED, ModelProbe, key_findings, unreachable_agent, wrong_variable
+from eval_client.cli.doctor.endpoint import ModelProbe
 from eval_client.cli.doctor.finding import Check, Finding, Status, fail, ok, skip
-from eval_client.cli.doctor.servers import ServerProbe, unreachable_controller
+from eval_client.cli.doctor.readiness import UNSCORED, key_findings, wrong_variable
+from eval_client.cli.doctor.servers import ServerProbe
 from eval_client.cli.usage import in_thread
 from eval_client.endpoints.chat_configs import chat_config, replica_configs
 from eval_client.endpoints.replica_watch import replicas_of_file
@@ -23,7 +23,6 @@ from proctor import registry
 from proctor.config.task import TaskDefinition
 from proctor.config.tokens import AccessTokens
 from proctor.http.client import HttpClient
-from proctor.http.server import is_loopback
 from proctor.llm.config import ChatConfig
 from proctor.registry import AGENT_KINDS, missing
 from task_server.wire.messages import TaskList
@@ -187,50 +186,3 @@ async def whole_store(store: Store) -> Sequence[Finding]:
     found += [] if lost is None else [lost]
     damaged = [fail("run-damaged", f"run {store.run}: {each}", why, fix) for each in found]
     return damaged or [ok("run", f"run {store.run}: its store is whole")]
-
-
-async def quick_problems(plan: Plan, output: Path, store: str | None) -> list[Finding]:
-    """The problems of a plan that show at once; `output` is the folder of the runs, `store` the URL of a server."""
-    own = plan.definitions() if plan.controller == "local" else []
-    engines = await asyncio.gather(*map(tasks.engine_problem, own))
-    found = [each for each in engines if each is not None]
-    for definition in own:
-        if None in plan.playing(definition.name).values():  # a model plays it
-            found += tasks.model_findings(definition.build(), definition.name, plan)
-    found += [*key_findings(plan), *await _unlistened(plan)]
-    found += await in_thread(machine.folder, output, in_sqlite=store is None)
-    return [each for each in found if each.is_problem]
-
-
-async def _unlistened(plan: Plan) -> list[Finding]:
-    """The servers of this machine that nothing listens for. Others may be slow to reach, so they are not tried."""
-    agents: dict[str, list[str]] = {}
-    for agent in plan.agents:
-        if agent.builtin is None or agent.endpoint is not None:
-            try:
-                agents.setdefault(chat_config(plan, agent, None).endpoint(), []).append(agent.name)
-            except ValueError as error:
-                return [wrong_variable(agent.name, error)]
-    found = [
-        unreachable_agent(f"{'agents' if len(names) > 1 else 'agent'} {', '.join(names)}: {trouble}")
-        for url, names in agents.items()
-        if (trouble := await _not_listening(url)) is not None
-    ]
-    if plan.controller != "local" and (trouble := await _not_listening(plan.controller)) is not None:
-        found.append(unreachable_controller(trouble, plan.controller))
-    return found
-
-
-async def _not_listening(url: str) -> str | None:
-    """Why no connection to a server on this machine can be made; None for other machines' servers."""
-    parts = urlsplit(url)
-    if parts.hostname is None or not is_loopback(parts.hostname):
-        return None
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    try:
-        async with asyncio.timeout(tasks.REACH_S):
-            _, writer = await asyncio.open_connection(parts.hostname, port)
-    except (OSError, TimeoutError):
-        return f"nothing listens at {parts.scheme}://{parts.netloc} yet"
-    writer.close()
-    return None

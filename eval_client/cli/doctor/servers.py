@@ -6,6 +6,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from eval_client.cli.doctor.finding import Finding, fail, ok, warn
+from eval_client.cli.doctor.readiness import UNSTARTED, unreachable_controller
 from eval_client.plan.plan import Plan
 from proctor.config.tokens import AccessTokens
 from proctor.http.client import HttpClient, Untrusted
@@ -15,7 +16,6 @@ from task_server.wire.errors import ApiError, BadReply, TaskServerError, Unautho
 from task_server.wire.messages import UNKNOWN_VERSION, VERSION, Health, TaskCapacity, TaskList
 
 Answer = TypeVar("Answer", bound=BaseModel)
-UNSTARTED = "no session can be started"
 
 
 class ServerProbe:
@@ -85,12 +85,6 @@ def _capacity(task: TaskCapacity) -> Finding:
         what = f"task {task.name}: all {task.total} slots are taken"
         return warn("task-full", what, "its trials wait for sessions of other runs", "start another worker, or wait")
     return ok("task", f"task {task.name}: {task.free} of {task.total} slots are free")
-
-
-def unreachable_controller(what: str, url: str) -> Finding:
-    """The finding on a controller that can't be connected to."""
-    fix = f"proctor controller, or correct `controller` ({url})"
-    return fail("controller-unreachable", what, UNSTARTED, fix)
 
 
 def _version(url: str, theirs: str) -> Finding:

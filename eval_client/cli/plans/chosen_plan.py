@@ -13,7 +13,7 @@ import click
 
 from eval_client.cli.common import Command
 from eval_client.cli.doctor.finding import Finding, Status
-from eval_client.cli.doctor.plan_checks import quick_problems
+from eval_client.cli.doctor.readiness import quick_problems
 from eval_client.cli.doctor.tasks import engine_problem
 from eval_client.cli.plans.plan_file import made_plan, plan_text
 from eval_client.cli.usage import UsageProblem

@@ -13,10 +13,11 @@ import pytest
 from pydantic import BaseModel, JsonValue
 
 from eval_client.cli.doctor import machine, tasks
-from eval_client.cli.doctor.endpoint import ModelProbe, key_findings
+from eval_client.cli.doctor.endpoint import ModelProbe
 from eval_client.cli.doctor.finding import Finding, fail, findings, ok
 from eval_client.cli.doctor.machine import GIBI
 from eval_client.cli.doctor.plan_checks import Options, PlanChecks
+from eval_client.cli.doctor.readiness import key_findings
 from eval_client.cli.doctor.servers import ServerProbe
 from eval_client.cli.usage import in_thread
 from eval_client.plan.plan import Plan
