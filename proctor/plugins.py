@@ -62,9 +62,11 @@ class TrialExport:
     is_folder: bool
     write: Callable[..., str]
     """Writes what it takes of a RecordedRun to a path, with the values of the options by name; says how many of what
-    there are. Raises ClickException."""
+    there are. Raises ClickException, and of a store StoreError and DatabaseError."""
     options: Sequence[click.Option] = ()
     """Options of `proctor export` for such forms; none has a default but None, or () if it may be repeated."""
+    of_store: bool = False
+    """Whether `write` takes the run's store with all that was said, in place of a RecordedRun."""
 
 
 PaperTables = Callable[[Sequence[FinishedTrial], Sequence[RecordedPair]], list[ResultTable]]

@@ -11,12 +11,12 @@ from eval_client.cli.results.plan_parts import find_results
 from eval_client.cli.usage import UsageProblem
 from eval_client.report.bench_runs import finished_trials, recorded_pairs
 from eval_client.report.export import FORMATS, export_rows
-from eval_client.report.exports.formats import exports, separate_exports
+from eval_client.report.exports.write import exports, separate_exports
 from eval_client.report.report import report
 from eval_client.store.parts import PlanStore
 from eval_client.store.run_folders import find_run
 from eval_client.store.store import Store
-from proctor.plugins import FinishedTrial, RecordedPair, RecordedRun, TrialExport
+from proctor.plugins import FinishedTrial, RecordedPair, RecordedRun
 from proctor.registry import EXPORTS, missing
 
 FORMS = exports()
@@ -76,7 +76,7 @@ def export(
             chosen = FORMS[form]
             path = to or folder / chosen.place
             recorded = StoredRun(found, lambda other: find_results((other,), store, output, texts=True)[0])
-            written = chosen.write(recorded if isinstance(chosen, TrialExport) else found, path, **own)
+            written = chosen.write(found if chosen.of_store else recorded, path, **own)
             click.echo(f"{written}: {path}")
 
 

@@ -5,9 +5,7 @@ from urllib.parse import quote
 
 from pydantic import JsonValue
 
-from eval_client.report.exports.calls import Json, arguments_object
-from eval_client.report.exports.pairs import ExportedPair
-from eval_client.report.exports.transcripts import Said, Spoken, spoken
+from eval_client.report.exports.trials import ExportedPair, Json, Said, Spoken, arguments_object, spoken
 from eval_client.report.pair_report import PairReport
 from eval_client.store.trials.trajectory import Trajectory, conversation
 from proctor.environment import MEAN_SCORE

@@ -15,11 +15,13 @@ from pydantic import JsonValue
 
 from eval_client.report.export import written_whole
 from eval_client.report.exports import inspect_log
-from eval_client.report.exports.pairs import ExportedPair, exported_pairs
+from eval_client.report.exports.trials import ExportedPair, exported_pairs
 from eval_client.store.connection import StoreError
 from eval_client.store.store import Store
 from eval_client.store.trials.trajectory import read_trajectories
 from proctor.digest import digest_of
+from proctor.plugins import TrialExport
+from proctor.registry import EXPORTS, SEPARATE, entry_points
 
 
 def write_inspect(store: Store, folder: Path) -> tuple[int, int]:
@@ -85,3 +87,21 @@ def encoded(value: JsonValue) -> bytes:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(
         errors="backslashreplace"
     )
+
+
+def _inspect(store: Store, folder: Path) -> str:
+    trials, logs = write_inspect(store, folder)
+    return f"{trials} trials in {logs} files"
+
+
+INSPECT = TrialExport("Inspect's logs", "inspect", is_folder=True, write=_inspect, of_store=True)
+
+
+def exports() -> dict[str, TrialExport]:
+    """All forms that are installed, by name."""
+    return {"inspect": INSPECT, **{entry.name: entry.load() for entry in entry_points(EXPORTS)}}
+
+
+def separate_exports() -> list[str]:
+    """The names of the forms that our own packages offer, installed or not."""
+    return [name for offered in SEPARATE.values() for name in offered.get(EXPORTS, ())]

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from eval_client.report.exports.calls import Json, arguments_object, offered
-from eval_client.report.exports.pairs import ExportedPair
-from eval_client.report.exports.transcripts import Said, Spoken, spoken
+from eval_client.report.exports.trials import ExportedPair, Json, Said, Spoken, arguments_object, offered, spoken
 from eval_client.store.trials.trajectory import ConversationTurn, Trajectory, conversation
 from proctor.types import Finish, Message, ToolCall
 

@@ -10,12 +10,12 @@ from urllib.parse import quote
 import click
 
 from eval_client.report.export import json_lines, parquet_rows, pyarrow, write_lines, written_whole
-from eval_client.report.exports.formats import Export
-from eval_client.report.exports.pairs import exported_pairs
+from eval_client.report.exports.trials import exported_pairs
 from eval_client.report.exports.write import encoded, made_folder
 from eval_client.store.connection import StoreError
 from eval_client.store.store import Store
 from eval_client.store.trials.trajectory import read_trajectories
+from proctor.plugins import TrialExport
 from proctor.types import FinishReason
 from proctor_bridges.exports import atif, sft
 
@@ -94,12 +94,13 @@ def _sft(
     return f"{write_sft(store, path, choice)} conversations"
 
 
-ATIF = Export("Harbor's trajectories", "atif", is_folder=True, write=_atif)
-SFT = Export(
+ATIF = TrialExport("Harbor's trajectories", "atif", is_folder=True, write=_atif, of_store=True)
+SFT = TrialExport(
     "conversations to train on, as Parquet where the file's name ends in .parquet",
     "sft.jsonl",
     is_folder=False,
     write=_sft,
+    of_store=True,
     options=(
         click.Option(["--min-score"], type=click.FloatRange(0, 1), help="sft: only trials with at least this score."),
         click.Option(

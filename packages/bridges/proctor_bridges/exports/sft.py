@@ -5,9 +5,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from eval_client.report.exports.calls import Json, arguments_object, offered
-from eval_client.report.exports.pairs import ExportedPair
-from eval_client.report.exports.transcripts import Said, spoken
+from eval_client.report.exports.trials import ExportedPair, Json, Said, arguments_object, offered, spoken
 from eval_client.store.trials.trajectory import Trajectory, conversation
 from proctor.tools.histories import MALFORMED, sendable_arguments
 from proctor.types import FinishReason, Message, ToolCall, Value

@@ -13,8 +13,7 @@ import sqlalchemy as sa
 
 from eval_client.report.export import json_lines
 from eval_client.report.exports import inspect_log
-from eval_client.report.exports.calls import arguments_object
-from eval_client.report.exports.pairs import exported_pairs
+from eval_client.report.exports.trials import arguments_object, exported_pairs
 from eval_client.report.exports.write import write_inspect
 from eval_client.store.connection import StoreError
 from eval_client.store.store import Store
