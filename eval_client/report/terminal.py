@@ -11,7 +11,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from eval_client.report.parsed_actions import AnswerReader
+from eval_client.report.task_environment import AnswerReader
 from eval_client.report.trial_markdown import (
     Showing,
     answer_markdown,

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from eval_client.report.parsed_actions import AnswerReader
+from eval_client.report.task_environment import AnswerReader
 from eval_client.store.trials.trajectory import AttemptRecord, ConversationTurn, Trajectory, conversation
 from proctor.observability.redaction import redacted, visible
 from proctor.types import Finish, Message, ToolCall

@@ -16,13 +16,13 @@ from eval_client.report.compare.measure import Settings
 from eval_client.report.compare.run_pairs import compared, run_letters
 from eval_client.report.compare.tables import letters_tables
 from eval_client.report.compare.values import ComparedAgent, Comparison, Comparisons
-from eval_client.report.parsed_actions import answer_reader
+from eval_client.report.configuration_tables import COMPARISON_METHODS, METHODS, run_facts
+from eval_client.report.papers import papers
 from eval_client.report.plots.svg import nowhere
-from eval_client.report.published.configuration import COMPARISON_METHODS, METHODS, run_facts
-from eval_client.report.published.papers import papers
-from eval_client.report.published.scrub import publishable_comparison, publishable_report
 from eval_client.report.report import report
 from eval_client.report.score_matrix import matrix, not_comparable_notes, sample_tables
+from eval_client.report.scrub import publishable_comparison, publishable_report
+from eval_client.report.task_environment import answer_reader
 from eval_client.report.trial_markdown import Showing, trial_markdown
 from eval_client.store.store import Store
 from eval_client.store.trials.scores import trial_facts

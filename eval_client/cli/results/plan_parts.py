@@ -4,15 +4,12 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from eval_client.own_runs import is_listed
+from eval_client.report.task_environment import scoring_environment
 from eval_client.store.connection import StoreError
 from eval_client.store.parts import PlanStore
 from eval_client.store.run_folders import find_parts, find_run
 from eval_client.store.store import Store
-from proctor.environment import Environment
 from proctor.summary import summarize
-
-log = logging.getLogger(__name__)
 
 
 def find_results(names: Sequence[str], store: str | None, output: Path, *, texts: bool = False) -> list[Store]:
@@ -41,7 +38,7 @@ def _run_or_parts(name: str, store: str | None, output: Path) -> list[Store]:
 def one_run(parts: Sequence[Store], *, texts: bool) -> Store:
     """The parts of a plan as one run, with what its environments make of all trials. Raises StoreError."""
     whole = PlanStore(parts, texts=texts)
-    environments = {task: _environment(parts, task) for task in whole.manifest().tasks}
+    environments = {task: scoring_environment(parts, task, logging.WARNING) for task in whole.manifest().tasks}
     for pair in whole.pair_totals():
         environment = environments[pair.task]
         summary = whole.told.get((pair.agent, pair.task))
@@ -50,21 +47,3 @@ def one_run(parts: Sequence[Store], *, texts: bool) -> Store:
         if summary is not None:
             whole.write_summary(pair.agent, pair.task, pair.scored, summary)
     return whole
-
-
-def _environment(parts: Sequence[Store], task: str) -> Environment | None:
-    """A task's environment; None where it is not installed here, or a stranger's plan would have it read files.
-
-    An environment's code may raise anything over the settings of another version.
-    """
-    manifests = [part.manifest() for part in parts]
-    try:
-        definition = next(each for each in manifests[0].read_plan().definitions() if each.name == task)
-        known = all(is_listed(part.run, manifest) for part, manifest in zip(parts, manifests, strict=True))
-        if definition.without_files() != definition and not known:
-            log.warning("task %s: its own metrics are left out, since other people's plans name its files", task)
-            return None
-        return definition.build()
-    except Exception as error:
-        log.warning("task %s: its own metrics are left out: %s", task, error)
-        return None

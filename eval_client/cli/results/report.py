@@ -15,7 +15,6 @@ from eval_client.store.connection import StoreError
 from eval_client.store.store import Store
 from proctor.registry import FORMS, entry_points
 from proctor.tables.command import TableFormat, format_option, print_tables
-from proctor.tables.table import ResultTable
 
 FORM_NAMES = ["agentbench", *sorted({entry.name for entry in entry_points(FORMS)})]
 
@@ -72,7 +71,9 @@ def report(
     with report_usage_errors():
         found = find_results(runs or ("latest",), store, output, texts=bool(trials))
         if paper is not None:
-            print_tables(_paper_tables(found, paper, tasks), "json" if as_json else form)
+            from eval_client.report.papers import paper_tables  # 25 ms of CPU
+
+            print_tables(paper_tables(paper, found, tasks), "json" if as_json else form)
             return
         if html is not None:
             _write_html(found, html, title, trials, samples=samples)
@@ -96,18 +97,6 @@ def _write_html(stores: list[Store], file: Path, title: str | None, trials: Sequ
         raise UsageProblem(f"--html: a file holds one run, and {len(stores)} are named; write a file for each")
     write_page(report_page(stores[0], title=title, samples=samples, trials=trials), file)
     click.echo(f"report: {file}")
-
-
-def _paper_tables(stores: list[Store], paper: str, tasks: tuple[str, ...]) -> list[ResultTable]:
-    """The tables of a paper over all runs. Raises StoreError."""
-    from eval_client.report.agentbench import agent_rows, agentbench_tables  # with the next: 25 ms of CPU
-    from eval_client.report.bench_runs import paper_tables, played_tasks
-
-    return (
-        agentbench_tables(agent_rows(played_tasks(stores, tasks)))
-        if paper == "agentbench"
-        else paper_tables(paper, stores, tasks)
-    )
 
 
 def _check_alike(stores: list[Store]) -> None:

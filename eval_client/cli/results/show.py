@@ -9,7 +9,7 @@ import click
 
 from eval_client.cli.common import output_option, report_usage_errors, store_option
 from eval_client.report.compare.sides import CompareError, parse_reference
-from eval_client.report.parsed_actions import AnswerReader, answer_reader, turn_facts
+from eval_client.report.task_environment import AnswerReader, answer_reader, turn_facts
 from eval_client.report.terminal import ReadTrial, side_by_side, trial_text
 from eval_client.report.trial_markdown import Showing, trial_markdown
 from eval_client.store.connection import StoreError

@@ -20,7 +20,6 @@ from eval_client.core.statistics.power import (
 from eval_client.core.statistics.resampling import bootstrap_interval
 from eval_client.core.statistics.samples import Interval, SamplePair, Scores
 from eval_client.core.statistics.single import Passes, all_passes, mean_interval
-from eval_client.own_runs import is_listed
 from eval_client.report.compare.sides import NotComparable, TaskSide, unlike
 from eval_client.report.compare.values import (
     MissingTrials,
@@ -29,6 +28,7 @@ from eval_client.report.compare.values import (
     SamplesNeeded,
     TaskComparison,
 )
+from eval_client.report.task_environment import scoring_environment
 from eval_client.store.trials.scores import PairScores, SampleScores
 from proctor.summary import paired_difference
 from proctor.types import Finish, Summary, Value
@@ -220,17 +220,14 @@ def _is_mean(side: TaskSide, summary: Summary) -> bool:
 
 
 def _by_environment(a: TaskSide, b: TaskSide, clusters: Mapping[str, str]) -> PrimaryDifference | None:
-    """The figures over matched samples; None where the environment, as the run had it, is not installed here.
-
-    Nor where it reads files, and the plan that names them is not one of this user.
+    """The figures over matched samples; None where the environment can't make them here.
 
     An environment's code may raise anything over finishes of another version.
     """
+    environment = scoring_environment([a.store], a.task)
+    if environment is None:
+        return None
     try:
-        definition = next(task for task in a.manifest.read_plan().definitions() if task.name == a.task)
-        if definition.without_files() != definition and not is_listed(a.store.run, a.manifest):
-            return None
-        environment = definition.build()
         name = environment.summarize([]).primary
         found = paired_difference(environment, _finishes(a, clusters), _finishes(b, clusters))
     except Exception:

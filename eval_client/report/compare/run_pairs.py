@@ -13,7 +13,7 @@ from eval_client.report.compare.measure import Settings, planned_pairs
 from eval_client.report.compare.sides import MOST_AGENTS, CompareError, Reference, Side, agents_of, find_pairs
 from eval_client.report.compare.values import Comparisons
 from eval_client.report.pair_report import PairReport
-from eval_client.report.published.scrub import publishable
+from eval_client.report.scrub import publishable
 from eval_client.store.store import Store
 from eval_client.store.trials.scores import PairScores, planned_scores
 

@@ -6,7 +6,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from eval_client.report.parsed_actions import environment_of
+from eval_client.report.task_environment import environment_of
 from eval_client.store.store import Store
 from eval_client.store.trials.trajectory import Trajectory
 from eval_client.view.pages.trial import found_trial

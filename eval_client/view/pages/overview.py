@@ -8,11 +8,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from eval_client.report.compare.run_pairs import Letters, run_letters
+from eval_client.report.configuration_tables import agents_table, tasks_table
 from eval_client.report.pair_report import RunReport
 from eval_client.report.plots.cost import cost_plots
 from eval_client.report.plots.reasons import reasons
 from eval_client.report.plots.svg import Address, Plot
-from eval_client.report.published.configuration import agents_table, tasks_table
 from eval_client.report.run_tables import task_tables
 from eval_client.report.score_matrix import Facts, matrix, with_bounds
 from eval_client.report.shared_tables import shared_tables

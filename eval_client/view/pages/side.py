@@ -7,7 +7,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from eval_client.report.parsed_actions import answer_reader
+from eval_client.report.task_environment import answer_reader
 from eval_client.store.store import Store
 from eval_client.store.trials.rows import TrialRow, sample_trials
 from eval_client.store.trials.trajectory import Trajectory, first_difference

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from eval_client.report.parsed_actions import AnswerReader, answer_reader, environment_of
+from eval_client.report.task_environment import AnswerReader, answer_reader, environment_of
 from eval_client.report.trial_markdown import (
     EVIDENCE,
     Showing,

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import JsonValue
 
-from eval_client.report.parsed_actions import answer_reader
+from eval_client.report.task_environment import answer_reader
 from eval_client.store.records import Manifest
 from proctor import registry
 from proctor.environment import Environment

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eval_client.report.published.scrub import publishable
+from eval_client.report.scrub import publishable
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from environments.simulbench.table import ratings_table, verdicts_table
 from environments.stss.summary import OWN_WORLD
 from environments.stss.tables import action_table, language_table
 from eval_client.report.agentbench import agent_rows, scores_table
-from eval_client.report.bench_runs import finished_trials, played_tasks, recorded_pairs
+from eval_client.report.papers import finished_trials, played_tasks, recorded_pairs
 from eval_client.report.report import report
 from eval_client.store.connection import StoreError
 from eval_client.store.store import Store

@@ -21,7 +21,7 @@ from eval_client.cli.doctor.finding import fail
 from eval_client.cli.main import proctor
 from eval_client.cli.usage import UsageProblem
 from eval_client.plan.plan import Plan
-from eval_client.report.published.scrub import publishable
+from eval_client.report.scrub import publishable
 from proctor.agent_function import FunctionCaller, FunctionRaised
 from proctor.config.yaml import FileError, parse
 from proctor.llm.traces import input_messages

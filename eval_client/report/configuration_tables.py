@@ -7,7 +7,7 @@ from pydantic import JsonValue
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.plan import Plan
 from eval_client.report.comparability import shaping_parameters
-from eval_client.report.published.scrub import model_name, publishable
+from eval_client.report.scrub import model_name, publishable
 from eval_client.store.records import Manifest
 from proctor.tables.table import Entry, ResultTable, TableColumn, TableRow
 

@@ -1,13 +1,15 @@
-"""How answers are read, by the environments that are installed here."""
+"""The environments of a run's tasks as they are installed here: they read answers, and make metrics of scores."""
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 
 from pydantic import JsonValue
 
+from eval_client.own_runs import is_listed
 from eval_client.store.records import Manifest
+from eval_client.store.store import Store
 from eval_client.store.trials.trajectory import ConversationTurn
 from proctor.config.task import TaskDefinition
 from proctor.environment import Environment
@@ -34,6 +36,25 @@ def environment_of(manifest: Manifest, task: str) -> Environment | None:
     named = {str(each.get("name")): each for each in tasks if isinstance(each, dict)} if isinstance(tasks, list) else {}
     definition = named.get(task, {})
     return _built(json.dumps(definition)) if "environment" in definition else None
+
+
+def scoring_environment(stores: Sequence[Store], task: str, level: int = logging.INFO) -> Environment | None:
+    """The environment that scores a task of a run, or of the parts of a plan, with the files that its plan names.
+
+    None where it is not installed here, or a stranger's plan would have it read files. An environment's code may raise
+    anything over the settings of another version. The log says why at a `level`.
+    """
+    manifests = [store.manifest() for store in stores]
+    try:
+        definition = next(each for each in manifests[0].read_plan().definitions() if each.name == task)
+        known = all(is_listed(store.run, manifest) for store, manifest in zip(stores, manifests, strict=True))
+        if definition.without_files() != definition and not known:
+            log.log(level, "task %s: its own metrics are left out, since other people's plans name its files", task)
+            return None
+        return definition.build()
+    except Exception as error:
+        log.log(level, "task %s: its own metrics are left out: %s", task, error)
+        return None
 
 
 def turn_facts(turn: ConversationTurn, read: AnswerReader) -> dict[str, JsonValue]:

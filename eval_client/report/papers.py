@@ -1,13 +1,15 @@
-"""What the papers' tables take from the stores of runs."""
+"""The papers' tables of runs, from their stores: AgentBench's, SimulBench's and STSS's."""
 
 from collections.abc import Container, Iterator, Sequence
+from typing import NamedTuple
 
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.plan import Plan
-from eval_client.report.agentbench import ENVIRONMENTS, TEXT_PROTOCOL, PlayedTask
+from eval_client.report.agentbench import ENVIRONMENTS, TEXT_PROTOCOL, PlayedTask, agent_rows, agentbench_tables
 from eval_client.report.comparability import TaskShape, task_shapes, unlike_agents, unlike_tasks
 from eval_client.report.pair_report import RunReport
 from eval_client.report.report import report
+from eval_client.report.scrub import model_name, publishable
 from eval_client.store.connection import StoreError
 from eval_client.store.records import Manifest
 from eval_client.store.store import Store
@@ -15,6 +17,19 @@ from proctor.config.task import TaskDefinition
 from proctor.plugins import FinishedTrial, RecordedPair
 from proctor.registry import FORMS, entry_points
 from proctor.tables.table import ResultTable
+
+TITLES = {"simulbench": "SimulBench", "stss": "STSS"}
+"""Environments whose papers have tables of their own, with the title of the section."""
+
+
+class Paper(NamedTuple):
+    """The tables of a paper."""
+
+    id: str
+    title: str
+    tables: Sequence[ResultTable]
+    problem: str = ""
+    """Why there is none."""
 
 
 def played_tasks(stores: Sequence[Store], named: Sequence[str]) -> list[PlayedTask]:
@@ -44,10 +59,12 @@ def finished_trials(store: Store, tasks: Container[str]) -> Iterator[FinishedTri
 
 
 def paper_tables(form: str, stores: Sequence[Store], named: Sequence[str]) -> list[ResultTable]:
-    """The tables of an environment's paper over runs; `named` are the tasks to take, all where there are none.
+    """The tables of a paper over runs; `named` are the tasks to take, all where there are none.
 
     Raises StoreError where a task is unknown, or where no trial is of the paper's kind.
     """
+    if form == "agentbench":
+        return agentbench_tables(agent_rows(played_tasks(stores, named)))
     reports = [report(store) for store in stores]
     known = dict.fromkeys(pair.task for made in reports for pair in made.pairs)
     if unknown := [name for name in named if name not in known]:
@@ -112,3 +129,35 @@ def _model_version(agent: AgentEntry | None) -> str | None:
     if agent is None or agent.builtin is not None or agent.model in (None, agent.name):
         return None
     return str(agent.model).removeprefix(f"{agent.name}-")
+
+
+def papers(store: Store, made: RunReport, *, large: bool) -> list[Paper]:
+    """Each paper whose tables have a row for the run, for a page that others read.
+
+    AgentBench's where a run has two of its tasks or more, and of a large run without its validity.
+    """
+    found = []
+    if len({pair.environment for pair in made.pairs} & set(ENVIRONMENTS)) > 1:
+        try:
+            tables = agentbench_tables(agent_rows(played_tasks([store], ())), validity=not large)
+            found.append(Paper("agentbench", "AgentBench", tuple(map(_scrubbed, tables))))
+        except StoreError as error:
+            found.append(Paper("agentbench", "AgentBench", (), f"No table: {publishable(str(error))}."))
+    for environment, title in TITLES.items():
+        tasks = {pair.task for pair in made.pairs if pair.environment == environment}
+        trials = list(finished_trials(store, tasks))
+        tables = made_tables(environment, trials, recorded_pairs(made, tasks)) if tasks else []
+        found += [Paper(environment, title, tuple(map(_scrubbed, tables)))] if tables else []
+    return found
+
+
+def _scrubbed(table: ResultTable) -> ResultTable:
+    """The table with notes that name no address; cells of texts are names of agents and models."""
+    rows = tuple(
+        row._replace(
+            cells=tuple(model_name(cell) if isinstance(cell, str) else cell for cell in row.cells),
+            notes=tuple(map(publishable, row.notes)),
+        )
+        for row in table.rows
+    )
+    return table._replace(rows=rows, notes=tuple(map(publishable, table.notes)))
