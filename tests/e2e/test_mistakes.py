@@ -25,20 +25,34 @@ def refused(folder: Path, plan: str, *says: str, **extra: str) -> None:
     assert ended.stderr.count("Error:") == 1
 
 
-def test_a_malformed_plan(tmp_path: Path) -> None:
-    refused(tmp_path, LOCAL + "agents: [", "plan.yaml:3", "not YAML")
-    refused(tmp_path, LOCAL + "epochs: many\n", "plan.yaml:3: epochs: must be a whole number (got the text 'many')")
+GONE = "controller: http://127.0.0.1:9\nlimits: {patience_s: 1}\nagents: [{name: m}]\ntasks: [{name: own}]\n"
+MISTAKES: list[tuple[str, tuple[str, ...]]] = [
+    (LOCAL + "agents: [", ("plan.yaml:3", "not YAML")),
+    (LOCAL + "epochs: many\n", ("plan.yaml:3: epochs: must be a whole number (got the text 'many')",)),
+    (LOCAL + "assignments: [{agents: [reference], tasks: [onw]}]\n", ("unknown name 'onw'", "own")),
+    (LOCAL.replace("db,", "db, data: broken.jsonl,"), ("broken.jsonl", "own")),
+    (GONE, ("controller http://127.0.0.1:9",)),
+]
+OF_A_WORKER: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
+    "an unknown task": ("{name: m, endpoint: 'http://127.0.0.1:9/v1'}|os-dve", ("os-dve", "db-own"), {}),
+    "a wrong token": ("{name: m}|db-own", ("token",), {"PROCTOR_TOKEN": "wrong"}),
+    "an agent without data": ("{name: r, builtin: naive}|db-own", ("agents.r", "environment", "endpoint"), {}),
+}
+"""Agent and task, what is said of them, and variables."""
 
 
-def test_an_unknown_task(tmp_path: Path, worker: Server) -> None:
-    refused(
-        tmp_path,
-        f"controller: {worker.url}\nagents: [{{name: reference, builtin: reference, endpoint: 'http://127.0.0.1:9/v1'}}]\n"
-        "tasks: [{name: os-dve}]\n",
-        "os-dve",
-        "db-own",
-    )
-    refused(tmp_path, LOCAL + "assignments: [{agents: [reference], tasks: [onw]}]\n", "unknown name 'onw'", "own")
+@pytest.mark.parametrize(("plan", "says"), MISTAKES, ids=[says[0] for _, says in MISTAKES])
+def test_a_mistake_in_a_plan_or_its_data(tmp_path: Path, plan: str, says: tuple[str, ...]) -> None:
+    (tmp_path / "broken.jsonl").write_text('{"description": "half a rec\n')
+    refused(tmp_path, plan, *says)
+
+
+@pytest.mark.parametrize("mistake", OF_A_WORKER)
+def test_a_mistake_about_a_worker(tmp_path: Path, worker: Server, mistake: str) -> None:
+    parts, says, variables = OF_A_WORKER[mistake]
+    agent, task = parts.split("|")
+    plan = f"controller: {worker.url}\nagents: [{agent}]\ntasks: [{{name: {task}}}]\n"
+    refused(tmp_path, plan, *says, **variables)
 
 
 def test_a_wrong_key(tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint) -> None:
@@ -55,24 +69,6 @@ def test_a_wrong_key(tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint)
     exits(0, "resume", "r", cwd=tmp_path, OPENAI_API_KEY="sk-right-123456")
 
 
-def test_an_unreachable_controller(tmp_path: Path) -> None:
-    refused(
-        tmp_path,
-        "controller: http://127.0.0.1:9\nlimits: {patience_s: 1}\nagents: [{name: m}]\ntasks: [{name: own}]\n",
-        "controller http://127.0.0.1:9",
-    )
-
-
-def test_a_wrong_token_for_the_controller(tmp_path: Path, worker: Server) -> None:
-    plan = f"controller: {worker.url}\nagents: [{{name: m}}]\ntasks: [{{name: db-own}}]\n"
-    refused(tmp_path, plan, "token", PROCTOR_TOKEN="wrong")
-
-
-def test_a_built_in_agent_without_its_tasks_data(tmp_path: Path, worker: Server) -> None:
-    plan = f"controller: {worker.url}\nagents: [{{name: naive, builtin: naive}}]\ntasks: [{{name: db-own}}]\n"
-    refused(tmp_path, plan, "agents.naive", "environment", "endpoint")
-
-
 def test_a_built_in_agent_whose_policy_the_environment_does_not_have(tmp_path: Path) -> None:
     (tmp_path / "installed").mkdir()
     write_distribution(tmp_path / "installed")
@@ -82,37 +78,17 @@ def test_a_built_in_agent_whose_policy_the_environment_does_not_have(tmp_path: P
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_data_set_with_a_broken_record(tmp_path: Path) -> None:
-    (tmp_path / "broken.jsonl").write_text('{"description": "half a rec\n')
-    refused(
-        tmp_path,
-        "agents: [{name: reference, builtin: reference}]\ntasks: [{name: own, environment: db, data: broken.jsonl}]\n",
-        "broken.jsonl",
-        "own",
-    )
-
-
-def test_a_changed_plan_is_refused_on_resume_with_what_changed(tmp_path: Path) -> None:
-    (tmp_path / "plan.yaml").write_text(LOCAL)
-    assert proctor("run", "plan.yaml", "--name", "r", "--limit", "1", cwd=tmp_path).returncode == 0
-    (tmp_path / "plan.yaml").write_text(LOCAL + "epochs: 2\n")
-    ended = exits(2, "resume", "r", cwd=tmp_path)
-    assert "epochs: 1 -> 2" in ended.stderr
-
-
-def test_changed_data_are_refused_on_resume(tmp_path: Path) -> None:
-    import environments.database
-
-    shipped = Path(str(environments.database.__file__)).parent / "samples" / "select.jsonl"
+def test_a_changed_plan_and_changed_data_are_refused_on_resume_with_what_changed(tmp_path: Path) -> None:
     data = tmp_path / "data.jsonl"
-    data.write_text(shipped.read_text())
+    data.write_text((ROOT / "environments" / "database" / "samples" / "select.jsonl").read_text())
     plan = LOCAL.replace("environment: db,", "environment: db, data: data.jsonl,")
     (tmp_path / "plan.yaml").write_text(plan)
-    assert proctor("run", "plan.yaml", "--name", "r", "--limit", "1", cwd=tmp_path).returncode == 0
-    first, rest = data.read_text().split("\n", 1)
-    data.write_text(first.replace("?", "!", 1) + "\n" + rest)
-    ended = exits(2, "resume", "r", cwd=tmp_path)
-    assert "task own: its data, prompts or settings changed" in ended.stderr
+    exits(0, "run", "plan.yaml", "--name", "r", "--limit", "1", cwd=tmp_path)
+    (tmp_path / "plan.yaml").write_text(plan + "epochs: 2\n")
+    assert "epochs: 1 -> 2" in exits(2, "resume", "r", cwd=tmp_path).stderr
+    (tmp_path / "plan.yaml").write_text(plan)
+    data.write_text(data.read_text().replace("?", "!", 1))
+    assert "task own: its data, prompts or settings changed" in exits(2, "resume", "r", cwd=tmp_path).stderr
 
 
 @pytest.mark.parametrize("command", ["status", "report", "resume", "export"])
@@ -181,20 +157,22 @@ def test_a_run_of_a_model_among_people_driven_by_rules_is_warned(tmp_path: Path)
     assert list(warned.values()) == [True, False, False]
 
 
-UNUSABLE = ("file/x", "file", "/proc/x", "loop/x", "x" * 300)
-"""Folders that can't be made or looked into: below a file, a file, of the kernel, in a circle, with too long a name."""
+UNUSABLE = ("file/x", "file", "loop/x", "x" * 300)
+"""Folders that no command can look into: below a file, a file, in a circle, with too long a name."""
+COMMANDS = ("run plan.yaml", "run -m m -e db", "demo", "status r", "resume r")
 
 
-@pytest.mark.parametrize("output", UNUSABLE, ids=lambda output: output[:10])
-@pytest.mark.parametrize("command", ["run plan.yaml", "run -m m -e db", "demo", "status r", "ls", "resume r"])
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [*((command, "/proc/x") for command in COMMANDS), *(("ls", output) for output in UNUSABLE)],
+    ids=lambda each: each[:10],
+)
 def test_a_folder_of_runs_that_can_not_be_used(tmp_path: Path, command: str, output: str) -> None:
+    """All commands look into it by the same code; what can be looked into and not made, each finds by itself."""
     (tmp_path / "plan.yaml").write_text(LOCAL)
     (tmp_path / "file").touch()
     (tmp_path / "loop").symlink_to("loop")
-    ended = proctor(*command.split(), "-o", output, cwd=tmp_path, OPENAI_API_KEY="sk-not-asked-123456")
-    if command == "ls" and output == "/proc/x":  # it may be made later, for all that `ls` knows
-        return
-    assert ended.returncode == 2, ended.stdout + ended.stderr
+    ended = exits(2, *command.split(), "-o", output, cwd=tmp_path, OPENAI_API_KEY="sk-not-asked-123456")
     assert "Traceback" not in ended.stderr
     (told,) = [line for line in ended.stderr.splitlines() if line.startswith("Error: ")]
     assert output[:10] in told

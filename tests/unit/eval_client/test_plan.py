@@ -61,6 +61,7 @@ def test_a_small_plan_loads_with_every_agent_on_every_task(tmp_path: Path) -> No
         (("name: small", "name: ../up"), 1, "name"),
         (("concurrency: 4", "api_key_env: sk-canary-1234"), 11, "endpoints.shared.api_key_env"),
         (("concurrency: 4", "concurrency: 0"), 11, "endpoints.shared.concurrency"),
+        (("name: reference", "name: gpt"), None, "'gpt' stands twice"),
     ],
 )
 def test_a_mistake_names_file_line_field_and_fix(
@@ -73,12 +74,6 @@ def test_a_mistake_names_file_line_field_and_fix(
     assert says in message
     assert "canary" not in message
     assert message.startswith(f"{path}:{line}:" if line else f"{path}")
-
-
-def test_two_agents_of_one_name_are_refused(tmp_path: Path) -> None:
-    path = written(tmp_path, SMALL.replace("name: reference", "name: gpt"))
-    with pytest.raises(FileError, match="'gpt' stands twice"):
-        load_plan(path)
 
 
 def test_a_task_without_environment_needs_a_controller(tmp_path: Path) -> None:
