@@ -34,7 +34,6 @@ from proctor.session.play import play_to_finish as play
 from proctor.types import Action, Finish, FinishReason, Observation
 from tests.pace import slowly
 from tests.support import SHARED_DATA
-from tests.unit.environments.operating_system.test_reply import REPLIES
 
 DEV = SHARED_DATA / "os/data/dev.json"
 TRAIN = SHARED_DATA / "os/data/train_first60.json"
@@ -230,10 +229,6 @@ async def test_05_the_floors_score_what_they_should(
 
 async def test_05_always_zero_passes_11_of_the_train_extract() -> None:
     assert sum(played.zero for played in await train()) == 11
-
-
-async def test_06_the_parser_is_tested_with_at_least_25_replies() -> None:
-    assert len(REPLIES) >= 25  # each is a test of its own in tests/unit/environments/operating_system/test_reply.py
 
 
 async def test_07_801_characters_are_cut_and_800_are_not(lightly: OperatingSystem) -> None:

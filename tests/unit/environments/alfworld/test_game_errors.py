@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from environments.alfworld.engine.game import ReadyGame
-from environments.alfworld.engine.s_expressions import GameError, read
+from environments.alfworld.engine.s_expressions import GameError
 from environments.alfworld.engine.world import GameWorld
 from environments.alfworld.texts import own_domain, own_grammar
 
@@ -38,10 +38,6 @@ def game(domain: Change = same, grammar: Change = same, problem: Change = same) 
 def test_letters_of_any_case_comments_and_line_breaks_do_not_matter() -> None:
     spaced = game(problem=lambda text: text.replace(" - ", "\n - \t\n"))
     assert GameWorld(spaced).admissible() == ["go to desk 1", "inventory", "look"]
-
-
-def test_parentheses_are_read_as_lists_in_lower_case() -> None:
-    assert read("(A (b C) ()) ; end", "text") == ["a", ["b", "c"], []]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from environments.alfworld.engine.game import ReadyGame
 from environments.alfworld.engine.world import GameWorld
 from environments.alfworld.environment import ALFWorld
-from environments.alfworld.texts import TASK_TYPES, OwnGame, task_type
+from environments.alfworld.texts import OwnGame
 from proctor.session.play import PolicyAgent, play_to_finish
 from tools.datagen.alfworld.generator import LONGEST_PLAN, generate
 
@@ -32,11 +32,6 @@ def game(games: Games, request: pytest.FixtureRequest) -> OwnGame:
 def facts(game: OwnGame, predicate: str) -> list[list[str]]:
     start = game.problem.partition("(:goal")[0]
     return [found.split() for found in re.findall(rf"^\({predicate} (.*)\)$", start, re.MULTILINE)]
-
-
-def test_types_take_turns_and_formats_every_six(games: Games) -> None:
-    assert [task_type(game.path) for game in games] == list(TASK_TYPES) * 10
-    assert [game.format for game in games[:24:6]] == ["put", "move", "put", "move"]
 
 
 def test_every_command_of_the_plan_is_on_offer_and_the_last_alone_wins(game: OwnGame) -> None:

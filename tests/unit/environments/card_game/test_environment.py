@@ -5,10 +5,8 @@ from pydantic import JsonValue
 
 from environments.card_game.environment import CardGame
 from environments.card_game.policies import rehearse
-from environments.card_game.rules.variants import Profile
 from environments.card_game.sample_game import Setup
-from environments.card_game.scoring import ALL_HP, DECIDED, score, win
-from environments.card_game.summary import summarize
+from environments.card_game.scoring import ALL_HP
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Finish, FinishReason
 from tests.unit.environments.fixed_policies import garbage
@@ -25,24 +23,6 @@ def finish(win: float, damage: float, opponent: str = "greedy", seat: int = 0, s
     )
 
 
-def test_the_summary_weighs_win_rate_and_damage_rate() -> None:
-    summary = summarize([finish(1, 1600), finish(0, 800, "random", 1)], legacy_agent_bugs=False)
-    assert summary.metrics[summary.primary] == pytest.approx(0.7 * 0.5 + 0.3 * 0.75)
-    assert summary.metrics["win_rate"] == 0.5
-    assert summary.metrics["damage_rate"] == 0.75
-    assert summary.metrics["greedy_seat0_win_rate"] == 1.0
-    assert summary.metrics["random_seat1_damage_rate"] == 0.5
-    assert summary.metrics["right_guess_rate"] == 0.25
-    assert "greedy_seat1_win_rate" not in summary.metrics
-    assert "stage2_score" not in summary.metrics
-
-
-def test_the_stages_weigh_the_same_whatever_their_numbers_of_games() -> None:
-    games = [finish(1, 1600, stage=1), *[finish(0, 0) for _ in range(3)]]
-    metrics = summarize(games, legacy_agent_bugs=False).metrics
-    assert (metrics["stage1_score"], metrics["stage2_score"], metrics["score"]) == pytest.approx((1.0, 0.0, 0.5))
-
-
 def test_a_stage_without_a_scored_game_is_left_out_and_that_is_said() -> None:
     fault, both = Finish.fault(FinishReason.TASK_ERROR, "broken"), CardGame(profile="paper")
     one = both.summarize([finish(1, 1600, stage=1), fault])
@@ -54,14 +34,6 @@ def test_a_stage_without_a_scored_game_is_left_out_and_that_is_said() -> None:
         *CardGame(profile="paper", stages=(1,)).summarize([finish(1, 1600, stage=1)]).notes,
     ]
     assert not any("alone" in note for note in told)
-
-
-def test_faults_enter_no_rate_and_the_switch_stands_beside_every_score() -> None:
-    fault = Finish.fault(FinishReason.TASK_ERROR, "broken")
-    summary = summarize([finish(1, 1600), fault], legacy_agent_bugs=True)
-    assert (summary.metrics["score"], summary.metrics["requested"], summary.metrics["scored"]) == (1.0, 2.0, 1.0)
-    assert "legacy_agent_bugs: true." in summary.notes
-    assert summarize([fault], legacy_agent_bugs=False).metrics == {"requested": 1.0, "scored": 0.0}
 
 
 def test_an_unknown_sample_is_named() -> None:
@@ -113,37 +85,6 @@ async def test_the_replay_says_why_the_agent_is_out() -> None:
     environment = CardGame()
     finish = await environment.play("greedy-seat0-0", PolicyAgent(garbage), 0)
     assert str(finish.detail["replay"]).endswith("The agent is out of the game: invalid_format.")
-
-
-@pytest.mark.parametrize("reason", DECIDED)
-@pytest.mark.parametrize(
-    ("winner", "seat", "profile", "wanted"),
-    [
-        (0, 0, "compat", 1.0),
-        (1, 0, "strict", 0.0),
-        (1, 1, "paper", 1.0),
-        (None, 0, "compat", 0.0),
-        (None, 1, "compat", 1.0),
-        (None, 0, "strict", 0.5),
-        (None, 1, "paper", 0.5),
-    ],
-)
-def test_a_win_is_one_and_a_draw_is_a_half_but_in_compat_a_win_of_player_1(
-    reason: FinishReason, winner: int | None, seat: int, profile: Profile, wanted: float
-) -> None:
-    assert win(reason, winner, seat, profile) == wanted
-
-
-@pytest.mark.parametrize("reason", [each for each in FinishReason if each not in DECIDED])
-@pytest.mark.parametrize("winner", [None, 0, 1])
-def test_a_game_that_the_agent_did_not_finish_is_lost_for_it_whoever_leads(
-    reason: FinishReason, winner: int | None
-) -> None:
-    assert win(reason, winner, 1, "compat") == 0.0
-
-
-def test_the_score_weighs_wins_and_damage() -> None:
-    assert (score(1, 1), score(0, 0.5), score(0.5, 1)) == pytest.approx((1.0, 0.15, 0.65))
 
 
 def test_all_damage_is_four_fish_of_400_hp() -> None:

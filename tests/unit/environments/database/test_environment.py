@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from environments.database.engines.server import RunningServer, ServerAddress, parse_url
+from environments.database.engines.server import RunningServer, ServerAddress
 from environments.database.environment import Database
 from environments.database.policies import answer, operation
 from proctor.config.task import TaskDefinition
@@ -121,22 +121,6 @@ async def test_an_unknown_sample_and_a_play_outside_of_the_lifespan_are_refused(
         EMBEDDED.reference("nope")
     with pytest.raises(RuntimeError, match="lifespan"):
         await EMBEDDED.play("select-00000", Scripted("?"))
-
-
-def test_a_url_gives_user_host_port_and_socket() -> None:
-    assert parse_url("mysql://me@db.example:3307/", "p@ss") == ServerAddress("me", "p@ss", None, "db.example", 3307)
-    assert parse_url("mariadb://root@localhost/?unix_socket=/run/my.sock", None) == ServerAddress(
-        "root", "", "/run/my.sock"
-    )
-
-
-@pytest.mark.parametrize(
-    "url", ["", "mysql://db/", "mysql://me:hunter2@db/", "http://me:hunter2@db/", "mysql://me:hunter2@db:port/"]
-)
-def test_a_wrong_url_is_explained_without_repeating_it(url: str) -> None:
-    with pytest.raises(ValueError, match="mysql://user@host:3306/") as caught:
-        parse_url(url, None)
-    assert "hunter2" not in str(caught.value)
 
 
 def test_an_address_never_prints_its_password() -> None:

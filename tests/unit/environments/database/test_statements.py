@@ -1,6 +1,5 @@
 """Statements: several in one reply, the names that one may use, what is shown of a result, and the hash of a table."""
 
-import hashlib
 import itertools
 from decimal import Decimal
 
@@ -12,8 +11,7 @@ from environments.database import observation
 from environments.database.dataset import Table
 from environments.database.engines.sqlite import SqliteEngine
 from environments.database.session import OUT_OF_SYNC, StatementRunner, Way
-from environments.database.statements import kept, one_line, split, unqualified
-from environments.database.table_hash import of_rows, query, quoted
+from environments.database.table_hash import of_rows
 
 TABLE = Table(name="t", columns=("a", "b"), rows=(("1", "x"), ("2", "y")))
 CHANGE = "UPDATE t SET a = '9' WHERE a = '1'"
@@ -54,54 +52,6 @@ async def test_a_statement_that_fails_ends_the_others() -> None:
         assert await ran(way, f"{wrong}; {CHANGE}; COMMIT") == ("1 (HY000): no such column: zz", BEFORE)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("sql", "parts"),
-    [
-        ("SELECT ';', \";\", `;` -- ;\n", ["SELECT ';', \";\", `;` -- ;"]),
-        ("SELECT 'it''s; \\'; '; SELECT /* ; */ 2 # ;", ["SELECT 'it''s; \\'; '", "SELECT /* ; */ 2 # ;"]),
-        ("SELECT 'open; SELECT 2", ["SELECT 'open; SELECT 2"]),
-        (" ; ", None),
-        ("SELECT 1; ;", ["SELECT 1"]),
-        ("BEGIN NOT ATOMIC SELECT 1; SELECT 2; END", ["BEGIN NOT ATOMIC SELECT 1; SELECT 2; END"]),
-        ("CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET @a=1; SET @b=2", None),
-    ],
-)
-def test_statements_end_at_semicolons_outside_of_texts(sql: str, parts: list[str] | None) -> None:
-    assert split(sql) == (parts or [sql])
-
-
-def test_a_change_stays_where_something_commits_it() -> None:
-    assert kept([CHANGE, "COMMIT", CHANGE], to_the_end=False) == [True, True, False]
-    assert kept([CHANGE, "/* now */ create table k (a int)", CHANGE], to_the_end=False) == [True, True, False]
-    assert kept(["SET autocommit = 1", CHANGE, "SELECT 1"], to_the_end=False) == [True] * 3
-    assert kept([CHANGE, "ROLLBACK", CHANGE], to_the_end=True) == [False, True, True]
-    assert kept([CHANGE, "SAVEPOINT s", CHANGE, "ROLLBACK TO s"], to_the_end=True) == [True, False, False, True]
-    assert kept([CHANGE, "ROLLBACK TO s"], to_the_end=True) == [True, True]
-    assert kept([CHANGE, "UNLOCK TABLES"], to_the_end=False) == [False, False]
-    assert kept(["LOCK TABLES t WRITE", CHANGE, "UNLOCK TABLES"], to_the_end=False) == [True] * 3
-
-
-@pytest.mark.parametrize(
-    ("sql", "read"),
-    [
-        ("SELECT `t x`.a, `t x`.`t x`.b FROM `t x`.`t x`", "SELECT `t x`.a, `t x`.b FROM `t x`"),
-        ("SELECT 'FROM `t x`.`t x`' -- FROM `t x`.`t x`", "SELECT 'FROM `t x`.`t x`' -- FROM `t x`.`t x`"),
-        ("INSERT INTO `t x` . `t x` VALUES (1)", "INSERT INTO `t x` VALUES (1)"),
-        ("USE `t x`", "DO 0"),
-        ("SHOW TABLES FROM `t x`", "SHOW TABLES"),
-        ("SHOW COLUMNS FROM `t x` IN `t x`", "SHOW COLUMNS FROM `t x`"),
-        ("SELECT `t x`.`t x` FROM `t x`", "SELECT `t x`.`t x` FROM `t x`"),
-        ("SELECT * FROM other.`t x`", "SELECT * FROM other.`t x`"),
-    ],
-)
-def test_the_name_of_the_database_may_be_the_tables(sql: str, read: str) -> None:
-    assert unqualified(sql, "t x") == read
-
-
-def test_line_breaks_become_blanks_but_for_those_that_end_a_remark() -> None:
-    assert one_line("-- a\nSELECT 'x\ny',\n1 # b\n+ 1") == "-- a\nSELECT 'x y', 1 # b\n+ 1"
-
-
 _CELLS = st.one_of(st.none(), st.integers(), st.text(max_size=60), st.decimals(), st.binary(max_size=10))
 
 
@@ -124,27 +74,8 @@ def test_names_are_masked_before_the_text_is_cut() -> None:
     assert "sec" not in observation.of_rows(rows, lambda text: text.replace("secret", "*" * 6))
 
 
-def test_errors_bear_number_and_state_and_are_cut_too() -> None:
-    assert observation.of_error(1146, "42S02", "Table missing") == "1146 (42S02): Table missing"
-    assert len(observation.of_error(1, "HY000", "x" * 900)) == 800 + len("[TRUNCATED]")
-
-
 def test_decimals_print_as_the_client_library_gives_them() -> None:
     assert observation.of_rows([(Decimal("1.50"), None)]) == "[(Decimal('1.50'), None)]"
-
-
-def md5(text: str) -> str:
-    return hashlib.md5(text.encode()).hexdigest()
-
-
-def test_the_hash_is_that_of_the_sorted_row_hashes() -> None:
-    first, second = sorted([md5("a,1")[:5], md5("é,2")[:5]])
-    assert of_rows([("a", "1"), ("é", "2")]) == md5(f"{first},{second}")
-
-
-def test_null_is_passed_over_and_no_rows_have_no_hash() -> None:
-    assert of_rows([("a", None, "b"), (None, None, None)]) == of_rows([("", None, None), ("a", "b")])
-    assert of_rows([]) is None
 
 
 @given(st.lists(st.tuples(st.text(max_size=5), st.text(max_size=5)), min_size=1))
@@ -155,9 +86,3 @@ def test_the_order_of_rows_does_not_matter(rows: list[tuple[str, str]]) -> None:
 
 def test_numbers_and_bytes_hash_as_mysql_prints_them() -> None:
     assert of_rows([(16, 2.5, b"\xff")]) == of_rows([(b"16", b"2.5", b"\xff")])
-
-
-def test_names_are_quoted() -> None:
-    assert quoted("a`b %s'") == "`a``b %s'`"
-    assert "CONCAT_WS(',', `a``b`,`c d`)" in query("t`", ["a`b", "c d"])
-    assert query("t`", ["a"]).count("`t```") == 1

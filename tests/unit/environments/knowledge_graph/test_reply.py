@@ -50,18 +50,6 @@ def test_a_long_line_is_read_only_in_part(text: str) -> None:
         assert all(len(call.arguments or ()) <= MAX_ARGUMENTS for call in found.calls)
 
 
-def test_the_longest_name_that_fits_wins() -> None:
-    found = read("Action: f(Bell, Sons (and daughters), Bell & Sons)", NAMES, lenient=True)
-    assert isinstance(found, ToolRequests)
-    assert found.calls[0].arguments == ("Bell, Sons (and daughters)", "Bell & Sons")
-
-
-def test_a_name_that_goes_on_is_no_name() -> None:
-    found = read("Action: f(Bell & Sons Ltd)", NAMES, lenient=True)
-    assert isinstance(found, ToolRequests)
-    assert found.calls[0].arguments == ("Bell & Sons Ltd",)
-
-
 @pytest.mark.parametrize(
     "text", ["final answer:" * 20_000, "final answer" + " " * 200_000, "final answer:" + "*" * 200_000]
 )

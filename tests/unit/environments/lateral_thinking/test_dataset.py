@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 from openpyxl import Workbook
 
-from environments.lateral_thinking.dataset import language_of, load
+from environments.lateral_thinking.dataset import load
 from environments.lateral_thinking.environment import SHIPPED_SAMPLES
 from environments.lateral_thinking.reply import Screening, screen
 
@@ -94,13 +94,6 @@ def test_without_the_extra_the_message_says_what_to_install(tmp_path: Path, monk
     monkeypatch.setattr(builtins, "__import__", without_openpyxl)
     with pytest.raises(ValueError, match=r"pip install 'proctor\[ltp\]'"):
         load(data)
-
-
-def test_the_language_is_that_of_the_letters() -> None:
-    assert language_of("他住在18楼。") == "zh"
-    assert language_of("他用QQ和DNA") == "zh"
-    assert language_of("The sign said 出口, and he left.") == "en"
-    assert language_of("1984?!") == "en"
 
 
 def test_the_shipped_puzzles_are_six_in_both_languages_and_none_of_their_keys_is_screened() -> None:

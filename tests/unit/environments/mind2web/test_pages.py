@@ -1,7 +1,5 @@
 """Pages: what is kept around candidates, how it is written, and what is cleaned away."""
 
-import math
-
 import pytest
 from lxml import etree
 
@@ -124,19 +122,6 @@ def test_cleaning() -> None:
         '<p backend_node_id="4"><text backend_node_id="5">a b</text></p>'
         '<a backend_node_id="6"/><input backend_node_id="7" title="x y"/></html>'
     )
-
-
-def test_bm25_by_hand() -> None:
-    scores = bm25.bm25(["red lamp", "blue lamp lamp x", ""], "a Lamp, red!")
-
-    def weight(holders: int) -> float:
-        return math.log(1 + (3 - holders + 0.5) / (holders + 0.5))
-
-    def term(count: int, length: int) -> float:
-        return count * 2.2 / (count + 1.2 * (0.25 + 0.75 * length / 2))
-
-    assert scores == pytest.approx([weight(1) * term(1, 2) + weight(2) * term(1, 2), weight(2) * term(2, 4), 0.0])
-    assert bm25.bm25([], "x") == []
 
 
 def test_words_rank_candidates_and_ties_go_by_document_order() -> None:

@@ -8,7 +8,7 @@ import pytest
 from environments.operating_system import policies
 from environments.operating_system.dataset import AnswerMatch, SampleRecord, ShellScript
 from environments.operating_system.observation import body
-from environments.operating_system.prompt import EXAMPLE, opening
+from environments.operating_system.prompt import opening
 from environments.operating_system.reply import Bash, Commit, Invalid, parse
 from environments.operating_system.scoring import variables
 from proctor.sandbox.base import ENVIRONMENT
@@ -25,11 +25,6 @@ ASKED = SampleRecord(id="x", description="?", checks=(None,), example=ShellScrip
 DONE = SampleRecord(
     id="x", description="?", checks=(ShellScript(code="exit 0"),), example=ShellScript(language="python", code="'a'")
 )
-
-
-def test_the_worked_example_follows_the_grammar() -> None:
-    actions = [parse(message.content) for message in EXAMPLE if message.role == "assistant"]
-    assert actions == [Bash("ls /etc"), Bash("ls -1 /etc | wc -l"), Commit("220")]
 
 
 def test_gold_gives_the_expected_text_at_once() -> None:

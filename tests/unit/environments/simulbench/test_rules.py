@@ -6,17 +6,8 @@ import pytest
 
 from environments.simulbench import policies, rules, shipped
 from environments.simulbench.dataset import places
-from environments.simulbench.records import PUBLISHED_LICENCE, Dialogue, Exchange
-from proctor.types import Message
+from environments.simulbench.records import PUBLISHED_LICENCE, Dialogue
 
-TASK = "Be a kettle. Reply in a code block. The first thing: it is switched on."
-HISTORY = (
-    Message(role="user", content=TASK),
-    Message(role="assistant", content="```\nwater warms up slowly: 21 degrees\n```"),
-    Message(role="user", content="Another minute passes while somebody opens the lid."),
-)
-GOOD = "```\nlid open, minute passes, another ten degrees, somebody opens steam valve: 35 hot\n```"
-EXCHANGE = Exchange(request="x", answer="```\nthe lid is open, 35 hot\n```", facts=("open", "35 hot"))
 WRONG = (
     ("Vending Machine", 0, "```\ncredit 50: waiting\n```"),
     ("Vending Machine", 1, "```\ncredit 150: waiting\n```"),
@@ -47,46 +38,6 @@ WRONG = (
 """Wrong replies, written by hand: act, exchange and reply. They have the form, and often all facts."""
 
 
-@pytest.mark.parametrize(
-    ("response", "lost"),
-    [
-        (GOOD, set()),
-        (GOOD.strip("`"), {"in its form"}),
-        ("As an AI I am no kettle. " + GOOD, {"in its role", "in its form"}),
-        ("```\nAnother minute passes while somebody opens the lid.\n```", {"of its own"}),
-        ("```\nentirely beside every point that was raised\n```", {"about the request"}),
-        (GOOD.replace("hot", "hot " + "hotter still " * 40), {"of fitting length"}),
-        ("no", {"in its form", "about the request", "of fitting length"}),
-    ],
-)
-def test_a_rating_falls_with_each_mark_that_is_missing(response: str, lost: set[str]) -> None:
-    assert {name for name, met in rules.marks(HISTORY, response).items() if not met} == lost
-    assert rules.likeness(HISTORY, response) == 9 - sum(rules.WEIGHTS[name] for name in lost)
-
-
-@pytest.mark.parametrize(
-    ("response", "rating"),
-    [
-        ("```\nthe lid is open, 35 hot\n```", 10.0),
-        ("```\nOPEN  35 hot\n```", 10.0),
-        ("lid open, 35 hot", 9.0),
-        ("```\n35 hot\n```", 3.0),
-        ("```\n35 hot, open\n```", 3.0),
-        ("```\nopen, 135 hot\n```", 3.0),
-        ("```\nopen, not 35 hot\n```", 3.0),
-        ("open", 2.0),
-        ("As an AI I say: open", 1.0),
-    ],
-)
-def test_the_right_reply_or_a_part_of_it_with_all_facts_is_right(response: str, rating: float) -> None:
-    assert rules.rate(HISTORY, response, EXCHANGE) == rating
-
-
-@pytest.mark.parametrize("response", [GOOD, GOOD.strip("`"), "no", "As an AI"])
-def test_where_no_right_reply_is_known_none_is_rated_higher_than_a_wrong_one(response: str) -> None:
-    assert rules.rate(HISTORY, response, None) <= rules.rate(HISTORY, "```\nwrong\n```", EXCHANGE) == 3.0
-
-
 def test_no_wrong_reply_is_rated_higher_than_the_naive_one() -> None:
     acts = {dialogue.act: dialogue for dialogue in shipped.dialogues()}
     assert {act for act, _, _ in WRONG} == acts.keys()
@@ -95,14 +46,6 @@ def test_no_wrong_reply_is_rated_higher_than_the_naive_one() -> None:
         naive = policies.naive("main", history).content
         exchange = acts[act].exchanges[turn]
         assert rules.rate(history, response, exchange) <= rules.rate(history, naive, exchange) <= 3.0, response
-
-
-def test_blank_is_the_worst() -> None:
-    assert [rules.rate(HISTORY, blank, exchange) for blank in ("", " \n") for exchange in (None, EXCHANGE)] == [1.0] * 4
-
-
-def test_the_better_of_two_and_a_tie() -> None:
-    assert [rules.better(HISTORY, *two, None) for two in ((GOOD, "no"), ("no", GOOD), (GOOD, GOOD))] == [1, -1, 0]
 
 
 def test_what_is_shipped_is_enough_and_over_both_kinds() -> None:

@@ -5,7 +5,7 @@ import pytest
 from environments.simulbench.table import ratings_table, verdicts_table
 from proctor.plugins import FinishedTrial, RecordedPair
 from proctor.tables.table import Entry, Figure
-from proctor.types import Finish, FinishReason
+from proctor.types import Finish
 
 COUNTS = {"lastonly": 225, "firstchan": 93, "subseqchan": 182}
 PAPER = """
@@ -53,23 +53,6 @@ def test_hard_and_all_are_means_over_scripts_as_in_the_paper(line: str) -> None:
     assert figure(row.cells[-2]).value == pytest.approx(hard, abs=0.006)
     assert figure(row.cells[-1]).value == pytest.approx(everything, abs=0.006)
     assert (figure(row.cells[-2]).samples, figure(row.cells[-1]).samples) == (275, 500)
-
-
-def test_the_best_is_first_and_what_is_missing_is_told() -> None:
-    fault = Finish.fault(FinishReason.TASK_ERROR, "judge_unparsed")
-    trials = [trial(rated(5.5), "low"), trial(fault, "low"), trial(rated(9.0), "high")]
-    table = ratings_table(trials, [pair("low", 2, "own samples"), pair("high"), pair("none")])
-    assert table.title == "SimulBench: ratings (table 4): 2 of 4 planned trials are scored"
-    assert [row.cells[0] for row in table.rows] == ["high", "low", "none"]
-    assert figure(table.rows[1].cells[-1]).lines() == ("5.50†", "(1)", "(50%)")
-    assert table.rows[1].notes == ("† t: own samples.", "low has ratings of 1 of 2 scripts of t.")
-    assert figure(table.rows[2].cells[1]).lines() == ("-",)
-
-
-def test_stateless_and_stateful_are_over_first_challenging_turns_alone() -> None:
-    finishes = [rated(2.0), rated(9.0, "lastonly"), rated(4.0, "subseqchan", "stateless")]
-    (row,) = ratings_table([trial(finish) for finish in finishes], [pair(planned=3)]).rows
-    assert [figure(cell).lines()[0] for cell in row.cells[4:6]] == ["-", "2.00"]
 
 
 @pytest.mark.parametrize(

@@ -90,14 +90,6 @@ def test_an_observation_ends_in_a_literal_or_in_json() -> None:
     assert json.loads(strict.rpartition("\n")[2]) == expected
 
 
-def test_the_opening_is_a_task_a_consent_and_four_rounds() -> None:
-    messages = opening()
-    assert [message.role for message in messages] == ["user", "assistant"] * 5
-    moves = [reply.read(message.content) for message in messages if message.role == "assistant"]
-    assert [move.name for move in moves if move] == ["search", "click", "click", "click"]
-    assert sum("['...'" in message.content for message in messages) == 4
-
-
 @pytest.mark.parametrize("title", ["plain", "with [brackets] in it", "[", ""])
 def test_the_reference_searches_titles_that_hold_brackets(title: str) -> None:
     goal = Goal(

@@ -9,7 +9,6 @@ import pytest
 
 from environments.webshop import reply
 from environments.webshop.functions import TOOLSET
-from environments.webshop.prompt import reply_text
 from environments.webshop.reply import ShopMove
 from environments.webshop.scoring import Profile
 from tests.support import SHARED_DATA
@@ -87,28 +86,6 @@ def test_published_replies() -> None:
 def test_strict_takes_an_action_in_any_white_space_and_fence(around: str) -> None:
     text = "Action:" + (around if "{}" in around else around + "{}").format("click[buy now]")
     assert reply.read(text, "strict") == ("click", "buy now", "buy now")
-
-
-@pytest.mark.parametrize(
-    ("line", "argument", "longer"),
-    [
-        ("click[a [b] c]", "b", "a [b] c"),
-        ("click[7 [new] oz]", "new", "7 [new] oz"),
-        ("click[x] then click[y]", "x", "x] then click[y"),
-        ("click[X]", "x", "x"),
-        ("search[a] and b]", "a", ""),
-        ("click[]]", "]", "]"),
-        ("click[a[]", "a[", "a["),
-    ],
-)
-def test_a_reply_is_read_to_the_first_and_to_the_last_bracket(line: str, argument: str, longer: str) -> None:
-    move = reply.read(f"Action: {line}\nmore ]")
-    assert move is not None
-    assert (move.argument, move.longer) == (argument, longer)
-
-
-def test_what_is_said_can_be_read() -> None:
-    assert reply.read(reply_text("why", "click[buy now]")) == ("click", "buy now", "buy now")
 
 
 @pytest.mark.parametrize("profile", ["compat", "strict"])

@@ -40,47 +40,6 @@ def test_words_are_split_after_uax_29(text: str, expected: list[str]) -> None:
     assert list(words(text)) == expected
 
 
-def test_tokens_lose_possessives_stop_words_and_endings() -> None:
-    assert tokens("The Women's running SHOES, and the men’s") == ["women", "run", "shoe", "men"]
-    assert tokens("the of and to") == []
-
-
-@pytest.mark.parametrize(
-    ("word", "expected"),
-    [
-        ("caresses", "caress"),
-        ("ponies", "poni"),
-        ("cats", "cat"),
-        ("feed", "feed"),
-        ("agreed", "agre"),
-        ("plastered", "plaster"),
-        ("motoring", "motor"),
-        ("sing", "sing"),
-        ("conflated", "conflat"),
-        ("hopping", "hop"),
-        ("falling", "fall"),
-        ("filing", "file"),
-        ("happy", "happi"),
-        ("sky", "sky"),
-        ("relational", "relat"),
-        ("vietnamization", "vietnam"),
-        ("triplicate", "triplic"),
-        ("hopefulness", "hope"),
-        ("adjustment", "adjust"),
-        ("adoption", "adopt"),
-        ("probate", "probat"),
-        ("cease", "ceas"),
-        ("controll", "control"),
-        ("roll", "roll"),
-        ("as", "as"),
-        ("yyy", "yyi"),
-    ],
-)
-def test_stems_are_porters(word: str, expected: str) -> None:
-    """Most of them are examples of the paper."""
-    assert stem(word) == expected
-
-
 @given(st.text())
 def test_tokens_never_hold_white_space(text: str) -> None:
     assert all(token and token.split() == [token] for token in tokens(text))
@@ -105,13 +64,6 @@ def test_kept_parts_never_exceed_their_limit(monkeypatch: pytest.MonkeyPatch) ->
     for number in range(9):
         assert tokens(f"part{number} parts") == [f"part{number}", "part"]
         assert len(analysis._parts) <= analysis._KEPT
-
-
-@pytest.mark.parametrize(
-    ("length", "kept"), [(0, 0), (39, 39), (40, 40), (41, 40), (55, 54), (56, 56), (59, 56), (100, 96), (1000, 984)]
-)
-def test_lengths_are_kept_in_one_byte(length: int, kept: int) -> None:
-    assert bm25.quantised(length) == kept
 
 
 @given(
