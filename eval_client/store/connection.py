@@ -4,7 +4,6 @@ import asyncio
 import atexit
 import logging
 import math
-import os
 import re
 import sqlite3
 import time
@@ -12,11 +11,11 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import quote
 
 import sqlalchemy as sa
 
 from eval_client.store import damage, values
+from eval_client.store.sqlite_file import open_for_writing
 from eval_client.store.tables import LIVE, exact_order, is_mysql, run_table, shard_table
 from proctor.observability.redaction import remember
 
@@ -74,10 +73,7 @@ def connect(url: str | sa.URL, *, for_room: bool = False) -> sa.Engine:
         raise StoreError(f"store: {error}; {_KINDS}, and install its extra") from error
     _engines.add(engine)
     if engine.dialect.name == "sqlite":
-        sa.event.listen(engine, "connect", _set_up_sqlite)
-        sa.event.listen(engine, "handle_error", values.explained)
-        if engine.url.database not in (None, "", ":memory:"):
-            _watch_file(engine, str(engine.url.database))
+        open_for_writing(engine)
     else:
         sa.event.listen(engine, "do_connect", _waiting(math.inf if for_room else START_S))
     return engine
@@ -148,64 +144,12 @@ def _close_engines() -> None:
     damage.take_marks_away()
 
 
-def _watch_file(engine: sa.Engine, path: str) -> None:
-    """Open a store's file as its folder allows, and refuse connections once it was removed or replaced."""
-    first: list[tuple[int, int]] = []
-
-    def open_file(_dialect: object, _record: object, arguments: list[str], options: dict[str, Any]) -> object:
-        _adapt_to_read_only(path, arguments, options)
-        connection: sqlite3.Connection = sqlite3.connect(arguments[0], **options)
-        try:
-            connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone()
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL):
-                raise
-            connection.close()
-            return damage.read_into_memory(path, options)
-        return connection
-
-    def check_identity(_connection: object, _record: object, _proxy: object) -> None:
-        try:
-            status = os.stat(path)
-        except FileNotFoundError:
-            now = None
-        else:
-            now = status.st_dev, status.st_ino
-            first[:] = first or [now]
-        if [now] != first:
-            raise StoreError(
-                f"{path} was removed or replaced while this client had it open: this client stops writing, and its "
-                "earlier writes are not in the present file; put the run's own file back, then resume the run"
-            )
-
-    sa.event.listen(engine, "do_connect", open_file)
-    sa.event.listen(engine, "checkout", check_identity)
-
-
-def _adapt_to_read_only(path: str, arguments: list[str], options: dict[str, Any]) -> None:
-    """Open a store in a read-only folder as immutable, since SQLite can't create its log there. Raises StoreError."""
-    if not os.path.exists(path) or is_writable(path):
-        return
-    if not damage.has_log(path):
-        arguments[0], options["uri"] = f"file:{quote(os.fsencode(path))}?immutable=1", True
-    elif not os.path.exists(f"{path}-shm"):
-        raise StoreError(
-            f"{path}: its newest commits are in {path}-wal, which SQLite can't read in a read-only folder; "
-            "copy the run's folder to a writable place, and name the copy"
-        )
-
-
 def hold_live(connection: sa.Connection, run: str, fence: int) -> None:
     """Let no other client take the run over before this transaction ends. Raises Fenced where one has."""
     if connection.execute(_HOLD, {"b_run": run, "b_shard": fence}).rowcount != 1:
         if connection.execute(sa.select(run_table.c.id).where(run_table.c.id == run)).first() is None:
             raise StoreError(f"run {run!r} is no longer in its store, which was replaced; restore it, then resume")
         raise Fenced("another client has taken this run over")
-
-
-def is_writable(path: str) -> bool:
-    """Whether the folder of a store's file is writable, as SQLite needs for its log."""
-    return os.access(Path(path).parent, os.W_OK)
 
 
 def is_transient(error: sa.exc.SQLAlchemyError) -> bool:
@@ -276,14 +220,6 @@ def reason(error: sa.exc.SQLAlchemyError) -> str:
     if read_only:
         return "it can only be read; its disk is full, or read-only"
     return str(own or type(error).__name__).strip().partition("\n")[0]
-
-
-def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
-    cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=5000"):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
-    values.guard(connection)
 
 
 def file_url(folder: Path) -> sa.URL:

@@ -7,13 +7,11 @@ a file of its own beside the store; a clean end, with which the log goes into th
 
 import contextlib
 import os
-import sqlite3
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import sqlalchemy as sa
 
+from eval_client.store.sqlite_file import has_log
 from eval_client.store.tables import attempt_table, reply_table, trial_table, turn_table
 from eval_client.store.values import RESTORE, StoreError, is_damage
 
@@ -23,12 +21,6 @@ NAMED = 5
 """How many findings are listed."""
 _open: dict[Path, str] = {}
 """The files of this process -> their stores."""
-
-
-def has_log(path: str) -> bool:
-    """Whether a store has a log that is not empty."""
-    log = Path(f"{path}-wal")
-    return log.exists() and log.stat().st_size > 0
 
 
 def file_of(engine: sa.Engine) -> str | None:
@@ -137,13 +129,3 @@ def damage(engine: sa.Engine, table: str | None = None) -> list[str]:
         if not is_damage(error):
             raise
         return [str(error.orig)]
-
-
-def read_into_memory(path: str, options: Mapping[str, Any]) -> sqlite3.Connection:
-    """A copy of a store to read, where the disk has no room for the index of its log: this process holds that index."""
-    copy: sqlite3.Connection = sqlite3.connect(":memory:", **options)
-    with contextlib.closing(sqlite3.connect(path)) as source:
-        source.execute("PRAGMA locking_mode=EXCLUSIVE")
-        source.backup(copy)
-    copy.execute("PRAGMA query_only=ON")
-    return copy

@@ -13,7 +13,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from eval_client.store.connection import RunOver, StoreError, is_writable
+from eval_client.store.connection import RunOver, StoreError
+from eval_client.store.sqlite_file import is_writable
 from eval_client.store.store import Store
 
 log = logging.getLogger(__name__)

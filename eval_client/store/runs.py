@@ -1,22 +1,20 @@
 """What is done to a whole run from outside: watching it read-only, and removing it."""
 
 import contextlib
-import os
 import shutil
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 import sqlalchemy as sa
 
-from eval_client.store.connection import StoreError, connect, file_url, is_writable
-from eval_client.store.damage import has_log
+from eval_client.store.connection import StoreError, connect, file_url
 from eval_client.store.lock import is_worked_on, sole_client
 from eval_client.store.migration import stored
+from eval_client.store.sqlite_file import open_for_reading
 from eval_client.store.store import Store
 from eval_client.store.tables import live_table, metadata, run_table
-from eval_client.store.values import check_name, explained, guard
+from eval_client.store.values import check_name
 
 
 class RunMoment(NamedTuple):
@@ -38,22 +36,9 @@ def connect_read_only(url: str | sa.URL) -> sa.Engine:
     """
     engine = connect(url)
     if engine.dialect.name == "sqlite":
-        engine = sa.create_engine(engine.url, poolclass=sa.pool.NullPool)
-        sa.event.listen(engine, "do_connect", _open_file)
-        sa.event.listen(engine, "connect", lambda connection, _record: guard(connection))
-        sa.event.listen(engine, "handle_error", explained)
-    else:
-        sa.event.listen(engine, "connect", partial(_refuse_writes, engine.dialect.name == "postgresql"))
+        return open_for_reading(engine)
+    sa.event.listen(engine, "connect", partial(_refuse_writes, engine.dialect.name == "postgresql"))
     return engine
-
-
-def _open_file(_dialect: object, _record: object, arguments: list[str], options: dict[str, Any]) -> None:
-    """Make a connection to a file read-only. Raises StoreError where the file is not there."""
-    path = arguments[0]
-    if not os.path.isfile(path):
-        raise StoreError(f"{path} is not there; was the run's folder moved or removed?")
-    immutable = not is_writable(path) and not has_log(path)  # SQLite could not create its log there
-    arguments[0], options["uri"] = f"file:{quote(os.fsencode(path))}?{'immutable=1' if immutable else 'mode=ro'}", True
 
 
 def _refuse_writes(postgresql: bool, connection: Any, _record: object) -> None:

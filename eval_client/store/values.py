@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 import sqlite3
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -18,8 +17,6 @@ MOST_BYTES = 64 << 20
 LONGEST_NAME = 16_384
 """Of texts in columns that declare a length, in characters: SQLite held no earlier version to what they declare."""
 RESTORE = "restore it from a copy, or start a new run"
-_NOT_PLAIN = re.compile(r"\b(AS|CHECK|VIRTUAL|WITHOUT|REFERENCES|COLLATE)\b", re.IGNORECASE)
-_UNDECODABLE = re.compile(r"Could not decode to UTF-8 column '(\w+)'")
 _KINDS = {bytes: "bytes", str: "a text", int: "an integer", float: "a number with a fraction, or an infinite one"}
 Parsed = TypeVar("Parsed")
 
@@ -169,48 +166,3 @@ def _as_float(number: Number, compiler: Any, **options: Any) -> str:
 def _infinite_unless_number(number: Number, compiler: Any, **options: Any) -> str:
     column = compiler.process(number.clauses, **options)
     return f"(CASE WHEN {column} >= '' THEN 9e999 ELSE {column} * 1.0 END)"  # texts and blobs come after all numbers
-
-
-def guard(connection: sqlite3.Connection) -> None:
-    """Take a file of SQLite's for data alone: no function of its schema runs, and our tables are plain tables.
-
-    Raises StoreError where one is a view, has a trigger, or has computed columns.
-    """
-    connection.execute("PRAGMA trusted_schema=OFF")
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
-    query = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE tbl_name LIKE 'proctor#_%' ESCAPE '#'"
-    for kind, name, table, sql in connection.execute(query):
-        plain = kind == "index" or (kind == "table" and not _NOT_PLAIN.search(str(sql)))
-        if not plain:
-            what = f"{kind} {ascii(name)[1:-1][:80]}" if kind != "table" else "no plain table"
-            raise StoreError(f"the store is damaged: {ascii(table)[1:-1][:80]}: {what}; {RESTORE}")
-
-
-def explained(context: sa.engine.ExceptionContext) -> None:
-    """Raises StoreError for what SQLite's driver can't hand over as a value: text that is no UTF-8, or is too large."""
-    error = context.original_exception
-    if not isinstance(error, sqlite3.Error):
-        return
-    statement = context.statement or getattr(context.execution_context, "statement", None) or ""
-    if undecodable := _UNDECODABLE.search(str(error)):
-        name = undecodable[1]
-        table = re.search(rf"\b(proctor_\w+)\.\W?{name}\b", statement)
-        raise Unreadable(f"{table[1] if table else 'a table'}.{name}", "a text that is no UTF-8") from error
-    if context.execution_context and _is_too_big(error) and statement.startswith("SELECT"):
-        where = _too_big(context.execution_context.cursor, statement)
-        raise Unreadable(where, f"more than {MOST_BYTES:,} bytes") from error
-
-
-def _is_too_big(error: BaseException) -> bool:
-    return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_TOOBIG
-
-
-def _too_big(cursor: Any, statement: str) -> str:
-    """The column of a statement, as TABLE.COLUMN, that holds a value beyond the limit."""
-    for table, column in dict.fromkeys(re.findall(r"\b(proctor_[a-z]+)\.\W?(\w+)", statement)):
-        try:
-            cursor.connection.execute(f'SELECT max(length("{column}")) FROM {table}').fetchall()
-        except sqlite3.Error as error:
-            if _is_too_big(error):
-                return f"{table}.{column}"
-    return "a column"

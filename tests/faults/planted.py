@@ -272,7 +272,7 @@ BUGS = (
     ),
     Bug(
         "a full disk can't be read",
-        "_watch_file.open_file: return damage.read_into_memory(path, options) => raise",
+        "_open_store_file: return _read_into_memory(path, options) => raise",
         "faults/test_stores.py::every_command_that_reads",
     ),
     Bug(
