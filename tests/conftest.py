@@ -51,12 +51,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    parts = ("compose", "docker", "faketime", "images", "mariadb", "postgresql", "ray", "runsc", "shared", "textworld")
-    for part in (*parts, "browser", "prometheus", "swarm", "virtuoso"):
-        if item.get_closest_marker(part) is None:
-            continue
-        reason = _missing(part)
-        if reason is not None:
+    for part in support.PARTS:
+        if item.get_closest_marker(part) is not None and (reason := _missing(part)) is not None:
             pytest.skip(reason)
 
 

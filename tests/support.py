@@ -12,9 +12,10 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 import psutil
@@ -59,154 +60,84 @@ def free_port() -> int:
             return port
 
 
+class Part(NamedTuple):
+    """What tests marked with a part need: programs, a module of Python, or what a function says is in the way."""
+
+    programs: Sequence[str] = ()
+    module: str = ""
+    why_not: Callable[[], str | None] = lambda: None
+    install: str = ""
+
+
 def missing(part: str) -> str | None:
     """Why tests marked with a part can't run here, or None where they can."""
-    return {
-        "browser": _browser,
-        "docker": _docker,
-        "compose": _compose,
-        "faketime": _faketime,
-        "images": _images,
-        "lan": _lan,
-        "latex": _latex,
-        "mariadb": _mariadb,
-        "postgresql": _postgresql,
-        "prometheus": _prometheus,
-        "ray": _ray,
-        "runsc": _runsc,
-        "shared": _shared,
-        "swarm": _swarm,
-        "textworld": _textworld,
-        "virtuoso": _virtuoso,
-    }[part]()
+    needed = PARTS[part]
+    lacking = [name for name in needed.programs if program(name) is None]
+    if needed.module and find_spec(needed.module) is None:
+        lacking.append(needed.module)
+    if why := f"no {', '.join(lacking)}" if lacking else needed.why_not():
+        return f"{why}{needed.install and '; '}{needed.install}"
+    return None
 
 
-def _docker() -> str | None:
+def _no_engine(image: str) -> str | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # where no engine answers, the library forgets its socket
-        trouble = _docker_trouble()
-        gc.collect()
-    return trouble
+        try:
+            import docker
 
-
-def _docker_trouble() -> str | None:
-    try:
-        import docker
-
-        client = docker.from_env()
-        client.ping()
-        client.images.get(os.environ.get("PROCTOR_OS_IMAGE", "proctor-os:latest"))
-        client.close()
-    except Exception as error:
-        return f"no Docker engine with the image proctor-os: {error}; `make test` as root sets both up"
+            with contextlib.closing(docker.from_env()) as client:
+                client.ping()
+                client.images.get(image)
+        except Exception as error:
+            return f"no Docker engine with the image {image}: {error}"
+        finally:
+            gc.collect()
     return None
 
 
-def _browser() -> str | None:
-    if not program(CHROMIUM):
-        return f"no {CHROMIUM}; install it, name it in PROCTOR_CHROMIUM, or run `make test` as root, which does"
-    if find_spec("playwright") is None:
-        return "no playwright; run `make test`, which installs it"
-    return None
+def _refused(*command: str) -> bool:
+    return os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False).returncode != 0
 
 
-def _latex() -> str | None:
-    if program("pdflatex"):
-        return None
-    return "no pdflatex; install it (Debian: texlive-latex-base), or run `make test` as root, which does"
+def _no_overlay() -> str | None:
+    made = "ip link add x0 type vxlan id 1 dstport 4789"
+    refused = _refused("unshare", "--net", "--mount", "--pid", "--fork", *made.split())
+    return "no namespaces with overlay networks here; the kernel needs vxlan" if refused else None
 
 
-def _images() -> str | None:
-    try:
-        import docker
-
-        client = docker.from_env()
-        client.ping()
-        client.images.get(BASE_IMAGE)
-        client.close()
-    except Exception as error:
-        gc.collect()
-        return f"no Docker engine with the image {BASE_IMAGE}: {error}; `make deployments` as root sets both up"
-    return None
+def _no_cable() -> str | None:
+    refused = _refused("unshare", "--net", *["ip", "link", "add", "v0", "type", "veth", "peer", "name", "v1"])
+    return "no network namespaces with veth interfaces here" if refused else None
 
 
-def _compose() -> str | None:
-    if program("docker-compose"):
-        return None
-    return "no docker-compose; install it, or run `make deployments` as root, which does"
+def _by_root(what: str, target: str = "make test") -> str:
+    return f"install {what}, or run `{target}` as root, which does"
 
 
-def _runsc() -> str | None:
-    if program("runsc"):
-        return None
-    return "no runsc; install it, or run `make deployments` as root, which does"
-
-
-def _prometheus() -> str | None:
-    if program("prometheus") and program("promtool"):
-        return None
-    return "no promtool; install prometheus, or run `make test` as root, which does"
-
-
-def _mariadb() -> str | None:
-    if program("mariadbd"):
-        return None
-    return "no mariadbd; install mariadb-server, or run `make test` as root, which does"
-
-
-def _postgresql() -> str | None:
-    if program("postgres") and program("initdb"):
-        return None
-    return "no PostgreSQL server; install postgresql, or run `make test` as root, which does"
-
-
-def _faketime() -> str | None:
-    if FAKETIME:
-        return None
-    return "no libfaketime; install faketime, or run `make test` as root, which does"
-
-
-def _lan() -> str | None:
-    """Whether a pair of connected interfaces can be made."""
-    made = "ip link add v0 type veth peer name v1"
-    if os.geteuid() or subprocess.run(["unshare", "--net", *made.split()], capture_output=True, check=False).returncode:
-        return "no network namespaces with veth interfaces here; run as root, with iproute2"
-    return None
-
-
-def _virtuoso() -> str | None:
-    if program("virtuoso-t") and program("isql-vt"):
-        return None
-    return "no Virtuoso; install virtuoso-opensource-7-bin, or run `make test` as root, which does"
-
-
-def _swarm() -> str | None:
-    programs = [name for name in ("dockerd", "ip", "nsenter", "unshare") if program(name) is None]
-    if programs:
-        return f"no {', '.join(programs)} for nodes of a swarm; `make deployments` as root installs them"
-    overlay = ("ip", "link", "add", "x0", "type", "vxlan", "id", "1", "dstport", "4789")
-    probe = subprocess.run(
-        ["unshare", "--net", "--mount", "--pid", "--fork", *overlay], capture_output=True, check=False
-    )
-    if probe.returncode:
-        return "no namespaces with overlay networks here; run `make deployments` as root on a kernel that has vxlan"
-    return None
-
-
-def _textworld() -> str | None:
-    if find_spec("textworld"):
-        return None
-    return "no textworld; pip install 'proctor[textworld]', or run `make test` as root, which does"
-
-
-def _ray() -> str | None:
-    if find_spec("ray"):
-        return None
-    return "no Ray; pip install 'proctor[ray]', or run `make deployments` as root, which does"
-
-
-def _shared() -> str | None:
-    return None if SHARED_DATA.is_dir() else f"no public data at {SHARED_DATA}"
+PARTS = {
+    "browser": Part((CHROMIUM,), "playwright", install=_by_root("them, or name a browser in PROCTOR_CHROMIUM")),
+    "compose": Part(("docker-compose",), install=_by_root("it", "make deployments")),
+    "docker": Part(
+        why_not=lambda: _no_engine(os.environ.get("PROCTOR_OS_IMAGE", "proctor-os:latest")),
+        install="`make test` as root sets both up",
+    ),
+    "faketime": Part(why_not=lambda: None if FAKETIME else "no libfaketime", install=_by_root("faketime")),
+    "images": Part(why_not=lambda: _no_engine(BASE_IMAGE), install="`make deployments` as root sets both up"),
+    "lan": Part(why_not=_no_cable, install="run as root, with iproute2"),
+    "latex": Part(("pdflatex",), install=_by_root("it (Debian: texlive-latex-base)")),
+    "mariadb": Part(("mariadbd",), install=_by_root("mariadb-server")),
+    "postgresql": Part(("postgres", "initdb"), install=_by_root("postgresql")),
+    "prometheus": Part(("prometheus", "promtool"), install=_by_root("prometheus")),
+    "ray": Part(module="ray", install=_by_root("proctor[ray]", "make deployments")),
+    "runsc": Part(("runsc",), install=_by_root("it", "make deployments")),
+    "shared": Part(why_not=lambda: None if SHARED_DATA.is_dir() else f"no public data at {SHARED_DATA}"),
+    "swarm": Part(
+        ("dockerd", "ip", "nsenter", "unshare"), why_not=_no_overlay, install="run `make deployments` as root"
+    ),
+    "textworld": Part(module="textworld", install=_by_root("proctor[textworld]")),
+    "virtuoso": Part(("virtuoso-t", "isql-vt"), install=_by_root("virtuoso-opensource-7-bin")),
+}
 
 
 def unscored(store: Store) -> list[Trial]:

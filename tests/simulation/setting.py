@@ -37,68 +37,21 @@ class Setting(NamedTuple):
     """A second client is held off by the run's lock, not only by the fence."""
     weather: Weather
     slow_step: float
+    """Chance of a step that takes very long."""
     longest_thought_s: float
+    """Of a model before an answer."""
     faults: tuple[Fault, ...]
     quiet_at: float
 
 
-class Scale(NamedTuple):
-    """How long and how large things are, to be chosen from."""
-
-    spans_s: Sequence[float]
-    """In which faults begin."""
-    lengths_s: Sequence[float]
-    """Of faults that pass, about."""
-    calm_after_s: Sequence[float]
-    """The time in which faults begin, everything is healed."""
-    longest_thoughts_s: Sequence[float]
-    epochs: Sequence[int]
-    slow_s: Sequence[float]
-    """By which messages may be late."""
-    slow_steps: Sequence[float]
-    """Chances of steps that take very long."""
-    deadlines_s: Sequence[float]
-    """Of a model's answer."""
-    run_turns: int
-    """Of which a run's budget is, where it has one."""
-
-
-SCALE = Scale(
-    spans_s=(3.0, 6.0, 12.0),
-    lengths_s=(0.3, 2.0, 8.0, 14.0),
-    calm_after_s=(0.0, 5.0),
-    longest_thoughts_s=(0.5, 2.0, 2.0, 20.0),
-    epochs=(1, 1, 2),
-    slow_s=(1.0, 5.0, 40.0),
-    slow_steps=(0.0, 0.0, 0.0, 0.02),
-    deadlines_s=(25.0, 60.0),
-    run_turns=3,
-)
 KINDS = (
-    "kill client",
-    "kill client",
-    "stop client",
-    "interrupt client",
-    "second client",
-    "kill worker",
-    "kill worker",
-    "stop worker",
-    "terminate worker",
-    "kill controller",
-    "kill controller",
-    "stop controller",
-    "cut worker and controller",
-    "cut worker to controller",
-    "cut controller to worker",
-    "cut client and worker",
-    "cut worker to client",
-    "cut client and controller",
-    "trouble with the disk",
-    "unheard commits",
-    "throttling endpoint",
-    "failing endpoint",
-    "babbling endpoint",
-    "silent endpoint",
+    *("kill client", "kill client", "stop client", "interrupt client", "second client"),
+    *("kill worker", "kill worker", "stop worker", "terminate worker"),
+    *("kill controller", "kill controller", "stop controller"),
+    *("cut worker and controller", "cut worker to controller", "cut controller to worker"),
+    *("cut client and worker", "cut worker to client", "cut client and controller"),
+    *("trouble with the disk", "unheard commits"),
+    *("throttling endpoint", "failing endpoint", "babbling endpoint", "silent endpoint"),
     "wall clock jumps",
 )
 
@@ -108,7 +61,7 @@ def draw(rng: random.Random, kinds: Sequence[str]) -> Setting:
     lone = rng.random() < 0.15
     faults, quiet_at = _faults(rng, kinds)
     definitions = tuple(_task(rng, f"t{n}") for n in range(rng.choice([1, 1, 2])))
-    slow_s = rng.choice(SCALE.slow_s)
+    slow_s = rng.choice((1.0, 5.0, 40.0))
     weather = Weather(
         latency_s=rng.choice([0.01, 0.1]),
         slow=rng.choice([0.0, 0.0, 0.02]),
@@ -126,26 +79,26 @@ def draw(rng: random.Random, kinds: Sequence[str]) -> Setting:
         from_the_start=rng.random() < 0.25,
         locks=rng.random() < 0.5,
         weather=weather,
-        slow_step=rng.choice(SCALE.slow_steps),
-        longest_thought_s=rng.choice(SCALE.longest_thoughts_s),
+        slow_step=rng.choice((0.0, 0.0, 0.0, 0.02)),
+        longest_thought_s=rng.choice((0.5, 2.0, 2.0, 20.0)),
         faults=faults,
         quiet_at=quiet_at,
     )
 
 
 def _faults(rng: random.Random, allowed: Sequence[str]) -> tuple[tuple[Fault, ...], float]:
-    span_s = rng.choice(SCALE.spans_s)
+    span_s = rng.choice((3.0, 6.0, 12.0))
     kinds = rng.sample(allowed, min(len(allowed), rng.randint(1, 4)))
     faults = [
         Fault(
             at=rng.uniform(0.0, span_s),
             kind=rng.choice(kinds),
-            for_s=rng.choice(SCALE.lengths_s) * rng.uniform(0.5, 1.5),
+            for_s=rng.choice((0.3, 2.0, 8.0, 14.0)) * rng.uniform(0.5, 1.5),
             part=rng.randrange(12),
         )
         for _ in range(rng.randint(1, 5))
     ]
-    return tuple(sorted(faults)), span_s + rng.choice(SCALE.calm_after_s)
+    return tuple(sorted(faults)), span_s + rng.choice((0.0, 5.0))
 
 
 def _task(rng: random.Random, name: str) -> TaskDefinition:
@@ -163,11 +116,11 @@ def _plan(rng: random.Random, tasks: tuple[TaskDefinition, ...], controller: str
     shared = rng.random() < 0.5
     names = [f"e{0 if shared else n}" for n in range(len(agents))]
     limit = rng.choice([None, None, None, 2])
-    run_tokens = rng.choice([None, None, None, SCALE.run_turns * (PROMPT_TOKENS + COMPLETION_TOKENS)])
+    run_tokens = rng.choice([None, None, None, 3 * (PROMPT_TOKENS + COMPLETION_TOKENS)])
     return Plan(
         name="simulated",
         seed=rng.randrange(1000),
-        epochs=rng.choice(SCALE.epochs),
+        epochs=rng.choice((1, 1, 2)),
         controller=controller,
         route=rng.choice(["auto", "auto", "relayed"]),
         endpoints=tuple(
@@ -175,7 +128,7 @@ def _plan(rng: random.Random, tasks: tuple[TaskDefinition, ...], controller: str
                 name=name,
                 base_url=f"http://{name}/v1",
                 concurrency=rng.randint(1, 4),
-                deadline_s=rng.choice(SCALE.deadlines_s),
+                deadline_s=rng.choice((25.0, 60.0)),
                 max_tries=rng.randint(2, 5),
                 max_retry_s=60.0,
                 patience_s=3600.0,

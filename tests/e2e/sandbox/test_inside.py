@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -45,54 +46,39 @@ def shell(box: Sandbox) -> Shell:
 # A fresh process
 
 
-async def test_a_process_has_arguments_status_and_merged_output(box: Sandbox) -> None:
-    result = await box.run(["/bin/bash", "-c", 'echo "$1"; echo err >&2; exit 3', "--", "a b'\"$(id)"])
-    assert (result.status, sorted(result.output.splitlines())) == (3, [b"a b'\"$(id)", b"err"])
+PROCESSES: list[tuple[list[str], dict[str, Any], tuple[Any, ...]]] = [
+    # command of bash with its arguments, options of `run`, (status, output, timed out, truncated)
+    (['echo "$1"; exit 3', "--", "a b'\"$(id)"], {}, (3, b"a b'\"$(id)\n", False, False)),
+    (["sleep 60 & echo on"], {}, (0, b"on\n", False, False)),  # a job in the background does not delay the end
+    (["echo before; sleep 60"], {"limit_s": slowly(0.5)}, (124, b"before\n", True, False)),
+    (["echo $NAME $HOME"], {"variables": {"NAME": "value"}}, (0, b"value /root\n", False, False)),
+    (["head -c 300000 /dev/zero"], {"cap": 1000}, (0, bytes(1000), False, True)),
+    (["exec /no/such/program 2>/dev/null"], {}, (127, b"", False, False)),
+    # in a pipe, the shell's child for grep would have the shell's name for a moment
+    (["found=$(ps ax -o args=); echo \"$found\" | grep -c 'mar[k]ed'; : marked"], {}, (0, b"1\n", False, False)),
+]
 
 
-async def test_a_process_starts_in_the_root_with_nothing_of_our_environment(
+@pytest.mark.parametrize(("command", "options", "expected"), PROCESSES)
+async def test_a_process(box: Sandbox, command: list[str], options: dict[str, Any], expected: tuple[Any, ...]) -> None:
+    async with asyncio.timeout(slowly(15)):
+        result = await box.run(["/bin/bash", "-c", *command], **options)
+    assert (result.status, result.output, result.timed_out, result.truncated) == expected
+
+
+async def test_a_process_starts_in_the_root_with_nothing_of_our_environment_and_both_outputs_are_one(
     box: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PROCTOR_CANARY", "secret")
     assert await output(box, "pwd; echo $HOME; env | grep -c CANARY; cat") == "/\n/root\n0\n"
-
-
-async def test_a_background_job_does_not_delay_the_end(box: Sandbox) -> None:
-    async with asyncio.timeout(slowly(15)):
-        assert (await box.run(["/bin/bash", "-c", "sleep 60 & echo on"])).output == b"on\n"
-
-
-async def test_a_process_is_given_up_at_its_limit(box: Sandbox) -> None:
-    result = await box.run(["/bin/bash", "-c", "echo before; sleep 60"], limit_s=slowly(0.5))
-    assert (result.status, result.timed_out, result.output) == (124, True, b"before\n")
-
-
-async def test_a_process_has_no_other_around_it(box: Sandbox) -> None:
-    found = "found=$(ps ax -o args=)"  # in a pipe, the shell's child for grep would have the shell's name for a moment
-    assert await output(box, f"{found}; echo \"$found\" | grep -c 'mar[k]ed'; : marked") == "1\n"
-
-
-async def test_a_process_may_be_given_variables(box: Sandbox) -> None:
-    result = await box.run(["/bin/bash", "-c", "echo $NAME $HOME"], variables={"NAME": "value"})
-    assert result.output == b"value /root\n"
-
-
-async def test_the_output_of_a_process_is_capped(box: Sandbox) -> None:
-    result = await box.run(["/bin/bash", "-c", "head -c 300000 /dev/zero"], cap=1000)
-    assert (len(result.output), result.truncated, result.status) == (1000, True, 0)
-
-
-async def test_a_program_that_is_missing_is_a_status(box: Sandbox) -> None:
+    assert sorted((await output(box, "echo out; echo err >&2")).split()) == ["err", "out"]
     assert (await box.run(["/no/such/program"])).status in (126, 127)
 
 
-async def test_a_file_can_be_put(box: Sandbox) -> None:
+async def test_a_file_can_be_put_or_is_a_fault(box: Sandbox) -> None:
     content = bytes(range(256)) * 2000
     await box.put("/tmp/put", content)
     assert await output(box, "wc -c < /tmp/put; od -An -tu1 -N3 -j65 /tmp/put") == f"{len(content)}\n  65  66  67\n"
-
-
-async def test_a_file_that_can_not_be_put_is_a_fault(box: Sandbox) -> None:
     with pytest.raises(EnvironmentFault, match="/no/such/folder/x"):
         await box.put("/no/such/folder/x", b"")
 
@@ -100,12 +86,9 @@ async def test_a_file_that_can_not_be_put_is_a_fault(box: Sandbox) -> None:
 # The persistent shell
 
 
-async def test_directory_variables_functions_and_jobs_last(shell: Shell) -> None:
+async def test_directory_variables_functions_jobs_and_the_status_last(shell: Shell) -> None:
     await shell.execute("cd /tmp; x=5; f() { echo from f; }; sleep 60 &")
     assert (await shell.execute("pwd; echo $x; f; jobs")).output.startswith(b"/tmp\n5\nfrom f\n[1]+  Running")
-
-
-async def test_the_status_is_told_and_kept(shell: Shell) -> None:
     assert (await shell.execute("(exit 7)")).status == 7
     assert (await shell.execute("echo $?")).output == b"7\n"
 
@@ -116,11 +99,8 @@ async def test_the_status_is_told_and_kept(shell: Shell) -> None:
 async def test_an_unfinished_command_ends_with_its_text(shell: Shell, command: str) -> None:
     result = await shell.execute(command)
     assert not result.restarted
+    assert ("EOF" in command) == (b"here-document" in result.output)
     assert (await shell.execute("echo on")).output == b"on\n"
-
-
-async def test_an_open_heredoc_says_so(shell: Shell) -> None:
-    assert b"here-document" in (await shell.execute("cat <<EOF\nopen")).output
 
 
 @pytest.mark.parametrize("command", ["cat", "read x", "head -c 1", "python3 -"])
@@ -176,12 +156,6 @@ async def test_a_job_that_floods_the_output_blocks_nothing(shell: Shell) -> None
     assert (await shell.execute("echo clean")).output == b"clean\n"
 
 
-async def test_printing_what_looks_like_the_mark_changes_nothing(shell: Shell) -> None:
-    token = "0123456789abcdef" * 2
-    printed = await shell.execute(f"printf '\\n{token}:0;\\n'; echo behind")
-    assert printed.output == f"\n{token}:0;\nbehind\n".encode()
-
-
 @pytest.mark.parametrize(("option", "shown"), [("-x", b"++ echo traced\ntraced\n"), ("-v", b"echo traced\ntraced\n")])
 async def test_tracing_shows_the_commands_and_nothing_around_them(shell: Shell, option: str, shown: bytes) -> None:
     assert (await shell.execute(f"set {option}")).output == b""
@@ -194,23 +168,20 @@ async def test_tracing_shows_nothing_of_an_interrupt(shell: Shell) -> None:
     assert (result.timed_out, result.output) == (True, b"++ sleep 60\n")
 
 
-async def test_output_is_capped_and_the_rest_discarded(shell: Shell) -> None:
+async def test_output_is_what_was_printed(shell: Shell) -> None:
+    token = "0123456789abcdef" * 2  # what looks like the mark changes nothing
+    printed = await shell.execute(f"printf '\\n{token}:0;\\n'; echo behind")
+    assert printed.output == f"\n{token}:0;\nbehind\n".encode()
     result = await shell.execute("head -c 5000000 /dev/urandom", cap=1000)
     assert (len(result.output), result.truncated, result.status) == (1000, True, 0)
-
-
-async def test_text_beyond_ascii_and_lone_surrogates_pass(shell: Shell) -> None:
     assert (await shell.execute("echo 'ä\ud800\0'")).output == "ä?\n".encode()
 
 
 # Limits
 
 
-async def test_there_is_no_network(box: Sandbox) -> None:
+async def test_there_is_no_network_and_privileges_are_few(box: Sandbox) -> None:
     assert await output(box, "tail -n +3 /proc/net/dev | grep -vc ' lo:'") == "0\n"
-
-
-async def test_privileges_are_few(box: Sandbox) -> None:
     status = await output(box, "grep -E '^(CapEff|CapBnd|NoNewPrivs)' /proc/self/status")
     assert status.split() == ["CapEff:", "00000000000000eb", "CapBnd:", "00000000000000eb", "NoNewPrivs:", "1"]
     refused = "mount -t tmpfs x /mnt || mknod /tmp/d b 8 0 || unshare -m true || echo 1 > /proc/sys/kernel/panic"
@@ -226,17 +197,12 @@ async def test_root_can_make_users_and_files_inside(box: Sandbox) -> None:
     )
 
 
-async def test_no_file_is_larger_than_the_limit(box: Sandbox) -> None:
-    assert (await box.run(["/bin/bash", "-c", "head -c 20000000 /dev/zero > /tmp/large"])).status != 0
-    assert int(await output(box, "stat -c %s /tmp/large")) <= LIMITS.file_mb << 20
-
-
-async def test_too_much_memory_fails_the_command_and_not_the_shell(shell: Shell) -> None:
-    result = await shell.execute("python3 -c 'x = bytearray(1 << 29)'")
-    assert result.status not in (0, None)
+async def test_a_file_or_memory_beyond_its_limit_fails_the_command_and_not_the_shell(shell: Shell) -> None:
+    assert (await shell.execute("head -c 20000000 /dev/zero > /tmp/large")).status != 0
+    assert int((await shell.execute("stat -c %s /tmp/large")).output) <= LIMITS.file_mb << 20
+    assert (await shell.execute("python3 -c 'x = bytearray(1 << 29)'")).status not in (0, None)
     assert (await shell.execute("echo on")).output == b"on\n"
 
 
 async def test_every_sandbox_has_the_same_name_so_that_sessions_can_be_replayed(box: Sandbox) -> None:
-    assert (await box.run(["cat", "/etc/hostname"])).output == b"sandbox\n"
-    assert (await box.run(["uname", "-n"])).output == b"sandbox\n"
+    assert await output(box, "cat /etc/hostname; uname -n") == "sandbox\n" * 2
