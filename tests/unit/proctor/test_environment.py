@@ -44,17 +44,12 @@ def test_two_methods_are_abstract() -> None:
     assert Environment.__abstractmethods__ == {"samples", "play"}
 
 
-def test_the_summary_is_the_mean_score_with_its_standard_error() -> None:
+def test_the_summary_is_the_mean_score_with_its_standard_error_and_absent_over_nothing() -> None:
     scores = [0.0, 0.5, 1.0, 1.0]
     summary = summarize(Bare(), [*map(finish, scores), FAULT])
-    assert summary.primary == "mean_score"
-    assert summary.metrics == {"mean_score": 0.625, "not_understood": 0.0}
+    assert (summary.primary, summary.metrics) == ("mean_score", {"mean_score": 0.625, "not_understood": 0.0})
     assert summary.standard_error == pytest.approx(float(scipy.stats.sem(scores)))
-
-
-def test_the_mean_over_nothing_is_absent() -> None:
-    assert Bare().summarize([]).metrics == {}
-    assert Bare().summarize([FAULT]).metrics == {}
+    assert Bare().summarize([]).metrics == Bare().summarize([FAULT]).metrics == {}
 
 
 def test_there_are_no_policies_unless_a_class_brings_them() -> None:
@@ -62,9 +57,6 @@ def test_there_are_no_policies_unless_a_class_brings_them() -> None:
     assert missing_policies(Bare(), POLICY_KINDS) == ("reference", "naive", "random")
     assert missing_policies(Solved(), POLICY_KINDS) == ("naive", "random")
     assert missing_policies(Solved(), ["reference", "random"]) == ("random",)
-
-
-def test_a_policy_is_found_by_its_kind() -> None:
     policy = policy_of(Solved(), "reference", "b", 4)
     assert policy is not None
     assert policy("main", ()).content == "b 4"
@@ -82,25 +74,18 @@ CALLED = Action(
 ANSWERED = tuple(Message(role="tool", content="!", tool_call_id=call.id) for call in CALLED.tool_calls)
 
 
-def told(message: Message, conversation: str = "main") -> Sequence[Message]:
-    """The history of an agent that has made CALLED, once the environment has handed out a whole history with this."""
+def told(*messages: Message, conversation: str = "main", fresh: bool = True) -> Sequence[Message]:
+    """The history of an agent that has made CALLED, once the environment has handed out these."""
     transcript, first = Transcript(), Observation(messages=(ASKED,))
     transcript.observe(first)
     transcript.answer(first, CALLED)
-    return transcript.observe(
-        Observation(messages=(ASKED, message, *ANSWERED), conversation=conversation, fresh=True),
-    )
+    return transcript.observe(Observation(messages=messages, conversation=conversation, fresh=fresh))
 
 
-def test_a_history_that_is_handed_out_again_gets_back_what_its_endpoint_demands() -> None:
-    assert told(CALLED.without_echo().message()) == [ASKED, CALLED.message(), *ANSWERED]
-
-
-def test_the_agents_own_history_keeps_what_its_endpoint_demands() -> None:
-    transcript, first = Transcript(), Observation(messages=(ASKED,))
-    transcript.observe(first)
-    transcript.answer(first, CALLED)
-    assert transcript.observe(Observation(messages=ANSWERED)) == [ASKED, CALLED.message(), *ANSWERED]
+def test_a_history_keeps_what_its_endpoint_demands_and_gets_it_back_where_it_is_handed_out_again() -> None:
+    whole = [ASKED, CALLED.message(), *ANSWERED]
+    assert told(*ANSWERED, fresh=False) == whole
+    assert told(ASKED, CALLED.without_echo().message(), *ANSWERED) == whole
 
 
 @pytest.mark.parametrize(
@@ -113,4 +98,4 @@ def test_the_agents_own_history_keeps_what_its_endpoint_demands() -> None:
 )
 def test_a_call_that_the_agent_did_not_make_in_the_conversation_gets_nothing(call: ToolCall, conversation: str) -> None:
     message = Message(role="assistant", content="", tool_calls=(call,))
-    assert told(message, conversation)[1] == message
+    assert told(ASKED, message, *ANSWERED, conversation=conversation)[1] == message

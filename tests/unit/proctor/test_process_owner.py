@@ -1,24 +1,29 @@
 """Which process owns a sandbox, and whether it has ended."""
 
-import os
 import subprocess
 import sys
+
+import pytest
 
 from proctor.process_owner import Owner
 
 
-def test_this_process_is_its_own_owner_and_alive() -> None:
-    owner = Owner.current()
-    assert (owner.pid, owner.is_dead()) == (os.getpid(), False)
+@pytest.mark.parametrize(
+    ("owner", "dead"),
+    [
+        (Owner.current(), False),
+        (Owner.current().model_copy(update={"started": "1"}), True),
+        (Owner(machine="elsewhere", pid=1, started="0"), False),
+    ],
+    ids=["this process", "an earlier one with the same pid", "one of another machine, of which nothing is known"],
+)
+def test_an_owner_is_dead_where_that_is_certain(owner: Owner, dead: bool) -> None:
+    assert owner.is_dead() is dead
 
 
-def test_a_label_names_its_owner() -> None:
+def test_a_label_names_its_owner_and_others_nobody() -> None:
     assert Owner.from_label(Owner.current().label()) == Owner.current()
-
-
-def test_other_labels_name_nobody() -> None:
-    assert Owner.from_label("") is None
-    assert Owner.from_label("machine pid start") is None
+    assert [Owner.from_label(label) for label in ("", "machine pid start")] == [None, None]
 
 
 def test_an_ended_process_is_dead() -> None:
@@ -27,11 +32,3 @@ def test_an_ended_process_is_dead() -> None:
     owner = Owner.from_label(label)
     assert owner is not None
     assert owner.is_dead()
-
-
-def test_a_later_process_with_the_same_pid_is_another_owner() -> None:
-    assert Owner.current().model_copy(update={"started": "1"}).is_dead()
-
-
-def test_nothing_is_known_of_another_machine() -> None:
-    assert not Owner(machine="elsewhere", pid=1, started="0").is_dead()

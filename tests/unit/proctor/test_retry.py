@@ -18,20 +18,21 @@ def test_the_widest_wait_doubles_up_to_the_cap() -> None:
     assert waits == [0.5, 1, 2, 16, 30, 30, 30]
 
 
-def test_jitter_is_full_so_that_a_herd_spreads_down_to_zero() -> None:
-    assert wait(3, 0.0) == 0
-    assert wait(3, 0.25) == 0.5
-
-
-def test_the_last_try_is_the_last() -> None:
-    assert wait(5, 0.0) is not None
-    assert wait(6, 0.0) is None
-
-
-def test_a_wait_that_does_not_fit_into_the_time_left_gives_up() -> None:
-    assert wait(1, 0.0, elapsed_s=100) == 0
-    assert wait(1, 0.0, elapsed_s=100.1) is None
-    assert wait(1, 0.0, retry_after_s=101) is None
+@pytest.mark.parametrize(
+    ("tries", "chance", "limits", "wait_s"),
+    [
+        (3, 0.0, {}, 0.0),
+        (3, 0.25, {}, 0.5),
+        (5, 0.0, {}, 0.0),
+        (6, 0.0, {}, None),
+        (1, 0.0, {"elapsed_s": 100}, 0.0),
+        (1, 0.0, {"elapsed_s": 100.1}, None),
+        (1, 0.0, {"retry_after_s": 101}, None),
+    ],
+    ids=["a herd spreads down to zero", "full jitter", "the last but one", "the last", "fits", "too late", "too long"],
+)
+def test_waits(tries: int, chance: float, limits: dict[str, float], wait_s: float | None) -> None:
+    assert wait(tries, chance, **limits) == wait_s
 
 
 @given(

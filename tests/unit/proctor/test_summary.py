@@ -43,8 +43,13 @@ class Finished(Mean):
         return super().summarize([each for each in finishes if each.reason is FinishReason.COMPLETED])
 
 
-def finish(score: float) -> Finish:
-    return Finish(reason=FinishReason.COMPLETED, score=score)
+def finish(score: float, reason: FinishReason = FinishReason.COMPLETED, **metrics: float) -> Finish:
+    return Finish(reason=reason, score=score, metrics=metrics)
+
+
+FAULT = Finish.fault(FinishReason.TASK_ERROR, "gone")
+OUT = finish(0.0, FinishReason.CONTEXT_LIMIT)
+UNREADABLE = {"no_call": 2.0, "bad_arguments": 1.0, "unknown_function": 3.0, "extra_calls": 9.0, "calls": 20.0}
 
 
 @pytest.mark.thorough
@@ -58,8 +63,7 @@ def test_the_jackknife_takes_clusters_as_its_unit_and_leaves_faults_out() -> Non
     scores = [0.0, 1.0, 1.0, 0.0]
     finishes = [finish(score) for score in scores for _ in range(3)]
     clusters = [number for number in range(4) for _ in range(3)]
-    faults = [Finish.fault(FinishReason.TASK_ERROR, "gone")] * 5
-    summary = summarize(Mean(), finishes + faults, clusters + [9] * 5)
+    summary = summarize(Mean(), finishes + [FAULT] * 5, clusters + [9] * 5)
     assert summary.standard_error == pytest.approx(float(scipy.stats.sem(scores)))
 
 
@@ -68,31 +72,41 @@ def test_one_scored_cluster_has_no_error() -> None:
 
 
 def test_a_metric_that_says_nothing_without_one_of_the_groups_has_no_error() -> None:
-    out = Finish(reason=FinishReason.CONTEXT_LIMIT, score=0.0)
-    summary = summarize(Finished(), [finish(0.5), out])
+    summary = summarize(Finished(), [finish(0.5), OUT])
     assert (summary.metrics, summary.standard_error) == ({"mean": 0.5, "not_understood": 0.0}, None)
-    assert summarize(Finished(), [finish(0.5), out, finish(0.5)]).standard_error == 0.0
+    assert summarize(Finished(), [finish(0.5), OUT, finish(0.5)]).standard_error == 0.0
 
 
 def test_the_primary_metric_is_missing_only_where_nothing_is_completed() -> None:
-    fault = Finish.fault(FinishReason.TASK_ERROR, "gone")
-    assert summarize(Mean(), [fault]).metrics == {}
-    out = Finish(reason=FinishReason.CONTEXT_LIMIT, score=0.0)
-    assert summarize(Misnamed(), [out, out]).standard_error is None
+    assert summarize(Mean(), [FAULT]).metrics == {}
+    assert summarize(Misnamed(), [OUT, OUT]).standard_error is None
     with pytest.raises(ValueError, match="'men' is not among the metrics"):
-        summarize(Misnamed(), [finish(1.0), fault])
+        summarize(Misnamed(), [finish(1.0), FAULT])
 
 
-def test_replies_that_were_not_understood_are_counted_over_the_scored_finishes() -> None:
-    class Counts(Mean):
-        bad_replies = "unread"
+class Counts(Mean):
+    """Says which of its metrics counts bad replies."""
 
-    unread = Finish(reason=FinishReason.COMPLETED, score=1.0, metrics={"unread": 3.0})
-    stopped = Finish(reason=FinishReason.INVALID_FORMAT, score=0.0, metrics={"unread": 1.0})
-    fault = Finish.fault(FinishReason.TASK_ERROR, "broken")
-    assert summarize(Counts(), [unread, stopped, fault]).metrics["not_understood"] == 4.0
-    assert summarize(Mean(), [unread, stopped, fault]).metrics["not_understood"] == 1.0
-    assert "not_understood" not in summarize(Mean(), [fault]).metrics
+    bad_replies = "unread"
+
+
+UNREAD, STOPPED = finish(1.0, unread=3.0), finish(0.0, FinishReason.INVALID_FORMAT, unread=1.0)
+
+
+@pytest.mark.parametrize(
+    ("environment", "finishes", "count"),
+    [
+        (Counts(), [UNREAD, STOPPED, FAULT], 4.0),
+        (Mean(), [UNREAD, STOPPED, FAULT], 1.0),
+        (Mean(), [FAULT], None),
+        (Mean(), [finish(1.0, **UNREADABLE), finish(0.0, FinishReason.INVALID_FORMAT, **UNREADABLE)], 12.0),
+    ],
+    ids=["a metric", "stops", "nothing scored", "calls, in tools"],
+)
+def test_replies_that_were_not_understood_are_counted_over_the_scored_finishes(
+    environment: Mean, finishes: list[Finish], count: float | None
+) -> None:
+    assert summarize(environment, finishes).metrics.get("not_understood") == count
 
 
 class Squared(Mean):
@@ -136,9 +150,7 @@ class Counting(Mean):
 @pytest.mark.parametrize("swapped", [False, True])
 def test_every_sample_counts_once_however_many_of_its_epochs_are_scored(swapped: bool) -> None:
     """Scores [1, 1, 1] and [-, -, 0]; the counts are of all trials."""
-    fault = Finish.fault(FinishReason.TASK_ERROR, "down")
-    scored = [Finish(reason=FinishReason.COMPLETED, score=1.0, metrics={"moves": 4.0})] * 3
-    finishes = [*scored, fault, fault, Finish(reason=FinishReason.COMPLETED, score=0.0, metrics={"moves": 8.0})]
+    finishes = [*[finish(1.0, moves=4.0)] * 3, FAULT, FAULT, finish(0.0, moves=8.0)]
     numbers = [0, 0, 0, 1, 1, 1]
     if swapped:
         finishes, numbers = finishes[::-1], numbers[::-1]
@@ -148,9 +160,7 @@ def test_every_sample_counts_once_however_many_of_its_epochs_are_scored(swapped:
         **{"scored": 4.0, "all": 6.0},
     }
     assert summary.standard_error == pytest.approx(0.5)
-    pairs = [
-        (number, number, finish) for number, finish in zip(numbers, finishes, strict=True) if finish.score is not None
-    ]
+    pairs = [(number, number, each) for number, each in zip(numbers, finishes, strict=True) if each is not FAULT]
     assert paired_difference(Mean(), pairs, pairs)[:2] == (0.5, 0.5)
 
 
@@ -162,16 +172,5 @@ def test_even_epochs_give_the_figures_of_all_trials(scores: list[float], epochs:
 
 
 def test_a_side_without_a_primary_metric_has_no_difference() -> None:
-    out = Finish(reason=FinishReason.CONTEXT_LIMIT, score=0.0)
     with pytest.raises(ValueError, match="no primary metric"):
-        paired_difference(Finished(), [(0, 0, finish(1.0))], [(0, 0, Finish(reason=out.reason, score=0.0))])
-
-
-def test_in_tools_what_was_not_understood_are_unreadable_calls_and_replies_without_any() -> None:
-    counts = {"no_call": 2.0, "bad_arguments": 1.0, "unknown_function": 3.0, "extra_calls": 9.0, "calls": 20.0}
-    finishes = [
-        Finish(reason=FinishReason.COMPLETED, score=1.0, metrics=counts),
-        Finish(reason=FinishReason.INVALID_FORMAT, score=0.0, metrics=counts),
-    ]
-    assert summarize(Mean(), finishes).metrics["not_understood"] == 12
-    assert summarize(Mean(), [Finish(reason=FinishReason.INVALID_FORMAT, score=0.0)]).metrics["not_understood"] == 1
+        paired_difference(Finished(), [(0, 0, finish(1.0))], [(0, 0, OUT)])
