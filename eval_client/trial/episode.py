@@ -20,7 +20,7 @@ from eval_client.trial.attempt import FAILURES, AttemptEnd, Diverged, OutOfTime
 from proctor.environment import AgentStopped, AgentUnavailable
 from proctor.llm.model import Completion, ModelRefused
 from proctor.llm.outage import EndpointDown, TimeLimit, Untimed, paid_by
-from proctor.observability import gen_ai, tracing
+from proctor.observability import tracing
 from proctor.observability.tracing import Attribute
 from proctor.session.kept_replies import KeptReply
 from proctor.session.transcript import Transcript
@@ -135,7 +135,7 @@ class Episode:
         begun = time.monotonic()
         limit = TimeLimit(seconds)
         try:
-            with tracing.begin(f"{gen_ai.INVOKE_AGENT} {self.trial.agent}", "internal", **self._attributes()):
+            with tracing.begin(f"{tracing.INVOKE_AGENT} {self.trial.agent}", "internal", **self._attributes()):
                 with tracing.begin("session start"):
                     started = await self._start()
                 self.on_started(started)
@@ -171,9 +171,9 @@ class Episode:
 
     def _attributes(self) -> dict[str, Attribute]:
         return {
-            gen_ai.OPERATION: gen_ai.INVOKE_AGENT,
-            gen_ai.AGENT: self.trial.agent,
-            gen_ai.CONVERSATION: self.session,
+            tracing.OPERATION: tracing.INVOKE_AGENT,
+            tracing.AGENT: self.trial.agent,
+            tracing.CONVERSATION: self.session,
             "number": self.trial.attempts,
         }
 

@@ -1,7 +1,7 @@
 """The traces and log ids of trials: one trace for each trial, over all its attempts by this client."""
 
 from eval_client.store.records import Trial
-from proctor.observability import gen_ai, logging, tracing
+from proctor.observability import logging, tracing
 from proctor.observability.tracing import Attribute, Span
 from proctor.types import Finish
 
@@ -34,10 +34,10 @@ class Traces:
         if span := self._open.pop(trial.id, None):
             span.note(reason=finish.reason.value)
             if finish.score is None:
-                result: dict[str, Attribute] = {gen_ai.ERROR: finish.reason.value}
+                result: dict[str, Attribute] = {tracing.ERROR: finish.reason.value}
             else:
-                result = {gen_ai.SCORE: finish.score, gen_ai.LABEL: finish.reason.value}
-            span.event(gen_ai.EVALUATION_EVENT, **{gen_ai.EVALUATION: trial.task}, **result)
+                result = {tracing.SCORE: finish.score, tracing.LABEL: finish.reason.value}
+            span.event(tracing.EVALUATION_EVENT, **{tracing.EVALUATION: trial.task}, **result)
             span.end()
 
     def close(self) -> None:

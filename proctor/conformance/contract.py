@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import psutil
 
-from proctor.conformance.garbage import GARBAGE, garbage
-from proctor.conformance.player import Player, raising, replying_garbage
+from proctor.conformance.player import GARBAGE, Player, garbage, raising, replying_garbage
 from proctor.environment import (
     POLICY_KINDS,
     AgentStopped,

@@ -16,7 +16,7 @@ from proctor.llm.endpoint import LIST, RAISED, ModelEndpoint
 from proctor.llm.outage import EndpointDown, Failed, Outage, Waited
 from proctor.llm.outcome import Outcome
 from proctor.llm.wire import Fields, Messages, Reply, Request, Tools, Usage, characters, estimated
-from proctor.observability import gen_ai, tracing
+from proctor.observability import tracing
 from proctor.retry import RetryPolicy
 from proctor.tools.histories import sendable
 from proctor.types import Action, Message
@@ -109,14 +109,14 @@ class ChatModel:
     async def _traced(self, messages: Messages, tools: Tools, fields: Fields) -> Completion:
         """The answer to a request, under a span."""
         attributes = traces.request_attributes(self.name, self.endpoint.url, fields)
-        with tracing.begin(f"{gen_ai.CHAT} {self.name}", "client", **attributes) as span:
+        with tracing.begin(f"{tracing.CHAT} {self.name}", "client", **attributes) as span:
             if self._traces_content:
-                span.note(**{gen_ai.INPUT_MESSAGES: traces.input_messages(messages)})
+                span.note(**{tracing.INPUT_MESSAGES: traces.input_messages(messages)})
             completion = await self._completed(messages, tools, fields)
             used = completion.usage
             span.note(tries=completion.tries, **traces.reply_attributes(completion.model, completion.stop, used))
             if self._traces_content:
-                span.note(**{gen_ai.OUTPUT_MESSAGES: traces.output_messages(completion.action, completion.stop)})
+                span.note(**{tracing.OUTPUT_MESSAGES: traces.output_messages(completion.action, completion.stop)})
         return completion
 
     async def _completed(self, messages: Messages, tools: Tools, fields: Fields) -> Completion:
@@ -221,7 +221,7 @@ class ChatModel:
         if sends_metadata and metadata:
             fields["metadata"] = {**metadata}
         attributes = traces.request_attributes(self.name, self.endpoint.url, fields) if tracing.recorders else {}
-        with tracing.begin(f"{gen_ai.CHAT} {self.name}", "client", **attributes) as span:
+        with tracing.begin(f"{tracing.CHAT} {self.name}", "client", **attributes) as span:
             reply = await self.endpoint.passed_on(self._asked(messages, tools, fields))
             reply = await self._whole(reply, messages, tools, fields, self.endpoint.passed_on)
             if isinstance(reply, Reply):

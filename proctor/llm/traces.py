@@ -1,4 +1,4 @@
-"""What the span of a model call records, by the conventions in `proctor.observability.gen_ai`."""
+"""What the span of a model call records, by the conventions that `proctor.observability.tracing` names."""
 
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
@@ -7,7 +7,7 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from proctor.llm.wire import Usage
-from proctor.observability import gen_ai
+from proctor.observability import tracing
 from proctor.observability.redaction import redacted
 from proctor.observability.tracing import Attribute
 from proctor.types import Action, Message
@@ -16,28 +16,28 @@ from proctor.types import Action, Message
 def request_attributes(model: str, url: str, sampling: Mapping[str, JsonValue]) -> dict[str, Attribute]:
     """The attributes of a request; of its sampling those that the conventions name."""
     attributes: dict[str, Attribute] = {
-        gen_ai.OPERATION: gen_ai.CHAT,
-        gen_ai.PROVIDER: gen_ai.provider(urlsplit(url).hostname or ""),
-        gen_ai.REQUEST_MODEL: model,
+        tracing.OPERATION: tracing.CHAT,
+        tracing.PROVIDER: tracing.provider(urlsplit(url).hostname or ""),
+        tracing.REQUEST_MODEL: model,
     }
-    for field, name in gen_ai.REQUEST.items():
+    for field, name in tracing.REQUEST.items():
         value = sampling.get(field)
         if isinstance(value, int | float) and not isinstance(value, bool):
             attributes[name] = value
     stop = sampling.get("stop")
     ends = [stop] if isinstance(stop, str) else stop
     if isinstance(ends, list) and ends:
-        attributes[gen_ai.STOP_SEQUENCES] = tuple(str(end) for end in ends)
+        attributes[tracing.STOP_SEQUENCES] = tuple(str(end) for end in ends)
     return attributes
 
 
 def reply_attributes(model: str, stop: str | None, usage: Usage) -> dict[str, Attribute]:
     """The attributes of a reply."""
     return {
-        gen_ai.RESPONSE_MODEL: model,
-        gen_ai.FINISH_REASONS: (stop,) if stop else (),
-        gen_ai.INPUT_TOKENS: usage.prompt_tokens,
-        gen_ai.OUTPUT_TOKENS: usage.completion_tokens,
+        tracing.RESPONSE_MODEL: model,
+        tracing.FINISH_REASONS: (stop,) if stop else (),
+        tracing.INPUT_TOKENS: usage.prompt_tokens,
+        tracing.OUTPUT_TOKENS: usage.completion_tokens,
     }
 
 

@@ -1,8 +1,10 @@
 """Traces a trial through all processes with OpenTelemetry; nothing, without OTEL_* settings or the extra `otel`.
 
 Spans are sent by OTLP over HTTP, as the OTEL_* variables say. They carry names, counts and kinds: never a secret or the
-text of an error; prompts and answers only where a plan asks for them. The names are those of
-`proctor.observability.gen_ai` where it has one.
+text of an error; prompts and answers only where a plan asks for them. The names are those of OpenTelemetry's semantic
+conventions for generative AI where they have one, in the state of 1.41: their status is Development, so every name that
+Proctor records stands here, and a test holds them against the package `opentelemetry-semantic-conventions`. Newer
+states are kept in the repository semantic-conventions-genai.
 """
 
 import logging
@@ -12,8 +14,6 @@ from collections.abc import Awaitable, Iterable, Mapping
 from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypeVar
-
-from proctor.observability import gen_ai
 
 if TYPE_CHECKING:  # importing it costs 30 ms
     from opentelemetry import trace
@@ -25,6 +25,61 @@ ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 TRACEPARENT = "traceparent"
 CLOSE_S = 2.0
 """Seconds for sending the last spans; what is not sent by then is lost."""
+
+OPERATION = "gen_ai.operation.name"
+PROVIDER = "gen_ai.provider.name"
+AGENT = "gen_ai.agent.name"
+CONVERSATION = "gen_ai.conversation.id"
+REQUEST_MODEL = "gen_ai.request.model"
+STOP_SEQUENCES = "gen_ai.request.stop_sequences"
+REQUEST = {
+    "temperature": "gen_ai.request.temperature",
+    "top_p": "gen_ai.request.top_p",
+    "top_k": "gen_ai.request.top_k",
+    "max_tokens": "gen_ai.request.max_tokens",
+    "max_completion_tokens": "gen_ai.request.max_tokens",
+    "frequency_penalty": "gen_ai.request.frequency_penalty",
+    "presence_penalty": "gen_ai.request.presence_penalty",
+    "seed": "gen_ai.request.seed",
+}
+"""Field of `sampling`, a number -> attribute"""
+RESPONSE_MODEL = "gen_ai.response.model"
+FINISH_REASONS = "gen_ai.response.finish_reasons"
+INPUT_TOKENS = "gen_ai.usage.input_tokens"
+OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
+INPUT_MESSAGES = "gen_ai.input.messages"
+OUTPUT_MESSAGES = "gen_ai.output.messages"
+TOOL = "gen_ai.tool.name"
+TOOL_CALL = "gen_ai.tool.call.id"
+EVALUATION_EVENT = "gen_ai.evaluation.result"
+EVALUATION = "gen_ai.evaluation.name"
+SCORE = "gen_ai.evaluation.score.value"
+LABEL = "gen_ai.evaluation.score.label"
+ERROR = "error.type"
+
+CHAT, INVOKE_AGENT, EXECUTE_TOOL = "chat", "invoke_agent", "execute_tool"
+"""Operations; a span is named by its operation and what that is done with."""
+
+OPENAI = "openai"
+PROVIDERS = {
+    "api.openai.com": OPENAI,
+    "openai.azure.com": "azure.ai.openai",
+    "services.ai.azure.com": "azure.ai.inference",
+    "inference.ai.azure.com": "azure.ai.inference",
+    "api.anthropic.com": "anthropic",
+    "generativelanguage.googleapis.com": "gcp.gemini",
+    "aiplatform.googleapis.com": "gcp.vertex_ai",
+    "amazonaws.com": "aws.bedrock",
+    "api.deepseek.com": "deepseek",
+    "api.groq.com": "groq",
+    "api.mistral.ai": "mistral_ai",
+    "api.x.ai": "x_ai",
+    "api.perplexity.ai": "perplexity",
+    "api.cohere.com": "cohere",
+    "api.cohere.ai": "cohere",
+    "ml.cloud.ibm.com": "ibm.watsonx.ai",
+}
+"""The end of a host's name -> its provider"""
 
 Answer = TypeVar("Answer")
 Attribute = str | int | float | bool | tuple[str, ...]
@@ -96,7 +151,7 @@ class Span:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if kind is not None:
-            self.note(**{gen_ai.ERROR: kind.__name__})  # not the message, which may hold a secret
+            self.note(**{ERROR: kind.__name__})  # not the message, which may hold a secret
             self._span.set_status(self._recorder.trace.StatusCode.ERROR)
         self._recorder.context.detach(self._token)
         self.end()
@@ -176,3 +231,8 @@ def trace_id() -> str | None:
     """The id of the running task's trace, 32 hex digits; None outside any span."""
     context = recorders[0].trace.get_current_span().get_span_context() if recorders else None
     return f"{context.trace_id:032x}" if context is not None and context.is_valid else None
+
+
+def provider(host: str) -> str:
+    """The provider behind a host; OpenAI, whose protocol it speaks, where it is none that the conventions know."""
+    return next((name for end, name in PROVIDERS.items() if f".{host}".endswith((f".{end}", f"-{end}"))), OPENAI)

@@ -7,8 +7,15 @@ An environment declares its functions once, as a `Toolset`. Its session reads re
 from typing import Literal
 
 from proctor.tools.functions import MAX_TEXT_BYTES, Arguments, Function, Toolset, arguments_schema, given_arguments
-from proctor.tools.policies import in_tools
-from proctor.tools.readers import CallReader, ParsedReply, ReplyReader, TextReader, UnreadableCall, parsed_action
+from proctor.tools.readers import (
+    CallReader,
+    ParsedReply,
+    ReplyReader,
+    TextReader,
+    UnreadableCall,
+    in_tools,
+    parsed_action,
+)
 
 Protocol = Literal["text", "tools"]
 OWN_FUNCTIONS = "the functions and their prompt are in Proctor's own words, not the published ones; use protocol: text"

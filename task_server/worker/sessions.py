@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from proctor import event_loop
 from proctor.environment import Agent, Environment
-from proctor.observability import gen_ai, logging, tracing
+from proctor.observability import logging, tracing
 from proctor.observability.tracing import Span
 from proctor.session.kept_replies import SessionReplies, session_replies
 from proctor.session.play import play_to_finish
@@ -159,9 +159,9 @@ def tool_spans(action: Action, offered: Sequence[Tool]) -> list[Span]:
     names = {tool.name for tool in offered}
     return [
         tracing.begin(
-            f"{gen_ai.EXECUTE_TOOL} {name}",
+            f"{tracing.EXECUTE_TOOL} {name}",
             "internal",
-            **{gen_ai.OPERATION: gen_ai.EXECUTE_TOOL, gen_ai.TOOL: name, gen_ai.TOOL_CALL: call.id[:LONGEST_ID]},
+            **{tracing.OPERATION: tracing.EXECUTE_TOOL, tracing.TOOL: name, tracing.TOOL_CALL: call.id[:LONGEST_ID]},
         )
         for call in action.tool_calls
         for name in [call.name if call.name in names else UNKNOWN_TOOL]

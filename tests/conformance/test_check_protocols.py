@@ -6,7 +6,7 @@ import pytest
 from pydantic import model_validator
 
 from proctor.conformance.check import CheckResult, check
-from proctor.conformance.garbage import GARBAGE, MANY, garbage
+from proctor.conformance.player import GARBAGE, MANY, garbage
 from proctor.environment import Agent, AgentStopped, Environment, Policy
 from proctor.json_objects import is_object
 from proctor.tools import (

@@ -1,7 +1,7 @@
 """The jackknife of an environment's own metric, held against scipy."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 import scipy
@@ -43,12 +43,14 @@ class Finished(Mean):
         return super().summarize([each for each in finishes if each.reason is FinishReason.COMPLETED])
 
 
-def finish(score: float, reason: FinishReason = FinishReason.COMPLETED, **metrics: float) -> Finish:
-    return Finish(reason=reason, score=score, metrics=metrics)
+def finish(
+    score: float, metrics: Mapping[str, float] | None = None, reason: FinishReason = FinishReason.COMPLETED
+) -> Finish:
+    return Finish(reason=reason, score=score, metrics=dict(metrics or {}))
 
 
 FAULT = Finish.fault(FinishReason.TASK_ERROR, "gone")
-OUT = finish(0.0, FinishReason.CONTEXT_LIMIT)
+OUT = finish(0.0, reason=FinishReason.CONTEXT_LIMIT)
 UNREADABLE = {"no_call": 2.0, "bad_arguments": 1.0, "unknown_function": 3.0, "extra_calls": 9.0, "calls": 20.0}
 
 
@@ -90,7 +92,7 @@ class Counts(Mean):
     bad_replies = "unread"
 
 
-UNREAD, STOPPED = finish(1.0, unread=3.0), finish(0.0, FinishReason.INVALID_FORMAT, unread=1.0)
+UNREAD, STOPPED = finish(1.0, {"unread": 3.0}), finish(0.0, {"unread": 1.0}, FinishReason.INVALID_FORMAT)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +101,7 @@ UNREAD, STOPPED = finish(1.0, unread=3.0), finish(0.0, FinishReason.INVALID_FORM
         (Counts(), [UNREAD, STOPPED, FAULT], 4.0),
         (Mean(), [UNREAD, STOPPED, FAULT], 1.0),
         (Mean(), [FAULT], None),
-        (Mean(), [finish(1.0, **UNREADABLE), finish(0.0, FinishReason.INVALID_FORMAT, **UNREADABLE)], 12.0),
+        (Mean(), [finish(1.0, UNREADABLE), finish(0.0, UNREADABLE, FinishReason.INVALID_FORMAT)], 12.0),
     ],
     ids=["a metric", "stops", "nothing scored", "calls, in tools"],
 )
@@ -150,7 +152,7 @@ class Counting(Mean):
 @pytest.mark.parametrize("swapped", [False, True])
 def test_every_sample_counts_once_however_many_of_its_epochs_are_scored(swapped: bool) -> None:
     """Scores [1, 1, 1] and [-, -, 0]; the counts are of all trials."""
-    finishes = [*[finish(1.0, moves=4.0)] * 3, FAULT, FAULT, finish(0.0, moves=8.0)]
+    finishes = [*[finish(1.0, {"moves": 4.0})] * 3, FAULT, FAULT, finish(0.0, {"moves": 8.0})]
     numbers = [0, 0, 0, 1, 1, 1]
     if swapped:
         finishes, numbers = finishes[::-1], numbers[::-1]

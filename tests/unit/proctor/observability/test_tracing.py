@@ -8,7 +8,7 @@ from opentelemetry.semconv.attributes import error_attributes
 from pydantic import JsonValue
 
 from proctor.llm.traces import input_messages, output_messages, request_attributes
-from proctor.observability import gen_ai
+from proctor.observability import tracing
 from proctor.types import Action, Message, ToolCall
 
 KNOWN = {value for value in vars(gen_ai_attributes).values() if isinstance(value, str) and value.startswith("gen_ai.")}
@@ -16,17 +16,19 @@ KNOWN |= {error_attributes.ERROR_TYPE}
 
 
 def test_every_name_of_an_attribute_is_one_of_the_conventions() -> None:
-    ours = {value for value in vars(gen_ai).values() if isinstance(value, str) and value.startswith(("gen_ai.", "err"))}
-    ours = (ours | set(gen_ai.REQUEST.values())) - {gen_ai.EVALUATION_EVENT}
+    ours = {
+        value for value in vars(tracing).values() if isinstance(value, str) and value.startswith(("gen_ai.", "err"))
+    }
+    ours = (ours | set(tracing.REQUEST.values())) - {tracing.EVALUATION_EVENT}
     assert len(ours) > 20
     assert ours - KNOWN == set()
 
 
 def test_every_provider_and_operation_is_one_of_the_conventions() -> None:
     providers = {each.value for each in gen_ai_attributes.GenAiProviderNameValues}
-    assert set(gen_ai.PROVIDERS.values()) <= providers
+    assert set(tracing.PROVIDERS.values()) <= providers
     operations = {each.value for each in gen_ai_attributes.GenAiOperationNameValues}
-    assert {gen_ai.CHAT, gen_ai.INVOKE_AGENT, gen_ai.EXECUTE_TOOL} <= operations
+    assert {tracing.CHAT, tracing.INVOKE_AGENT, tracing.EXECUTE_TOOL} <= operations
 
 
 @pytest.mark.parametrize(
@@ -42,7 +44,7 @@ def test_every_provider_and_operation_is_one_of_the_conventions() -> None:
     ],
 )
 def test_a_provider_is_known_by_its_host(host: str, provider: str) -> None:
-    assert gen_ai.provider(host) == provider
+    assert tracing.provider(host) == provider
 
 
 def test_a_request_is_recorded_with_what_of_its_sampling_has_a_name() -> None:
