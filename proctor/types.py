@@ -207,8 +207,6 @@ AGENTBENCH_STATUS: dict[FinishReason, str] = {
 """The words of AgentBench v0.2 and of AgentRL on their wires."""
 AGENTBENCH_REASON = {status: reason for reason, status in AGENTBENCH_STATUS.items() if not reason.is_fault}
 """The reason of each of their statuses with a score. All other ends are faults."""
-
-
 _AWAY = "service_away"
 
 

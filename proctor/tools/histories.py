@@ -14,8 +14,6 @@ MALFORMED_CHARS = 2_000
 """Of malformed arguments, what an endpoint gets to see again."""
 NO_ANSWER = "(no answer)"
 """What an answer without content and calls is sent back as: endpoints refuse empty ones."""
-
-
 INVALID_NAME = "invalid_name"
 """What a function is sent back as whose name has no character that endpoints allow."""
 MOST_NAME_CHARS = 64

@@ -16,8 +16,6 @@ from proctor.tools.histories import normalised
 from proctor.types import Action, FinishReason, Message, ParsedAction, Tool, ToolCall
 
 NOT_EXECUTED = "Only one call per turn is executed; this one was not."
-
-
 UnreadableKind = Literal["no_call", "bad_arguments", "unknown_function"]
 """What is wrong with a call; also the finish metric that counts it."""
 
