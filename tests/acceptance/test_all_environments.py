@@ -7,7 +7,7 @@ import pytest
 
 from eval_client.plan.load import load_plan
 from proctor import registry
-from tests.e2e.proctor import proctor
+from tests.e2e.proctor import exits, proctor
 from tests.support import ROOT
 
 PLAN = ROOT / "examples" / "all.yaml"
@@ -26,8 +26,7 @@ def test_the_plan_names_every_environment_of_ours() -> None:
 @pytest.mark.docker
 @pytest.mark.mariadb
 def test_every_environment_is_played_whole_and_told_apart(tmp_path: Path) -> None:
-    done = proctor("run", str(PLAN), "--name", "all", "-q", cwd=tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
+    exits(0, "run", str(PLAN), "--name", "all", "-q", cwd=tmp_path)
     report = json.loads(proctor("report", "all", "--json", cwd=tmp_path).stdout)
     values = {(pair["agent"], pair["task"]): pair["value"] / SCALE.get(pair["task"], 1.0) for pair in report["pairs"]}
     assert all(pair["scored"] == pair["planned"] > 0 for pair in report["pairs"])

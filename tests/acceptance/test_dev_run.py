@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.proctor import Server, begin, proctor, rows, server
+from tests.e2e.proctor import Server, begin, exits, proctor, rows, server
 from tests.pace import until
 from tests.support import ROOT
 
@@ -78,8 +78,7 @@ def test_reference_reaches_the_published_figures_and_kills_change_nothing(
     farm: tuple[Path, Server, list[str]],
 ) -> None:
     folder, agents, options = farm
-    whole = proctor("run", PLAN, "--name", "whole", "-q", *options, cwd=folder, **KEY)
-    assert whole.returncode == 0, whole.stdout + whole.stderr
+    exits(0, "run", PLAN, "--name", "whole", "-q", *options, cwd=folder, **KEY)
     report = json.loads(proctor("report", "whole", "--json", cwd=folder).stdout)
     pairs = {(pair["agent"], pair["task"]): pair for pair in report["pairs"]}
     assert {key: (pair["planned"], pair["scored"]) for key, pair in pairs.items()} == {

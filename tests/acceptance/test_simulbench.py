@@ -32,7 +32,7 @@ from environments.simulbench.reply import UnreadableAnswer
 from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded
 from proctor.session.play import play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation, Summary
-from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
+from tests.e2e.proctor import TOKEN, begin, exits, proctor, rows, server
 from tests.faults.parts.proxy import Fault, proxies
 from tests.pace import slowly, until
 from tests.scripted_model import Reply, ScriptedModel
@@ -256,15 +256,13 @@ def plan(folder: Path, model: Model, slots: int = 16) -> str:
 def test_03_every_tenth_call_fails_and_six_trials_are_owed_again_on_resume(start: Start, tmp_path: Path) -> None:
     calls = iter(range(1, 1_000))
     model = start(Model(judge=fixed("8"), agent=lambda texts: 400 if next(calls) % 10 == 0 else f"Yes: {texts[-1]}"))
-    first = proctor("run", plan(tmp_path, model), "-q", "--name=tenth", cwd=tmp_path, **KEY)
-    assert first.returncode == 1, first.stdout + first.stderr
+    exits(1, "run", plan(tmp_path, model), "-q", "--name=tenth", cwd=tmp_path, **KEY)
     report = json.loads(proctor("report", "tenth", "--json", cwd=tmp_path).stdout)["pairs"][0]
     assert (report["metrics"]["mean"], report["metrics"]["coverage"], report["scored"]) == (8.0, 0.9, 54)
     assert any("90.0%" in note for note in report["notes"])
     assert model.asked == 60 + 54
 
-    again = proctor("resume", "tenth", "-q", cwd=tmp_path, **KEY)
-    assert again.returncode == 0, again.stdout + again.stderr
+    exits(0, "resume", "tenth", "-q", cwd=tmp_path, **KEY)
     assert model.asked == 60 + 54 + 6 + 6
     report = json.loads(proctor("report", "tenth", "--json", cwd=tmp_path).stdout)["pairs"][0]
     assert (report["metrics"]["mean"], report["metrics"]["coverage"]) == (8.0, 1.0)
@@ -707,8 +705,7 @@ def test_the_rules_rate_no_reply_to_a_public_script_above_3(tmp_path: Path) -> N
     parameters = {"types": str(DATA / "script_types_dev.json")}
     task = {"name": "dev", "environment": "simulbench", "data": str(DEV), "parameters": parameters}
     (tmp_path / "plan.yaml").write_text(f"{BUILTIN}  - {json.dumps(task)}\n")
-    done = proctor("run", "plan.yaml", "-q", "--name=dev", cwd=tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
+    exits(0, "run", "plan.yaml", "-q", "--name=dev", cwd=tmp_path)
     value = values("dev", tmp_path)
     assert value["reference", "dev"] == value["naive", "dev"] == 3.0, "no right replies are known"
     assert value["random", "dev"] < 3.0
@@ -738,8 +735,7 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Calm]:
 
         options = [f"--set=agents.{name}.endpoint={agents.url}" for name in NAMES]
         options += [f"--set=agents.{name}.concurrency=2" for name in NAMES]
-        done = proctor("run", "plan.yaml", "-q", "--name=calm", *options, cwd=folder, **KEY)
-        assert done.returncode == 0, done.stdout + done.stderr
+        exits(0, "run", "plan.yaml", "-q", "--name=calm", *options, cwd=folder, **KEY)
         yield Calm(folder, agents.url, tuple(options), calls, calls())
 
 
@@ -751,8 +747,7 @@ def test_all_modes_are_runs_and_export_writes_dialogues_and_pairs(calm: Calm) ->
     assert (value["reference", "compare"], value["naive", "compare"]) == (100.0, 0.0)
 
     def command(*arguments: str) -> str:
-        done = proctor(*arguments, cwd=folder)
-        assert done.returncode == 0, done.stderr
+        done = exits(0, *arguments, cwd=folder)
         return done.stdout.strip()
 
     export = ("export", "calm", "--as")

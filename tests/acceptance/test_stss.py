@@ -27,7 +27,7 @@ from proctor.environment import Agent, Policy
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 from tests.acceptance.stss_people import People
-from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
+from tests.e2e.proctor import TOKEN, begin, exits, rows, server
 from tests.pace import cost_s, slowly
 from tests.scripted_model import ScriptedModel
 from tests.support import SHARED_DATA, serving
@@ -609,13 +609,11 @@ def test_a_client_killed_in_the_second_day_resumes_without_one_repeated_model_ca
     client.communicate()
     before = len(model.answered)
     model.released.set()
-    resumed = proctor("resume", "killed", "-q", cwd=tmp_path, **key)
-    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    exits(0, "resume", "killed", "-q", cwd=tmp_path, **key)
     assert 0 < before < len(model.answered)
     assert max(Counter(model.answered).values()) == 1
     bought = len(model.answered)
-    whole = proctor("run", "plan.yaml", "--name=whole", "--limit=2", "-q", cwd=tmp_path, **key)
-    assert whole.returncode == 0, whole.stdout + whole.stderr
+    exits(0, "run", "plan.yaml", "--name=whole", "--limit=2", "-q", cwd=tmp_path, **key)
     assert len(model.answered) == 2 * bought
     assert rows("killed", tmp_path) == rows("whole", tmp_path)
 
@@ -638,19 +636,16 @@ def test_a_worker_killed_in_the_second_day_is_replaced_from_the_calls_that_were_
         _, errors = client.communicate(timeout=slowly(200))
         assert client.returncode == 0, errors
     assert max(Counter(model.answered).values()) == 1
-    whole = proctor("run", "plan.yaml", "--name=whole", "--limit=1", "-q", cwd=tmp_path, **key)
-    assert whole.returncode == 0, whole.stdout + whole.stderr
+    exits(0, "run", "plan.yaml", "--name=whole", "--limit=1", "-q", cwd=tmp_path, **key)
     assert rows("killed", tmp_path) == rows("whole", tmp_path)
 
 
 def test_the_days_of_a_run_are_written_and_frozen(tmp_path: Path, model: Model) -> None:
     model.released.set()
     (tmp_path / "plan.yaml").write_text(PLAN.format(url=model.url))
-    ran = proctor("run", "plan.yaml", "--name=one", "--limit=1", "-q", cwd=tmp_path, OPENAI_API_KEY=TOKEN)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    exits(0, "run", "plan.yaml", "--name=one", "--limit=1", "-q", cwd=tmp_path, OPENAI_API_KEY=TOKEN)
     for form in (("stss-files",), ("stss-scenarios", "--to", "frozen.json")):
-        done = proctor("export", "one", "--as", *form, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+        exits(0, "export", "one", "--as", *form, cwd=tmp_path)
     (trajectory,) = (tmp_path / "runs" / "one" / "stss-days").glob("*/trajectory.jsonl")
     first = json.loads(trajectory.read_text().splitlines()[0])
     assert set(first) == {"t", "who", "tile", "sector", "arena", "activity", "address", "kind", "talk_with"}

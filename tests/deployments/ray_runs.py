@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from eval_client.store.tables import FREE, trial_table
 from tests.deployments.ray_cluster import RayCluster, processes, read_of
-from tests.e2e.proctor import COMMAND, TOKEN, Server, environment, proctor
+from tests.e2e.proctor import COMMAND, TOKEN, Server, environment, exits
 from tests.pace import slowly
 
 KEY = {"OPENAI_API_KEY": TOKEN}
@@ -96,8 +96,7 @@ def of_ours(cluster: RayCluster) -> set[int]:
 
 
 def removed_by_down(cluster: RayCluster, cwd: Path) -> int:
-    down = proctor("down", "--ray", cluster.address, "on-ray", cwd=cwd)
-    assert down.returncode == 0, down.stderr
+    down = exits(0, "down", "--ray", cluster.address, "on-ray", cwd=cwd)
     return int(down.stdout.split()[0])
 
 

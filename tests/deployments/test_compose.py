@@ -15,7 +15,7 @@ from eval_client.store.tables import trial_table
 from proctor.sandbox.docker_containers import HOME_LABEL
 from tests.deployments.docker_compose import Stack, stack
 from tests.deployments.elsewhere import elsewhere
-from tests.e2e.proctor import COMMAND, begin, environment, proctor
+from tests.e2e.proctor import COMMAND, begin, environment, exits, proctor
 from tests.pace import slowly
 from tests.support import ROOT
 
@@ -59,8 +59,7 @@ def test_ten_environments_from_another_machine_with_a_worker_and_the_controller_
         said, wrong = run.communicate(timeout=PATIENCE_S)
         assert run.returncode == 0, said + wrong
 
-        done = proctor("export", "outside", "--to", "outside.jsonl", cwd=tmp_path, PROCTOR_STORE=store)
-        assert done.returncode == 0, done.stderr
+        exits(0, "export", "outside", "--to", "outside.jsonl", cwd=tmp_path, PROCTOR_STORE=store)
         within = running.compose("run", "--rm", "client", "report", "outside", "--json")
         assert len(json.loads(within)["pairs"]) == 10
         assert _orphans(running.containers("worker-os")[0]) == []

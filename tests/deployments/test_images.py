@@ -15,7 +15,7 @@ import pytest
 from docker.models.containers import Container
 
 from tests.deployments.docker_images import EXTRAS, build, image
-from tests.e2e.proctor import environment, proctor
+from tests.e2e.proctor import environment, exits
 from tests.pace import slowly, until
 from tests.support import BASE_IMAGE, ROOT
 
@@ -105,8 +105,7 @@ def test_a_controller_becomes_healthy_and_ends_at_sigterm_with_0(engine: docker.
 def test_the_client_shows_runs_that_are_mounted_for_reading(engine: docker.DockerClient, tmp_path: Path) -> None:
     task = "{name: db-own, environment: db, parameters: {engine: sqlite}}"
     (tmp_path / "plan.yaml").write_text(f"agents: [{{name: naive, builtin: naive}}]\ntasks: [{task}]\n")
-    played = proctor("run", "plan.yaml", "--name", "played", "--limit", "1", "-q", cwd=tmp_path)
-    assert played.returncode == 0, played.stderr
+    exits(0, "run", "plan.yaml", "--name", "played", "--limit", "1", "-q", cwd=tmp_path)
     for path in [tmp_path, *tmp_path.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)  # the container's user is another
     mounted = {str(tmp_path / "runs"): {"bind": "/runs", "mode": "ro"}}

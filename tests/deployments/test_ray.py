@@ -33,7 +33,7 @@ from tests.deployments.ray_runs import (
     url_of,
     write_plan,
 )
-from tests.e2e.proctor import Server, environment, proctor, rows, server
+from tests.e2e.proctor import Server, environment, exits, rows, server
 from tests.pace import slowly
 
 pytestmark = pytest.mark.ray
@@ -64,8 +64,7 @@ def expected(agents: Server, tmp_path_factory: pytest.TempPathFactory) -> list[d
     """The table of the same run on one machine."""
     folder = tmp_path_factory.mktemp("local")
     write_plan(folder, agents, concurrency=16)
-    local = proctor("run", "plan.yaml", "--name", "local", "-q", cwd=folder, **KEY)
-    assert local.returncode == 0, local.stderr
+    exits(0, "run", "plan.yaml", "--name", "local", "-q", cwd=folder, **KEY)
     return rows("local", folder)
 
 
@@ -236,8 +235,7 @@ def test_parts_on_the_nodes_come_to_the_same_table(
     with postgresql() as database:
         store = {"PROCTOR_STORE": database.url}
         begin("--parts", "2", **store).ended()
-        done = proctor("export", "on-ray", "--to", "rows.jsonl", cwd=tmp_path, **store)
-        assert done.returncode == 0, done.stderr
+        exits(0, "export", "on-ray", "--to", "rows.jsonl", cwd=tmp_path, **store)
     found = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
     played = ("agent", "task", "sample", "epoch", "reason", "score", "turns")
     assert [[row[name] for name in played] for row in found] == [[row[name] for name in played] for row in expected]
@@ -272,8 +270,7 @@ def test_who_does_not_know_the_clusters_token_is_told_so(
     cluster: RayCluster, here: dict[str, str], tmp_path: Path
 ) -> None:
     (tmp_path / "plan.yaml").write_text(f"agents: [{{name: naive, builtin: naive}}]\ntasks: [{TASK}]\n")
-    refused = proctor("up", "--ray", cluster.address, "plan.yaml", cwd=tmp_path, **here)
-    assert refused.returncode == 2
+    refused = exits(2, "up", "--ray", cluster.address, "plan.yaml", cwd=tmp_path, **here)
     assert "the cluster's token is not known here: set RAY_AUTH_MODE=token" in refused.stderr.splitlines()[-1]
 
 
@@ -291,7 +288,6 @@ def test_another_minor_version_of_python_is_refused(cluster: RayCluster, tmp_pat
     """The last test: Ray keeps what the head node says of itself."""
     (tmp_path / "plan.yaml").write_text(f"agents: [{{name: naive, builtin: naive}}]\ntasks: [{TASK}]\n")
     subprocess.run([sys.executable, "-c", SET_VERSION, cluster.address], env=environment(), check=True)
-    refused = proctor("up", "--ray", cluster.address, "plan.yaml", cwd=tmp_path)
-    assert refused.returncode == 2
+    refused = exits(2, "up", "--ray", cluster.address, "plan.yaml", cwd=tmp_path)
     assert "3.99.1" in refused.stderr
     assert "need the same Ray and the same minor version of Python" in refused.stderr

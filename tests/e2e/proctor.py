@@ -51,7 +51,7 @@ def exits(
 ) -> subprocess.CompletedProcess[str]:
     """`proctor ...` to its end, whose exit code must be this one."""
     ended = proctor(*arguments, cwd=cwd, answers=answers, within=within, **extra)
-    assert ended.returncode == code, ended.stderr
+    assert ended.returncode == code, ended.stdout + ended.stderr
     return ended
 
 
@@ -141,8 +141,7 @@ def scored(folder: Path, run: str) -> int:
 
 def rows(run: str, cwd: Path, **extra: str) -> list[dict[str, object]]:
     """A run's trials, without what differs between equal runs (times, attempts)."""
-    exported = proctor("export", run, "--to", "rows.jsonl", cwd=cwd, **extra)
-    assert exported.returncode == 0, exported.stderr
+    exits(0, "export", run, "--to", "rows.jsonl", cwd=cwd, **extra)
     varying = {"run", "seconds", "attempts", "ended_at"}
     lines = (cwd / "rows.jsonl").read_text().splitlines()
     return [{key: value for key, value in json.loads(line).items() if key not in varying} for line in lines]

@@ -17,8 +17,7 @@ tasks: [{name: own, environment: db, parameters: {engine: sqlite}}]
 
 def refused(folder: Path, plan: str, *says: str, **extra: str) -> None:
     (folder / "plan.yaml").write_text(plan)
-    ended = proctor("run", "plan.yaml", "--name", "r", cwd=folder, **extra)
-    assert ended.returncode == 2, ended.stdout + ended.stderr
+    ended = exits(2, "run", "plan.yaml", "--name", "r", cwd=folder, **extra)
     assert "Traceback" not in ended.stderr
     for text in says:
         assert text in ended.stderr

@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.forks.forker import STARTED
 from tests.e2e.preloaded import Forked, _forks, preloaded
-from tests.e2e.proctor import COMMAND, begin, environment, proctor, server
+from tests.e2e.proctor import COMMAND, begin, environment, exits, proctor, server
 from tests.faults.parts.farm import marked, processes
 from tests.pace import until
 from tests.support import working_in
@@ -38,8 +38,7 @@ def test_exit_code_and_output_are_those_of_a_command_that_is_started(
 
 
 def test_a_fork_has_the_variables_that_it_is_given_and_the_next_has_not(tmp_path: Path) -> None:
-    wrong = proctor("ls", cwd=tmp_path, PROCTOR_LOG_FORMAT="nonsense")
-    assert wrong.returncode == 2
+    wrong = exits(2, "ls", cwd=tmp_path, PROCTOR_LOG_FORMAT="nonsense")
     assert "PROCTOR_LOG_FORMAT" in wrong.stderr
     assert proctor("ls", cwd=tmp_path).returncode == 0
     assert preloaded("ls", environment()) is preloaded("rm", environment(PROCTOR_USER="ann"))
@@ -54,8 +53,7 @@ def test_folders_of_modules_may_be_added_but_hide_none(tmp_path: Path) -> None:
     assert preloaded("run", added) is not None
     plan = f"agents: [{{name: solved, builtin: reference}}]\ntasks: [{{name: {NAME}, environment: {NAME}}}]\n"
     (tmp_path / "plan.yaml").write_text(plan)
-    played = proctor("run", "plan.yaml", "--limit", "1", "-q", cwd=tmp_path, PYTHONPATH=added["PYTHONPATH"])
-    assert played.returncode == 0, played.stderr
+    exits(0, "run", "plan.yaml", "--limit", "1", "-q", cwd=tmp_path, PYTHONPATH=added["PYTHONPATH"])
     (tmp_path / "click.py").touch()
     assert preloaded("run", added) is None
     (tmp_path / "click.py").rename(tmp_path / "sitecustomize.py")

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.e2e.proctor import begin, proctor, rows, server
+from tests.e2e.proctor import begin, exits, rows, server
 from tests.e2e.scripted import ScriptedEndpoint, listening, reply
 from tests.pace import slowly, until
 from tests.support import ROOT
@@ -200,8 +200,7 @@ def killed_again_and_again(folder: Path, *, kills: int, samples: int, turns: int
     chance, scripted, needed = random.Random(kills), ToolsEndpoint(delay_s=0.05), samples * turns
     with listening(scripted), server("worker", "--tasks=tasks.yaml", cwd=folder, **importable(folder)) as worker:
         (folder / "plan.yaml").write_text(KILLED_PLAN.format(worker=worker.url, endpoint=scripted.url))
-        whole = proctor("run", "plan.yaml", "--name", "whole", "-q", cwd=folder)
-        assert whole.returncode == 0, whole.stderr
+        exits(0, "run", "plan.yaml", "--name", "whole", "-q", cwd=folder)
         assert len(scripted.requests) == needed
         scripted.requests.clear()
         process = begin("run", "plan.yaml", "--name", "killed", "-q", cwd=folder)

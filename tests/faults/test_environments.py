@@ -16,7 +16,7 @@ import pytest
 
 from proctor import registry
 from proctor.environment import EnvironmentFault
-from tests.e2e.proctor import Server, begin, proctor, rows, server
+from tests.e2e.proctor import Server, begin, exits, proctor, rows, server
 from tests.faults.parts.farm import KEY
 from tests.faults.parts.proxy import Fault, Proxies, proxies
 from tests.pace import slowly, until
@@ -70,8 +70,7 @@ class Servers:
 
     def played(self, run: str) -> "Played":
         """What was observed and answered, turn by turn, and what came of it."""
-        done = proctor("export", run, "--what", "turns", "--to", "turns.jsonl", cwd=self.folder)
-        assert done.returncode == 0, done.stderr
+        exits(0, "export", run, "--what", "turns", "--to", "turns.jsonl", cwd=self.folder)
         lines = [json.loads(line) for line in (self.folder / "turns.jsonl").read_text().splitlines()]
         keys = ("agent", "sample", "epoch", "turn", "observation", "action", "stop")
         return Played(rows(run, self.folder), [tuple(line[key] for key in keys) for line in lines])
@@ -114,8 +113,7 @@ def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         (folder / "plan.yaml").write_text(
             PLAN.format(controller=controller.url, agents=served.url, patience_s=slowly(40))
         )
-        done = proctor(*command("whole"), cwd=folder, **KEY)
-        assert done.returncode == 0, done.stdout + done.stderr
+        exits(0, *command("whole"), cwd=folder, **KEY)
         parts.whole = parts.played("whole")
         yield parts
 

@@ -21,7 +21,7 @@ from eval_client.store.records import DIVERGED
 from eval_client.store.store import Store
 from eval_client.store.tables import attempt_table
 from proctor.tables.table import money_text
-from tests.e2e.proctor import Server, begin, proctor, rows, server
+from tests.e2e.proctor import Server, begin, exits, proctor, rows, server
 from tests.faults.parts.invariants import rows_of
 from tests.pace import slowly, until
 from tests.scripted_model import ScriptedModel
@@ -127,7 +127,6 @@ def test_what_a_host_costs_counts_towards_the_runs_limits(tmp_path: Path, host: 
         f"agents: [{{name: naive, builtin: naive}}]\n{PRICES}limits: {{run: {{money: 30}}}}\n{task}"
     )
     options, caches = ("--name", "r", "--limit", "1", "-q"), str(tmp_path / "caches")
-    done = proctor("run", "plan.yaml", *options, cwd=tmp_path, XDG_CACHE_HOME=caches)
-    assert done.returncode == 1, done.stdout + done.stderr
+    done = exits(1, "run", "plan.yaml", *options, cwd=tmp_path, XDG_CACHE_HOME=caches)
     assert re.search(r"limits.run.money: \d+.00 of 30.00 spent", done.stdout + done.stderr)
     assert len(host.answered) < 12

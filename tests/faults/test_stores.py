@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.database_servers import mariadb, postgresql
-from tests.e2e.proctor import proctor
+from tests.e2e.proctor import exits
 from tests.faults.parts.farm import Farm
 from tests.faults.parts.proxy import Fault
 from tests.pace import slowly, until
@@ -102,8 +102,7 @@ def test_every_command_that_reads_works_on_a_full_disk(parts: Farm, tmp_path_fac
 
     def read() -> None:
         for reader in READERS:
-            done = proctor(*reader.format(out=out).split(), cwd=parts.folder)
-            assert done.returncode == 0, f"{reader}: {done.stderr}"
+            done = exits(0, *reader.format(out=out).split(), cwd=parts.folder)
             assert "unreadable" not in done.stdout
         assert (out / "turns.jsonl").stat().st_size > 0
 
@@ -112,8 +111,7 @@ def test_every_command_that_reads_works_on_a_full_disk(parts: Farm, tmp_path_fac
         client.kill()
         client.communicate()
         read()
-        refused = proctor("resume", "r", cwd=parts.folder)
-        assert refused.returncode == 2
+        refused = exits(2, "resume", "r", cwd=parts.folder)
         assert len(refused.stderr.splitlines()) == 1, refused.stderr
         filler.unlink()
         parts.completed(parts.begin("resume"))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.proctor import proctor
+from tests.e2e.proctor import exits, proctor
 from tests.e2e.scripted import listening
 from tests.e2e.tools_endpoint import CANARY, TokensEndpoint, importable
 from tests.exported_run import RUN, SECRET, THOUGHT, write_run
@@ -60,8 +60,7 @@ class Exports:
 
 def exported(run_folder: Path) -> Exports:
     for options in (["--as=inspect"], ["--as=atif"], ["--as=sft"], ["--what=trials"], ["--what=turns"]):
-        done = proctor("export", str(run_folder), *options, cwd=run_folder)
-        assert done.returncode == 0, done.stderr
+        exits(0, "export", str(run_folder), *options, cwd=run_folder)
     return Exports(run_folder, rows(run_folder / "trials.jsonl"), rows(run_folder / "turns.jsonl"))
 
 
@@ -69,13 +68,11 @@ def exported(run_folder: Path) -> Exports:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Exports]:
     """A demo, a run by function calls at an endpoint that gives log probabilities, and one with faults."""
     folder, scripted = tmp_path_factory.mktemp("exports"), TokensEndpoint()
-    played = proctor("demo", "--limit=1", "-o", "demo", cwd=folder)
-    assert played.returncode == 0, played.stderr
+    exits(0, "demo", "--limit=1", "-o", "demo", cwd=folder)
     with listening(scripted):
         (folder / "plan.yaml").write_text(PLAN.format(endpoint=scripted.url))
         keys = {"SCRIPTED_KEY": KEY, **importable(folder)}
-        played = proctor("run", "plan.yaml", "-o", "doors", cwd=folder, **keys)
-        assert played.returncode == 0, played.stderr
+        exits(0, "run", "plan.yaml", "-o", "doors", cwd=folder, **keys)
     write_run(folder / "made").engine.dispose()
     found = {"demo": next((folder / "demo").iterdir()), "doors": next((folder / "doors").iterdir())}
     found[RUN] = folder / "made" / RUN

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.proctor import begin, proctor
+from tests.e2e.proctor import begin, exits, proctor
 from tests.pace import slowly, until
 from tests.support import free_port
 
@@ -136,8 +136,7 @@ def tokens(played: list[Row]) -> tuple[int, int]:
 
 
 def trials(folder: Path, run: str) -> list[Row]:
-    exported = proctor("export", run, "--to", f"{run}.jsonl", cwd=folder)
-    assert exported.returncode == 0, exported.stderr
+    exits(0, "export", run, "--to", f"{run}.jsonl", cwd=folder)
     return [json.loads(line) for line in (folder / f"{run}.jsonl").read_text().splitlines()]
 
 
@@ -166,8 +165,7 @@ def test_every_world_in_text(llama: Llama, tmp_path: Path) -> None:
     assert tokens(turns(tmp_path, "smollm2")) == (now_read - read, now_written - written)
     if REPORT is not None:
         file = Path(REPORT).absolute() / "real-model-report.html"
-        made = proctor("report", "smollm2", "--title", TITLE, "--html", str(file), cwd=tmp_path)
-        assert made.returncode == 0, made.stderr
+        exits(0, "report", "smollm2", "--title", TITLE, "--html", str(file), cwd=tmp_path)
         print(proctor("show", "smollm2", "2", cwd=tmp_path, COLUMNS="100").stdout)
 
 

@@ -27,7 +27,7 @@ from proctor.llm.cached_model import Replies
 from proctor.llm.config import ChatConfig
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation
-from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
+from tests.e2e.proctor import TOKEN, begin, exits, rows, server
 from tests.pace import slowly, until
 from tests.scripted_agent import Scripted
 from tests.scripted_model import ScriptedModel
@@ -507,8 +507,7 @@ def test_client_and_worker_killed_in_mid_game_change_nothing_and_no_reply_is_bou
     with ExitStack() as stack:
         offered = plan("offered", "http://127.0.0.1:9")
         agents = stack.enter_context(server("agents", f"--tasks={offered}", cwd=tmp_path))
-        whole = proctor("run", plan("whole", agents.url), "-q", "--name=whole", cwd=tmp_path, **key)
-        assert whole.returncode == 0, whole.stdout + whole.stderr
+        exits(0, "run", plan("whole", agents.url), "-q", "--name=whole", cwd=tmp_path, **key)
         needed = Counter(host_model.answered)
         assert max(needed.values()) == 1
         host_model.answered.clear()

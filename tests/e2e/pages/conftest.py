@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request
 
 from tests.browser import chromium
-from tests.e2e.proctor import begin, ended, proctor
+from tests.e2e.proctor import begin, ended, exits
 from tests.support import made_once
 
 ANSWERED = "Failed to load resource: the server responded with a status of"
@@ -86,7 +86,6 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run of `proctor demo`: one sample of each of the ten environments, by three agents."""
 
     def play(folder: Path) -> None:
-        played = proctor("demo", "--limit", "1", "-q", cwd=folder)
-        assert played.returncode == 0, played.stderr
+        exits(0, "demo", "--limit", "1", "-q", cwd=folder)
 
     return made_once(tmp_path_factory, "demo", play) / "runs"

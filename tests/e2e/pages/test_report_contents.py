@@ -11,7 +11,7 @@ from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.store import Store
 from eval_client.store.trials.trajectory import conversation, read_trajectory
 from proctor.observability.redaction import visible
-from tests.e2e.proctor import proctor
+from tests.e2e.proctor import exits
 
 TELLING = 30
 """Characters from which on a line is a prompt's, an answer's or a solution's, and not a word that reports have too."""
@@ -26,10 +26,7 @@ def test_only_trials_that_are_asked_for_show_what_was_said(demo: Path, tmp_path:
     trials = ",".join(str(row["id"]) for row in store.trial_rows())
     store.engine.dispose()
     assert len({task for task, _ in said}) == 10
-    made = proctor(
-        "report", run, "--html", "a.html", *(["--trials", trials] if whole else []), "-o", str(demo), cwd=tmp_path
-    )
-    assert made.returncode == 0, made.stderr
+    exits(0, "report", run, "--html", "a.html", *(["--trials", trials] if whole else []), "-o", str(demo), cwd=tmp_path)
     told = unescape((tmp_path / "a.html").read_text(encoding="utf-8"))
     assert {task for task, line in said if line in told} == ({task for task, _ in said} if whole else set())
     assert {sample for sample in samples if sample in told} == (samples if whole else set())

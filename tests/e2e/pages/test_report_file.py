@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.e2e.pages.conftest import watched
-from tests.e2e.proctor import proctor
+from tests.e2e.proctor import exits
 
 pytestmark = pytest.mark.browser
 
@@ -28,8 +28,7 @@ def report(demo: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest
     """The file of the demo run's report."""
     (run,) = (folder.name for folder in demo.iterdir())
     file = tmp_path_factory.mktemp("report") / "report.html"
-    made = proctor("report", run, "--html", str(file), *request.param, cwd=demo.parent)
-    assert made.returncode == 0, made.stderr
+    exits(0, "report", run, "--html", str(file), *request.param, cwd=demo.parent)
     return file
 
 

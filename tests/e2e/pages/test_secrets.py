@@ -13,7 +13,7 @@ from eval_client.store.tables import trial_table
 from tests.database_servers import postgresql
 from tests.e2e.pages.addresses import ERRORS, FILES, PAGES, QUIET, TEXTS, Named
 from tests.e2e.pages.conftest import viewer
-from tests.e2e.proctor import TOKEN, begin, proctor, server
+from tests.e2e.proctor import TOKEN, begin, exits, server
 from tests.e2e.scripted import GOOD, ScriptedEndpoint, reply
 from tests.e2e.servers.test_security import forms
 from tests.pace import slowly
@@ -63,11 +63,9 @@ def test_no_page_answer_report_or_log_holds_a_secret(tmp_path: Path, endpoint: S
         store = database.url.replace("proctor@", f"proctor:{canaries['password']}@", 1)
         variables = {"ECHO_KEY": canaries["key"], "PROCTOR_STORE": store, "PROCTOR_TOKEN": canaries["client"]}
         variables |= {"PROCTOR_VIEW_TOKEN": canaries["view"], "PROCTOR_LOG_LEVEL": "debug"}
-        done = proctor("run", "plan.yaml", "--name", "played", "--limit", "2", "-q", cwd=tmp_path, **variables)
-        assert done.returncode == 0, done.stderr
+        done = exits(0, "run", "plan.yaml", "--name", "played", "--limit", "2", "-q", cwd=tmp_path, **variables)
         wanted = ("report", "played", "--html", "report.html", "--samples", "--trials", "0,1")
-        made = proctor(*wanted, cwd=tmp_path, **variables)
-        assert made.returncode == 0, made.stderr
+        made = exits(0, *wanted, cwd=tmp_path, **variables)
         seen |= {"run": done.stdout + done.stderr, "report": made.stdout + made.stderr}
         seen["report.html"] = (tmp_path / "report.html").read_text(encoding="utf-8")
         process = begin("view", "--port", "0", cwd=tmp_path, **variables)

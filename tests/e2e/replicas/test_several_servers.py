@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.proctor import Server, begin, ended, proctor, rows, scored, server
+from tests.e2e.proctor import Server, begin, ended, exits, proctor, rows, scored, server
 from tests.e2e.replicas.replica_server import TURNS, Process, processes
 from tests.pace import slowly, until
 
@@ -45,8 +45,7 @@ def write_plan(folder: Path, worker: Server, where: str | list[Process], epochs:
 
 def played(folder: Path) -> dict[object, list[tuple[str | None, int]]]:
     """trial -> for each turn the replica that answered, and its cached tokens"""
-    done = proctor("export", "r", "--what", "turns", "--to", "turns.jsonl", cwd=folder)
-    assert done.returncode == 0, done.stderr
+    exits(0, "export", "r", "--what", "turns", "--to", "turns.jsonl", cwd=folder)
     trials: dict[object, list[tuple[str | None, int]]] = {}
     for line in (folder / "turns.jsonl").read_text().splitlines():
         turn = json.loads(line)
@@ -55,9 +54,7 @@ def played(folder: Path) -> dict[object, list[tuple[str | None, int]]]:
 
 
 def run(folder: Path, **extra: str) -> subprocess.CompletedProcess[str]:
-    done = proctor("run", "plan.yaml", "--name", "r", cwd=folder, **extra)
-    assert done.returncode == 0, done.stderr
-    return done
+    return exits(0, "run", "plan.yaml", "--name", "r", cwd=folder, **extra)
 
 
 def test_trials_stay_at_their_replica_so_its_cache_serves_them(tmp_path: Path, worker: Server) -> None:
@@ -141,8 +138,7 @@ def test_a_file_that_is_not_ours_alone_gets_no_key(tmp_path: Path, worker: Serve
         if fault == "writable":
             (tmp_path / "servers").write_text(several[0].url)
             (tmp_path / "servers").chmod(0o666)
-        done = proctor("run", "plan.yaml", "--name", "r", cwd=tmp_path, REPLICA_KEY="k")
-        assert done.returncode == 2
+        done = exits(2, "run", "plan.yaml", "--name", "r", cwd=tmp_path, REPLICA_KEY="k")
         assert ("others can write" if fault == "writable" else "No such file") in done.stderr
         assert several[0].seen() == {"most": 0}
 
@@ -153,19 +149,16 @@ def test_servers_of_other_models_are_refused_and_a_resume_takes_other_servers_of
     with processes(QUICK, QUICK) as several, ended():
         several.append(Process(model="other"))
         write_plan(tmp_path, worker, several)
-        done = proctor("run", "plan.yaml", "--name", "r", cwd=tmp_path)
-        assert done.returncode == 2
+        done = exits(2, "run", "plan.yaml", "--name", "r", cwd=tmp_path)
         assert f"{several[2].url} serves other, not m" in done.stderr
         write_plan(tmp_path, worker, several[:2])
         assert proctor("run", "plan.yaml", "--name", "r", cwd=tmp_path).returncode == 0
         several += [Process(model="m:8192"), Process()]
         write_plan(tmp_path, worker, several[1:2] + several[4:])
-        done = proctor("resume", "r", cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+        exits(0, "resume", "r", cwd=tmp_path)
         (tmp_path / "other").mkdir()
         write_plan(tmp_path / "other", worker, [several[0], several[3]], epochs=1)
-        done = proctor("run", "plan.yaml", "--name", "r", cwd=tmp_path / "other")
-        assert done.returncode == 0
+        done = exits(0, "run", "plan.yaml", "--name", "r", cwd=tmp_path / "other")
         assert f"{several[3].url} and {several[0].url} differ: max_model_len: 4096, 8192" in done.stderr
         write_plan(tmp_path / "other", worker, [several[3]], epochs=1)
         done = proctor("resume", "r", cwd=tmp_path / "other")

@@ -14,7 +14,7 @@ import pytest
 from environments.knowledge_graph.environment import SAMPLES
 from tests.e2e.docker_engine import own_engine
 from tests.e2e.gates import Gate, gate
-from tests.e2e.proctor import Server, begin, proctor, rows, server
+from tests.e2e.proctor import Server, begin, exits, proctor, rows, server
 from tests.e2e.scripted import ANSWER, GOOD, ScriptedEndpoint, reply
 from tests.pace import slowly, until
 from tests.virtuoso_server import virtuoso
@@ -53,8 +53,7 @@ def held_up(folder: Path, task: str, patience_s: float) -> Iterator[tuple[Server
         (folder / "plan.yaml").write_text(
             PLAN.format(worker=worker.url, agents=agents.url, task=task, patience_s=patience_s)
         )
-        whole = proctor("run", "plan.yaml", "--name", "whole", cwd=folder, **KEY)
-        assert whole.returncode == 0, whole.stdout + whole.stderr
+        exits(0, "run", "plan.yaml", "--name", "whole", cwd=folder, **KEY)
 
         way = stack.enter_context(gate(folder / "plan.yaml", agents.url))
         way.shut(spared=12)
@@ -211,8 +210,7 @@ def test_a_docker_daemon_that_stays_away_costs_no_score_and_resume_completes_the
             assert all(row["cause"] for row in unscored)
             assert all(row["score"] in (None, whole[row["id"]]["score"]) for row in rows("broken", tmp_path))
             engine.start()
-            resumed = proctor("resume", "broken", cwd=tmp_path, **KEY)
-            assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+            exits(0, "resume", "broken", cwd=tmp_path, **KEY)
             assert scores(rows("broken", tmp_path)) == scores(list(whole.values()))
             assert json.loads(proctor("status", "broken", "--json", cwd=tmp_path).stdout)["state"] == "finished"
         assert engine.containers() == 0

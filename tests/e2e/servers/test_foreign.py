@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
+from tests.e2e.proctor import TOKEN, begin, exits, rows, server
 from tests.e2e.scripted import ScriptedEndpoint, listening, reply
 from tests.e2e.servers.test_gateway import call
 from tests.pace import slowly, until
@@ -50,8 +50,7 @@ def plan_of(text: str, model: Model, worker: str) -> str:
 def test_the_plan_of_the_page_plays_a_worker_of_v02(tmp_path: Path, model: Model) -> None:
     with in_thread(V02Worker().app) as url:
         (tmp_path / "plan.yaml").write_text(plan_of(PLANS[0], model, f"{url}/api"))
-        played = proctor("run", "plan.yaml", "--fail-on-error", "6", cwd=tmp_path, **KEY)
-        assert played.returncode == 1, played.stderr  # the sample 3 is a fault
+        exits(1, "run", "plan.yaml", "--fail-on-error", "6", cwd=tmp_path, **KEY)
         told = {row["sample"]: (row["reason"], row["score"]) for row in rows("latest", tmp_path, **KEY)}
     assert told == {
         "0": ("completed", 1.0),
@@ -85,6 +84,5 @@ def test_a_worker_that_dies_owes_its_trials_to_a_resume(tmp_path: Path, model: M
     model.hang_up()
     running.wait(timeout=slowly(120))
     with in_thread(V02Worker().app, port):
-        resumed = proctor("resume", "latest", cwd=tmp_path, **KEY)
-        assert resumed.returncode == 0, resumed.stderr
+        exits(0, "resume", "latest", cwd=tmp_path, **KEY)
         assert {row["score"] for row in rows("latest", tmp_path, **KEY)} == {1.0}

@@ -14,7 +14,7 @@ from proctor.config.task import load_tasks
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import AGENTBENCH_STATUS, Action, Message
 from proctor_bridges.gateway.agentbench import history, sample_of
-from tests.e2e.proctor import TOKEN, proctor, server
+from tests.e2e.proctor import TOKEN, exits, server
 from tests.pace import slowly, until
 
 TASKS = """\
@@ -127,6 +127,5 @@ def test_without_the_token_nothing_is_answered_and_it_is_in_no_log(tmp_path: Pat
 )
 def test_options_that_make_no_server_are_refused(tmp_path: Path, arguments: list[str], why: str) -> None:
     (tmp_path / "tasks.yaml").write_text(TASKS)
-    refused = proctor("serve", *arguments, cwd=tmp_path, PROCTOR_TOKEN="")
-    assert refused.returncode == 2
+    refused = exits(2, "serve", *arguments, cwd=tmp_path, PROCTOR_TOKEN="")
     assert why in refused.stderr

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.e2e.ends.test_outcomes import BLOCKED, DECLINED, FILTERED, FLAGGED, INVALID, NO_COMPLETION, TOO_LONG, failure
-from tests.e2e.proctor import Server, begin, ended, proctor, server
+from tests.e2e.proctor import Server, begin, ended, exits, proctor, server
 from tests.e2e.scripted import GOOD, ScriptedEndpoint, listening, reply
 from tests.pace import slowly, until
 from tests.support import free_port
@@ -181,8 +181,7 @@ def plan(site: Site, folder: Path, *, behind: bool, agent: str = "model", patien
 
 def trials(folder: Path) -> list[dict[str, object]]:
     """The rows of the run without what differs between equal runs and between the ways."""
-    exported = proctor("export", "r", "--to", "rows.jsonl", cwd=folder)
-    assert exported.returncode == 0, exported.stderr
+    exits(0, "export", "r", "--to", "rows.jsonl", cwd=folder)
     rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
     for row in rows:
         for part in (row, (row["finish"] or {}).get("detail", {})):
@@ -240,8 +239,7 @@ def test_no_try_is_used_at_an_endpoint_behind_that_is_down_while_other_agents_of
     text = (tmp_path / "plan.yaml").read_text()
     both = "agents: [{name: dead, endpoint: e, concurrency: 1}, {name: model, "
     (tmp_path / "plan.yaml").write_text(text.replace("agents: [{name: model, ", both))
-    ended = proctor("run", "plan.yaml", "--name=r", cwd=tmp_path)
-    assert ended.returncode == 2, ended.stderr
+    exits(2, "run", "plan.yaml", "--name=r", cwd=tmp_path)
     came = {name: {row["reason"] for row in trials(tmp_path) if row["agent"] == name} for name in ("model", "dead")}
     assert came == {"model": {"completed"}, "dead": {None}}
 
@@ -289,8 +287,7 @@ def test_a_reference_agent_behind_two_servers_gets_the_metadata_and_plays(tmp_pa
         endpoint = {"name": "e", "base_url": served.url, "api_key_env": "PROCTOR_TOKEN"}
         plan = {"name": "p", "controller": worker.url, "endpoints": [endpoint], "agents": agents}
         (tmp_path / "plan.yaml").write_text(json.dumps(plan | {"tasks": [{"name": "db-own"}], "epochs": 2}))
-        played = proctor("run", "plan.yaml", "--name=r", "--limit=2", cwd=tmp_path)
-        assert played.returncode == 0, played.stderr
+        exits(0, "run", "plan.yaml", "--name=r", "--limit=2", cwd=tmp_path)
         without = proctor("run", "plan.yaml", "--name=s", "--set", "agents.twice.metadata=false", cwd=tmp_path)
     assert [(row["score"], row["attempts"]) for row in trials(tmp_path)] == [(1.0, 1)] * 12
     assert "set `metadata: true` at the agent in the plan" in " ".join(without.stderr.split())

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.proctor import proctor, rows
+from tests.e2e.proctor import exits, proctor, rows
 from tests.e2e.scripted import ScriptedEndpoint, listening, reply
 
 FIRST, SECOND, TEAM = "issued-Key-1-xyzzy", "issued-Key-2-xyzzy", "team-Key-7-plugh"
@@ -64,8 +64,7 @@ def test_agent_and_host_are_reached_as_one_entry_of_endpoints_says(tmp_path: Pat
     given: dict[str, Any] = {"TEAM_KEY": TEAM, "XDG_CACHE_HOME": str(tmp_path / "caches")}
     with listening(scripted):
         (tmp_path / "plan.yaml").write_text(PLAN.format(url=scripted.url, python=sys.executable))
-        ended = proctor("run", "plan.yaml", "--name", "r", "--limit", "4", "-q", cwd=tmp_path, **given)
-        assert ended.returncode == 0, ended.stdout + ended.stderr
+        ended = exits(0, "run", "plan.yaml", "--name", "r", "--limit", "4", "-q", cwd=tmp_path, **given)
         assert all(row["score"] is not None for row in rows("r", tmp_path))
         by_model = {"model": list[dict[str, Any]](), "host": list[dict[str, Any]]()}
         for request in scripted.requests:
@@ -89,8 +88,7 @@ def test_agent_and_host_are_reached_as_one_entry_of_endpoints_says(tmp_path: Pat
             assert secret.encode() not in kept
             assert secret not in ended.stdout + ended.stderr + told
         (tmp_path / "plan.yaml").rename(tmp_path / "moved.yaml")
-        refused = proctor("resume", "r", "-q", cwd=tmp_path, **given, XDG_STATE_HOME=str(tmp_path / "of another"))
-        assert refused.returncode == 2
+        refused = exits(2, "resume", "r", "-q", cwd=tmp_path, **given, XDG_STATE_HOME=str(tmp_path / "of another"))
         assert "api_key_command: [" in refused.stderr
         assert proctor("resume", "r", "-q", "--plan", "moved.yaml", cwd=tmp_path, **given).returncode == 0
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from task_server.http.access import token_for
-from tests.e2e.proctor import Server, begin, proctor, scored, server
+from tests.e2e.proctor import Server, begin, exits, scored, server
 from tests.pace import slowly, until
 
 BOUND_S = 10.0
@@ -193,8 +193,7 @@ def test_a_client_without_the_new_token_waits_and_ends_with_its_trials_pending(s
     site.write("mine", "clients-new")
     site.write("agents", "clients-new")
     variables = {"PROCTOR_TOKEN": "", "PROCTOR_TOKEN_FILE": site.file("mine")}
-    resumed = proctor("resume", "runs/r", "-q", cwd=site.folder, **variables)
-    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    exits(0, "resume", "runs/r", "-q", cwd=site.folder, **variables)
 
 
 def test_a_file_that_can_not_be_used_leaves_access_as_it_was_and_says_so_once(site: Site) -> None:

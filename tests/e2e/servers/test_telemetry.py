@@ -13,7 +13,7 @@ import pytest
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 
 from tests.e2e.collector import Collector, Recorded, collector
-from tests.e2e.proctor import TOKEN, proctor
+from tests.e2e.proctor import TOKEN, exits, proctor
 from tests.e2e.scripted import ScriptedEndpoint, listening, reply
 from tests.e2e.tools_endpoint import ToolsEndpoint, importable
 from tests.pace import slowly
@@ -57,8 +57,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     with collector() as kept, listening(rejecting):
         (folder / "plan.yaml").write_text(PLAN.format(url=rejecting.url))
         settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": kept.url, "PROCTOR_LOG_FORMAT": "json", "PROCTOR_LOG_LEVEL": "info"}
-        ended = proctor("run", "plan.yaml", "--name=r", "--limit=2", "-q", cwd=folder, GONE_KEY=KEY, **settings)
-        assert ended.returncode == 1, ended.stderr
+        ended = exits(1, "run", "plan.yaml", "--name=r", "--limit=2", "-q", cwd=folder, GONE_KEY=KEY, **settings)
         yield Run(folder, kept, ended.stderr)
 
 
@@ -91,8 +90,7 @@ def test_a_trace_has_every_turn_and_every_step(run: Run) -> None:
 
 
 def test_spans_hold_no_prompt_no_answer_no_error_and_no_secret(run: Run) -> None:
-    exported = proctor("export", "r", "--what", "turns", "--to", "turns.jsonl", cwd=run.folder)
-    assert exported.returncode == 0, exported.stderr
+    exits(0, "export", "r", "--what", "turns", "--to", "turns.jsonl", cwd=run.folder)
     turns = [json.loads(line) for line in (run.folder / "turns.jsonl").read_text().splitlines()]
     texts = {turn["action"]["content"] for turn in turns}
     texts |= {message["content"] for turn in turns for message in turn["observation"]["messages"]}
@@ -159,8 +157,7 @@ def test_calls_are_joined_from_client_to_worker_and_contents_are_recorded_only_i
 
 @pytest.mark.parametrize("variable", ["PROCTOR_LOG_FORMAT", "PROCTOR_LOG_LEVEL"])
 def test_a_setting_of_the_log_that_is_none_is_named(tmp_path: Path, variable: str) -> None:
-    ended = proctor("ls", cwd=tmp_path, **{variable: "loud"})
-    assert ended.returncode == 2
+    ended = exits(2, "ls", cwd=tmp_path, **{variable: "loud"})
     assert f"{variable}: 'loud' is none of" in ended.stderr
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.proctor import begin, ended, proctor
+from tests.e2e.proctor import begin, ended, exits, proctor
 from tests.pace import slowly
 
 PLAN = """\
@@ -26,8 +26,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A working directory with one run, called `seen`."""
     folder = tmp_path_factory.mktemp("view")
     (folder / "plan.yaml").write_text(PLAN, encoding="utf-8")
-    run = proctor("run", "plan.yaml", "--name", "seen", "--limit", "2", "-q", cwd=folder)
-    assert run.returncode == 0, run.stderr
+    exits(0, "run", "plan.yaml", "--name", "seen", "--limit", "2", "-q", cwd=folder)
     return folder
 
 
@@ -66,14 +65,12 @@ def test_a_run_can_be_resumed_while_it_is_looked_at(played: Path) -> None:
         assert viewer.stdout is not None
         address = viewer.stdout.readline().strip()
         assert get(address + "/runs/seen")[0] == 200
-        resumed = proctor("resume", "seen", "-q", cwd=played)
-        assert resumed.returncode == 0, resumed.stderr
+        exits(0, "resume", "seen", "-q", cwd=played)
         assert get(address + "/runs/seen/trials/0")[0] == 200
 
 
 def test_others_need_a_token_and_get_nothing_without_it(played: Path) -> None:
-    refused = proctor("view", "--host", "0.0.0.0", "--port", "0", cwd=played, PROCTOR_TOKEN="")
-    assert refused.returncode == 2
+    refused = exits(2, "view", "--host", "0.0.0.0", "--port", "0", cwd=played, PROCTOR_TOKEN="")
     assert "set PROCTOR_VIEW_TOKEN to a long random text" in refused.stderr
     with ended():
         viewer = begin("view", "--host", "0.0.0.0", "--port", "0", cwd=played, PROCTOR_VIEW_TOKEN=VIEW_TOKEN)
@@ -96,7 +93,6 @@ def test_others_need_a_token_and_get_nothing_without_it(played: Path) -> None:
     ],
 )
 def test_a_mistake_is_one_message(played: Path, arguments: list[str], told: str) -> None:
-    refused = proctor("view", *arguments, "--port", "0", cwd=played)
-    assert refused.returncode == 2
+    refused = exits(2, "view", *arguments, "--port", "0", cwd=played)
     assert told in refused.stderr
     assert "Traceback" not in refused.stderr

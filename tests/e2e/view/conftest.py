@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page
 
 from tests.browser import chromium
 from tests.e2e.gates import Gate, gate_before
-from tests.e2e.proctor import Server, begin, ended, proctor, server
+from tests.e2e.proctor import Server, begin, ended, exits, server
 from tests.pace import slowly
 from tests.support import made_once
 
@@ -66,8 +66,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def play(folder: Path) -> None:
         entries = "agents: [{name: reference, builtin: reference}, {name: naive, builtin: naive}]"
         (folder / "plan.yaml").write_text(f"{entries}\ntasks: [{TASK}]\n")
-        run = proctor("run", "plan.yaml", "--name", "done", "-q", cwd=folder)
-        assert run.returncode == 0, run.stderr
+        exits(0, "run", "plan.yaml", "--name", "done", "-q", cwd=folder)
 
     return made_once(tmp_path_factory, "played", play)
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.e2e.pages.conftest import watched
-from tests.e2e.proctor import proctor
+from tests.e2e.proctor import exits
 from tests.e2e.view.conftest import viewer
 
 pytestmark = pytest.mark.browser
@@ -28,8 +28,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A viewer of a finished run of one trial at each level."""
     town: Path = tmp_path_factory.mktemp("town")
     (town / "plan.yaml").write_text(PLAN)
-    run = proctor("run", "plan.yaml", "--name", "days", "--limit", "1", "-q", cwd=town)
-    assert run.returncode == 0, run.stderr
+    exits(0, "run", "plan.yaml", "--name", "days", "--limit", "1", "-q", cwd=town)
     with viewer(town) as shown:
         yield shown
 

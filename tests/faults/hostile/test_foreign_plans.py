@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.proctor import begin, proctor, rows
+from tests.e2e.proctor import begin, exits, proctor, rows
 from tests.e2e.scripted import ScriptedEndpoint, listening
 from tests.pace import until
 
@@ -110,8 +110,7 @@ def test_a_stored_plan_that_was_changed_does_nothing(
     (tmp_path / "secret").write_text("sk-of-this-user")
     change(killed, lambda manifest: edit(manifest, tmp_path, hostile.url))
     for command in (["resume", "r"], ["resume", "r", "--retry", "sample=*"], ["rescore", "r", "--pay-judges"]):
-        refused = proctor(*command, cwd=tmp_path, ANOTHER_KEY="sk-another-key-of-mine")
-        assert refused.returncode == 2, refused.stderr
+        refused = exits(2, *command, cwd=tmp_path, ANOTHER_KEY="sk-another-key-of-mine")
         assert "was not started here with the plan that its store holds" in refused.stderr
         assert "--plan FILE" in refused.stderr
         assert "Traceback" not in refused.stderr
@@ -121,8 +120,7 @@ def test_a_stored_plan_that_was_changed_does_nothing(
         assert "Traceback" not in shown.stderr
     assert hostile.requests == []
     assert not (tmp_path / "ran").exists()
-    told = proctor("resume", "r", "--plan", "plan.yaml", cwd=tmp_path)
-    assert told.returncode == 0, told.stderr
+    exits(0, "resume", "r", "--plan", "plan.yaml", cwd=tmp_path)
     assert (hostile.requests, (tmp_path / "ran").exists()) == ([], False)
 
 
@@ -140,8 +138,7 @@ def test_a_run_of_this_user_goes_on_silently_wherever_it_lies(tmp_path: Path, ki
     (tmp_path / "plan.yaml").unlink()
     resumed = proctor("resume", "archive/r", "-q", cwd=tmp_path)
     assert (resumed.returncode, "plan" in resumed.stderr) == (0, False), resumed.stderr
-    again = proctor("resume", "archive/r", "-q", cwd=tmp_path)
-    assert again.returncode == 0, again.stderr
+    exits(0, "resume", "archive/r", "-q", cwd=tmp_path)
 
 
 def test_a_changed_file_is_said_and_one_in_the_runs_folder_is_refused(
@@ -149,11 +146,11 @@ def test_a_changed_file_is_said_and_one_in_the_runs_folder_is_refused(
 ) -> None:
     with (tmp_path / "plan.yaml").open("a") as plan:
         plan.write("limits: {patience_s: 50}\n")
-    resumed = proctor("resume", "r", "-q", cwd=tmp_path)
-    assert resumed.returncode == 0, resumed.stderr
+    resumed = exits(0, "resume", "r", "-q", cwd=tmp_path)
     assert "plan.yaml has changed since the run was started" in resumed.stderr
 
-    made = proctor(
+    exits(
+        0,
         "run",
         "-m",
         "m",
@@ -169,12 +166,10 @@ def test_a_changed_file_is_said_and_one_in_the_runs_folder_is_refused(
         "made",
         cwd=tmp_path,
     )
-    assert made.returncode == 0, made.stderr
     assert proctor("resume", "made", cwd=tmp_path).returncode == 0
     with (tmp_path / "runs" / "made" / "plan.yaml").open("a") as plan:
         plan.write(f"on_end: {json.dumps(mark(tmp_path, ''))}\n")
-    refused = proctor("resume", "made", cwd=tmp_path)
-    assert refused.returncode == 2
+    refused = exits(2, "resume", "made", cwd=tmp_path)
     assert "has changed since the run was started, and others may write there" in refused.stderr
     assert not (tmp_path / "ran").exists()
 
@@ -184,8 +179,7 @@ def test_files_that_a_stored_plan_names_are_not_read(tmp_path: Path) -> None:
         "agents: [{name: a, builtin: reference}, {name: b, builtin: naive}]\n"
         "tasks: [{name: sim, environment: simulbench}]\n"
     )
-    played = proctor("run", "plan.yaml", "--name", "r", "--limit", "2", cwd=tmp_path)
-    assert played.returncode == 0, played.stderr
+    exits(0, "run", "plan.yaml", "--name", "r", "--limit", "2", cwd=tmp_path)
     os.mkfifo(tmp_path / "waits for ever")
     run = tmp_path / "runs" / "r"
     change(run, lambda manifest: manifest["plan"]["tasks"][0].update(data=str(tmp_path / "waits for ever")))
@@ -222,22 +216,19 @@ def test_another_user_names_the_plan_or_trusts_the_store(
         for table in ("proctor_trial", "proctor_attempt", "proctor_turn"):
             store.execute(f"UPDATE {table} SET run = 's'")
     store.close()
-    named = proctor("resume", "r", "--plan", "plan.yaml", "-q", cwd=tmp_path, **elsewhere)
-    assert named.returncode == 0, named.stderr
+    named = exits(0, "resume", "r", "--plan", "plan.yaml", "-q", cwd=tmp_path, **elsewhere)
     assert "the store's options are not taken up" in named.stderr
     assert '--set "tags=[mine]"' in named.stderr
     once_more = proctor("resume", "r", "-q", cwd=tmp_path, **elsewhere)
     assert (once_more.returncode, once_more.stderr.count("store")) == (0, 0), once_more.stderr
-    trusted = proctor("resume", "s", "--trust-stored-plan", "-q", cwd=tmp_path, **elsewhere)
-    assert trusted.returncode == 0, trusted.stderr
+    exits(0, "resume", "s", "--trust-stored-plan", "-q", cwd=tmp_path, **elsewhere)
     assert [row["score"] for row in rows("r", tmp_path)] == [row["score"] for row in rows("s", tmp_path)]
 
 
 def test_a_list_that_cannot_be_written_is_said_and_costs_the_name_of_the_plan(tmp_path: Path, killed: Path) -> None:
     (tmp_path / "state").write_text("in the way")
     elsewhere = {"XDG_STATE_HOME": str(tmp_path / "state")}
-    named = proctor("resume", "r", "--plan", "plan.yaml", cwd=tmp_path, **elsewhere)
-    assert named.returncode == 0, named.stderr
+    named = exits(0, "resume", "r", "--plan", "plan.yaml", cwd=tmp_path, **elsewhere)
     assert "a resume of this run will ask for its plan's file" in named.stderr
     assert proctor("resume", "r", cwd=tmp_path, **elsewhere).returncode == 2
     assert os.path.isfile(tmp_path / "state")

@@ -12,7 +12,7 @@ import pytest
 
 from eval_client.store.connection import sqlite_url
 from eval_client.store.tables import attempt_table
-from tests.e2e.proctor import Server, begin, proctor, rows, server
+from tests.e2e.proctor import Server, begin, exits, rows, server
 from tests.e2e.run.test_parts_gone import mariadbds_of
 from tests.e2e.scripted import ScriptedEndpoint, reply
 from tests.faults.parts.farm import KEY, LEASE_S, marked, put_away
@@ -117,8 +117,7 @@ def containers(worker: Server) -> list[str]:
 def test_memory_forks_disk_and_output_without_end_harm_only_their_own_session(tmp_path: Path) -> None:
     first = {name: f"Think: ha.\n\nAct: bash\n\n```bash\n{code}\n```" for name, code in ATTACKS.items()}
     with attacker(first, "Think: enough.\n\nAct: finish") as endpoint, field(tmp_path, OS, endpoint) as (worker, _):
-        ended = proctor("run", "plan.yaml", "--name", "r", "-q", "--limit", "2", cwd=tmp_path, **KEY)
-        assert ended.returncode == 0, ended.stdout + ended.stderr
+        exits(0, "run", "plan.yaml", "--name", "r", "-q", "--limit", "2", cwd=tmp_path, **KEY)
         played = rows("r", tmp_path)
         assert {row["score"] for row in played if row["agent"] == "reference"} == {1.0}
         assert {row["reason"] for row in played} == {"completed"}
@@ -157,8 +156,7 @@ def test_a_query_that_never_ends_is_ended_and_delays_nobody(tmp_path: Path, engi
         field(tmp_path, task, endpoint) as (worker, _),
     ):
         databases = mariadbds_of(worker.process.pid) if engine == "mariadb" else []
-        ended = proctor("run", "plan.yaml", "--name", "r", "-q", "--limit", "3", cwd=tmp_path, **KEY)
-        assert ended.returncode == 0, ended.stdout + ended.stderr
+        exits(0, "run", "plan.yaml", "--name", "r", "-q", "--limit", "3", cwd=tmp_path, **KEY)
         played = rows("r", tmp_path)
         assert {row["score"] for row in played if row["agent"] == "reference"} == {1.0}
         assert {(row["reason"], row["turns"]) for row in played if row["agent"] == "endless"} == {("completed", 2)}

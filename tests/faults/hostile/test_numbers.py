@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.proctor import proctor, rows
+from tests.e2e.proctor import exits, proctor, rows
 from tests.support import ROOT
 
 WORLD = """\
@@ -34,8 +34,7 @@ def test_a_metric_that_is_no_number_is_a_fault_of_its_trial_alone(value: str, tm
     (tmp_path / "odd_world.py").write_text(WORLD.format(value=value))
     there = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
 
-    checked = proctor("check", "odd", cwd=tmp_path, **there)
-    assert checked.returncode == 1, checked.stdout + checked.stderr
+    checked = exits(1, "check", "odd", cwd=tmp_path, **there)
     assert "mean_error" in checked.stdout
     assert "b" in checked.stdout
 
@@ -43,8 +42,7 @@ def test_a_metric_that_is_no_number_is_a_fault_of_its_trial_alone(value: str, tm
         "agents: [{name: naive, builtin: naive}]\ntasks: [{name: odd, environment: odd}]\n"
     )
     for command in (("run", "plan.yaml", "--name", "r"), ("resume", "r")):
-        ended = proctor(*command, cwd=tmp_path, **there)
-        assert ended.returncode == 1, ended.stdout + ended.stderr
+        exits(1, *command, cwd=tmp_path, **there)
         found = {str(row["sample"]): (row["score"], str(row["cause"])) for row in rows("r", tmp_path)}
         assert (found["a"][0], found["c"][0], found["b"][0]) == (1.0, 1.0, None)
         assert "mean_error" in found["b"][1]
