@@ -168,7 +168,7 @@ def _begin(request: RunRequest, listed: Mapping[str, SampleList], known: Manifes
         manifest, trials = new_run(*from_plan, request.limit, listed, filters=request.filters, part=request.part)
         list_run(request.store.run, manifest)
         try:
-            request.store.create(manifest, trials.first_of_tasks(), trials.copies())
+            request.store.create(manifest, trials)
             return manifest
         except RunExists:
             if not request.either:

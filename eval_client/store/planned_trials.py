@@ -4,7 +4,6 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple
 
 import sqlalchemy as sa
 
@@ -18,16 +17,6 @@ ROWS_AT_ONCE = 2_000
 """Trials that are read or written by one statement."""
 BEGUN, NEW, REJECTED = range(3)
 """Trials with attempts, those without, and those whose agent's endpoint failed: in the order they are played in."""
-
-
-class PairCopy(NamedTuple):
-    """A pair whose planned trials are those of another pair of its task, but for the agent and the ids."""
-
-    agent: str
-    first: int
-    """The id of its first trial."""
-    of: range
-    """The ids of the other pair's trials."""
 
 
 class PlannedTrials:
@@ -51,20 +40,14 @@ class PlannedTrials:
         for pair in self._ids:
             yield from self._of_pair(pair)
 
-    def first_of_tasks(self) -> Iterator[Trial]:
-        """The trials of the first agent of each task."""
-        for pair in self._first_pairs().values():
-            yield from self._of_pair(pair)
-
-    def copies(self) -> Iterator[PairCopy]:
-        """The other agents' pairs, whose trials are the same but for the agent and the ids."""
-        firsts = self._first_pairs()
-        for (agent, task), ids in self._ids.items():
-            if firsts[task] != (agent, task):
-                yield PairCopy(agent, ids.start, self._ids[firsts[task]])
-
-    def _first_pairs(self) -> dict[str, Pair]:
-        return {task: (agent, task) for agent, task in reversed(self._ids)}
+    def insert(self, connection: sa.Connection, run: str) -> None:
+        """Insert the trials of the first agent of each task, and copy them in the database for the other agents."""
+        first: dict[str, range] = {}
+        for pair, ids in self._ids.items():
+            if (source := first.setdefault(pair[1], ids)) is ids:
+                insert_trials(connection, run, self._of_pair(pair))
+            else:
+                connection.execute(_copied(run, source, pair[0], ids.start))
 
     def _of_pair(self, pair: Pair) -> Iterator[Trial]:
         agent, task = pair
@@ -74,8 +57,8 @@ class PlannedTrials:
                 yield Trial(id=number, agent=agent, task=task, sample=sample, epoch=epoch, cluster=cluster)
 
 
-def insert_trials(connection: sa.Connection, run: str, trials: Iterable[Trial], copies: Iterable[PairCopy]) -> None:
-    """Insert trials; the copies are made in the database.
+def insert_trials(connection: sa.Connection, run: str, trials: Iterable[Trial]) -> None:
+    """Insert trials.
 
     In PostgreSQL they are given as one JSON text, since its driver would send and execute every row by itself.
     """
@@ -88,12 +71,15 @@ def insert_trials(connection: sa.Connection, run: str, trials: Iterable[Trial], 
             connection.execute(of_json, {"trials": f"[{','.join(trial.model_dump_json() for trial in batch)}]"})
         else:
             connection.execute(trial_table.insert(), [{"run": run, **vars(trial)} for trial in batch])
+
+
+def _copied(run: str, source: range, agent: str, first: int) -> sa.Insert:
+    """The trials of some ids once more, for another agent and with ids from `first` on."""
     t = trial_table.c
-    for copy in copies:
-        same = (t.run, t.task, t.sample, t.epoch, t.attempts, t.cluster)
-        changed = (t.id + (copy.first - copy.of.start)).label("id"), sa.literal(copy.agent).label("agent")
-        source = sa.select(*same, *changed).where(t.run == run, t.id >= copy.of.start, t.id < copy.of.stop)
-        connection.execute(trial_table.insert().from_select([column.name for column in (*same, *changed)], source))
+    same = (t.run, t.task, t.sample, t.epoch, t.attempts, t.cluster)
+    changed = (t.id + (first - source.start)).label("id"), sa.literal(agent).label("agent")
+    rows = sa.select(*same, *changed).where(t.run == run, t.id >= source.start, t.id < source.stop)
+    return trial_table.insert().from_select([column.name for column in (*same, *changed)], rows)
 
 
 def numbered(run: str, ids: Sequence[int]) -> sa.ColumnElement[bool]:

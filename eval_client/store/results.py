@@ -219,7 +219,7 @@ class Results:
         """All trials as plain data, in the run's order; with `names` only these columns."""
         t, there = trial_table.c, existing_columns(self.engine, trial_table)
         columns = (column for column in there if (column.name in names if names else column.name != "holder"))
-        for fields in self._streamed(sa.select(*columns).where(t.run == self.run).order_by(t.id)):
+        for fields in self.streamed(sa.select(*columns).where(t.run == self.run).order_by(t.id)):
             if fields.get("finish"):
                 fields["finish"] = parsed(t.finish, from_json, fields["finish"])
             yield fields
@@ -235,7 +235,7 @@ class Results:
         query = query.join_from(turn_table, trial_table, _same(trial_table, turn_table))
         query = query.where(u.run == self.run, u.journal == newest.scalar_subquery()).order_by(u.trial, u.turn)
         trial, tools = None, JournalledTools()
-        for fields in self._streamed(query):
+        for fields in self.streamed(query):
             reply = parsed(u.reply, json_object, fields.pop("reply"))
             if fields["trial"] != trial:
                 trial, tools = fields["trial"], JournalledTools()
@@ -249,10 +249,11 @@ class Results:
         replies = self.table(reply_table)
         query = sa.select(*_TRIAL_KEYS, *replies.c).join_from(replies, trial_table, _same(trial_table, replies))
         query = query.where(replies.c.run == self.run).order_by(replies.c.trial, replies.c.number)
-        for fields in self._streamed(query):
+        for fields in self.streamed(query):
             yield {**fields, "text": parsed(reply_table.c.text, json_of, fields["text"])}
 
-    def _streamed(self, query: sa.Select[Any]) -> Iterator[dict[str, Any]]:
+    def streamed(self, query: sa.Select[Any]) -> Iterator[dict[str, Any]]:
+        """The rows of a query, of which few are in memory at once."""
         with self.engine.connect() as connection:
             for row in connection.execution_options(stream_results=True).execute(query):
                 yield dict(row._mapping)

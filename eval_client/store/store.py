@@ -16,7 +16,7 @@ from eval_client.core.spend import NO_TOKENS, TOKEN_COLUMNS, Tokens
 from eval_client.store.connection import RunExists, StoreError, hold_live, is_transient
 from eval_client.store.damage import file_of, losses
 from eval_client.store.migration import existing_columns, migrate
-from eval_client.store.planned_trials import ROWS_AT_ONCE, PairCopy, insert_trials, numbered
+from eval_client.store.planned_trials import ROWS_AT_ONCE, PlannedTrials, insert_trials, numbered
 from eval_client.store.records import DIVERGED, RETRIED, Manifest, Trial, Turn, kept_reply, now_text, record, turn_of
 from eval_client.store.results import Results, token_sums, tokens_of
 from eval_client.store.sqlite_file import is_writable
@@ -68,11 +68,8 @@ StopRequest = Literal["drain", "now"]
 class Store(Results):
     """The rows of one run. Reading is safe beside a writer in another process."""
 
-    def create(self, manifest: Manifest, trials: Iterable[Trial], copies: Iterable[PairCopy] = ()) -> None:
-        """Write a new run in one transaction; the copies are made in the database.
-
-        Raises RunExists, StoreError, DatabaseError.
-        """
+    def create(self, manifest: Manifest, trials: PlannedTrials | Iterable[Trial]) -> None:
+        """Write a new run in one transaction. Raises RunExists, StoreError, DatabaseError."""
         migrate(self.engine)
         # With its fraction: two runs of one second are listed in the order in which they began.
         created_at = now_text(timespec="microseconds")
@@ -80,7 +77,10 @@ class Store(Results):
         try:
             with self.engine.begin() as connection:
                 connection.execute(run_table.insert(), {**row, "manifest": manifest.model_dump_json()})
-                insert_trials(connection, self.run, trials, copies)
+                if isinstance(trials, PlannedTrials):
+                    trials.insert(connection, self.run)
+                else:
+                    insert_trials(connection, self.run, trials)
         except sa.exc.IntegrityError as error:
             raise RunExists(f"run {self.run!r} exists already; resume it, or choose another name") from error
 
@@ -255,15 +255,13 @@ class Store(Results):
     def trials(self, task: str | None = None) -> Iterator[Trial]:
         """The run's trials, or those of a task, in the run's order; few are in memory at once."""
         t = self.table(trial_table).c
-        mine = sa.true() if task is None else t.task == task
-        query = sa.select(*(t[name] for name in Trial.model_fields)).where(t.run == self.run, mine)
-        query = query.order_by(t.id).limit(ROWS_AT_ONCE)
-        batch, last = ROWS_AT_ONCE, -1
-        while batch == ROWS_AT_ONCE:
-            with self.engine.connect() as connection:
-                rows = connection.execute(query.where(t.id > last)).all()
-            yield from (record(Trial, row._mapping) for row in rows)
-            batch, last = len(rows), rows[-1].id if rows else last
+        mine = (t.run == self.run, sa.true() if task is None else t.task == task)
+        query = sa.select(*(t[name] for name in Trial.model_fields)).where(*mine).order_by(t.id).limit(ROWS_AT_ONCE)
+        last: int | None = -1
+        while last is not None:
+            some = [record(Trial, row) for row in self.streamed(query.where(t.id > last))]
+            yield from some
+            last = some[-1].id if some else None
 
     def journal(self, trial: int) -> tuple[int, list[Turn], Tokens]:
         """A trial's newest journal: its number (from 0), its turns, and the tokens paid in the ones before it.

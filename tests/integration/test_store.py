@@ -110,10 +110,9 @@ def test_other_agents_trials_are_copied_in_the_database(url: str) -> None:
     tasks = [{"name": name, "environment": "db"} for name in "tu"]
     plan = Plan.model_validate({"epochs": 2, "agents": agents, "tasks": tasks, "assignments": assignments})
     planned = PlannedTrials(plan, {"t": {"x": "w", "y": "w"}, "u": {"z": "z"}})
-    assert len(list(planned.first_of_tasks())) == 6
     store = Store(connect(url), f"run-{secrets.token_hex(4)}")
     manifest = Manifest(version="1", plan_path="p", plan={}, identity={})
-    store.create(manifest, planned.first_of_tasks(), planned.copies())
+    store.create(manifest, planned)
     assert list(store.trials()) == list(planned)
     assert [trial.id for trial in planned] == list(range(14))
     assert Unread(store.engine, store.run).count() == Counter((trial.agent, trial.task) for trial in planned)

@@ -46,7 +46,7 @@ def create(store: Store, trials: PlannedTrials) -> None:
     record = TaskRecord(environment="db", digest="d", samples=1)
     tasks = {task.name: record for task in plan().tasks}
     manifest = Manifest(version="0", plan_path="p", plan=plan().model_dump(mode="json"), identity={}, tasks=tasks)
-    store.create(manifest, trials.first_of_tasks(), trials.copies())
+    store.create(manifest, trials)
 
 
 @pytest.fixture(params=[SMALL, LARGE])
