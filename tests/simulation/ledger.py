@@ -195,7 +195,7 @@ class Ledger:
         self._kept.setdefault((trial, journal), []).append(said)
 
     def _wrote_final(self, row: dict[str, object]) -> None:
-        trial, score = int(str(row["b_trial"])), row["b_score"]
+        trial, score = int(str(row["b_id"])), row["b_score"]
         self.trace(f"final {trial} {row['b_reason']} {score} {row['b_cause']}")
         if self.scored(trial):
             self.problem(f"I1 trial {trial}: a final row after its score")
