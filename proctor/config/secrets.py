@@ -1,6 +1,5 @@
 """Settings from environment variables, else from `.env` in the working directory; secrets also from files."""
 
-import io
 import logging
 import os
 import time
@@ -49,11 +48,11 @@ def _content(path: Path) -> bytes | str:
         return error.strerror or str(error)
 
 
-def setting(name: str, folder: Path | None = None) -> str | None:
+def setting(name: str) -> str | None:
     """The value of a variable, without surrounding blanks, or None. The environment takes precedence over `.env`."""
     value = os.environ.get(name)
     if value is None:
-        value = _dotenv(folder or Path()).get(name)
+        value = _dotenv().get(name)
     return value.strip() if value is not None else None
 
 
@@ -93,7 +92,7 @@ def secret_text(name: str) -> str | None:
 
 def text_or_file(name: str) -> tuple[str | None, Path | None]:
     """The text of a variable without blanks around it, or the file that NAME_FILE names. Raises ValueError for both."""
-    for where in (os.environ, _dotenv(Path())):
+    for where in (os.environ, _dotenv()):
         value, path = where.get(name), where.get(name + FILE)
         if value and path:
             raise ValueError(f"{name}: {name}{FILE} is set too; unset one of them")
@@ -115,14 +114,12 @@ def decoded(where: str, content: bytes | str) -> str:
     raise ValueError(f"{where} can't be read: {reason}; give the path of a file that holds the secret")
 
 
-def parse_dotenv(text: str) -> dict[str, str]:
-    """The variables of a `.env` text, as python-dotenv reads it. Nothing is expanded."""
+def _dotenv() -> dict[str, str]:
+    """The variables of `.env`, as python-dotenv reads it. Nothing is expanded."""
+    path = Path(".env")
+    if not path.is_file():
+        return {}
     from dotenv import dotenv_values  # few working directories have a `.env`
 
-    found = dotenv_values(stream=io.StringIO(text), interpolate=False)
+    found = dotenv_values(path, interpolate=False, encoding="utf-8")
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _dotenv(folder: Path) -> dict[str, str]:
-    path = folder / ".env"
-    return parse_dotenv(path.read_text(encoding="utf-8")) if path.is_file() else {}

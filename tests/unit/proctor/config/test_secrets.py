@@ -4,51 +4,27 @@ from pathlib import Path
 
 import pytest
 
-from proctor.config.secrets import parse_dotenv, secret, secret_text, setting
+from proctor.config.secrets import secret, secret_text, setting
 from proctor.observability.redaction import redacted
 
 
-@pytest.mark.parametrize(
-    ("line", "value"),
-    [
-        ("A=1", "1"),
-        ("  export A = 1  ", "1"),
-        ("A=", ""),
-        ("A= # nothing", ""),
-        ("A=x # comment", "x"),
-        ("A=x#y", "x#y"),
-        ("A=http://h:1/v1?a=b#c", "http://h:1/v1?a=b#c"),
-        ('A="x # y" # comment', "x # y"),
-        ("A='it is \"so\"'", 'it is "so"'),
-        (r'A="a\"b\\c\nd"', 'a"b\\c\nd'),
-        ("A=$HOME", "$HOME"),
-    ],
-)
-def test_a_line_is_read(line: str, value: str) -> None:
-    assert parse_dotenv(f"# first\nB=2\n{line}\nC=3\n") == {"B": "2", "A": value, "C": "3"}
-
-
-def test_what_is_no_assignment_is_skipped() -> None:
-    assert parse_dotenv("hello\n=1\n#A=3\n\n") == {}
-
-
-def test_windows_line_ends_do_not_get_into_the_value() -> None:
-    assert {name: value.strip() for name, value in parse_dotenv("A=1\r\nB=2\r\n").items()} == {"A": "1", "B": "2"}
-
-
-def test_the_real_environment_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / ".env").write_text("PROCTOR_TEST_A=file\nPROCTOR_TEST_B=file\nPROCTOR_TEST_C=file\r\n")
-    monkeypatch.setenv("PROCTOR_TEST_A", "real\n")
-    monkeypatch.setenv("PROCTOR_TEST_B", "")
-    values = [setting(f"PROCTOR_TEST_{name}", tmp_path) for name in "ABCD"]
-    assert values == ["real", "", "file", None]
-
-
-def test_the_working_directory_is_where_it_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / ".env").write_text("PROCTOR_TEST_A=file\n")
-    assert setting("PROCTOR_TEST_A") is None
+def test_the_real_environment_wins_over_the_working_directorys_file_in_which_nothing_is_expanded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"PROCTOR_TEST_{letter}" for letter in "ABCDE"]
+    monkeypatch.setenv(names[0], "real\n")
+    monkeypatch.setenv(names[1], "")
+    assert [setting(name) for name in names] == ["real", "", None, None, None]
+    lines = (
+        f"export {names[0]} = file # first",
+        f"{names[1]}=file",
+        f"{names[2]}='file'",
+        "hello",
+        f"{names[3]}=$HOME",
+    )
+    (tmp_path / ".env").write_text("\r\n".join(lines))
     monkeypatch.chdir(tmp_path)
-    assert setting("PROCTOR_TEST_A") == "file"
+    assert [setting(name) for name in names] == ["real", "", "file", "$HOME", None]
 
 
 def test_a_secret_may_stand_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 import functools
 import re
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.parser import text_string_to_metric_families
 
 from proctor.observability.metrics import ProcessMetrics, counter, expose, gauge
@@ -26,20 +26,6 @@ def test_values_that_are_counted_elsewhere() -> None:
     text = expose([counter("c_total", "Some.", (), {(): 3}), gauge("g", "Some.", ("of",), {("x",): True})])
     assert re.findall("^[^#].*$", text, re.MULTILINE) == ["c_total 3.0", 'g{of="x"} 1.0']
     assert expose([gauge("g", "Some.", ("of",), {})]).splitlines() == ["# HELP g Some.", "# TYPE g gauge"]
-
-
-def test_buckets_are_cumulative_and_hold_their_bounds() -> None:
-    registry = CollectorRegistry()
-    seconds = Histogram("h_seconds", "Some.", ["of"], buckets=(0.5, 1.0), registry=registry).labels("x")
-    for each in (0.25, 0.5, 0.75, 4.0):
-        seconds.observe(each)
-    assert expose(registry.collect()).splitlines()[2:] == [
-        'h_seconds_bucket{le="0.5",of="x"} 2.0',
-        'h_seconds_bucket{le="1.0",of="x"} 3.0',
-        'h_seconds_bucket{le="+Inf",of="x"} 4.0',
-        'h_seconds_count{of="x"} 4.0',
-        'h_seconds_sum{of="x"} 5.5',
-    ]
 
 
 def test_two_servers_of_one_process_have_metrics_of_their_own() -> None:
