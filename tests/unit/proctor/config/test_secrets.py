@@ -20,11 +20,11 @@ def test_the_real_environment_wins_over_the_working_directorys_file_in_which_not
         f"{names[1]}=file",
         f"{names[2]}='file'",
         "hello",
-        f"{names[3]}=$HOME",
+        f"{names[3]}=${{HOME}}",
     )
     (tmp_path / ".env").write_text("\r\n".join(lines))
     monkeypatch.chdir(tmp_path)
-    assert [setting(name) for name in names] == ["real", "", "file", "$HOME", None]
+    assert [setting(name) for name in names] == ["real", "", "file", "${HOME}", None]
 
 
 def test_a_secret_may_stand_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,11 +5,10 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import closing
+from itertools import combinations_with_replacement
 
 import pytest
 import uvloop
-from hypothesis import given
-from hypothesis import strategies as st
 
 from proctor.environment import EnvironmentFault
 from proctor.sandbox.capture import Capture, StreamEnd, pump
@@ -18,17 +17,18 @@ MARK = b"0123456789abcdef"
 END = b"\n" + MARK + b":7;\n"
 
 
-@given(output=st.binary(max_size=200), rest=st.binary(max_size=50), cuts=st.lists(st.integers(0, 300), max_size=6))
-def test_the_mark_is_found_however_the_stream_is_cut(output: bytes, rest: bytes, cuts: list[int]) -> None:
-    stream = output + END + rest
-    capture, fed = Capture(MARK, 1000), 0
-    for cut in [*sorted(min(cut, len(stream)) for cut in cuts), len(stream)]:
-        done = capture.feed(stream[fed:cut])
-        fed = cut
-        if done:
-            break
-    assert (capture.output(), capture.status, capture.truncated) == (output, 7, False)
-    assert capture.rest + stream[fed:] == rest
+@pytest.mark.parametrize("output", [b"", b"out", b"\n" + MARK[:-1], b"x" * 40])
+def test_the_mark_is_found_however_the_stream_is_cut(output: bytes) -> None:
+    stream = output + END + b"rest"
+    for first, second in combinations_with_replacement(range(len(stream) + 1), 2):
+        capture, rest = Capture(MARK, 1000), b""
+        for chunk in (stream[:first], stream[first:second], stream[second:]):
+            if capture.status is None:
+                capture.feed(chunk)
+            else:
+                rest += chunk
+        assert (capture.output(), capture.status, capture.truncated) == (output, 7, False)
+        assert capture.rest + rest == b"rest"
 
 
 @pytest.mark.parametrize(
