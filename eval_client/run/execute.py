@@ -6,14 +6,13 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from eval_client.core.events import Abandon
 from eval_client.core.progress import RunResult
 from eval_client.core.spend import OUT_OF
-from eval_client.core.stall import STILL_S, StallReasons
 from eval_client.own_runs import list_run, succeed
 from eval_client.plan.plan import Plan
 from eval_client.run.context import RunContext, divided_by, run_context
@@ -24,9 +23,9 @@ from eval_client.run.preflight import (
     check_plan,
     check_servers,
     check_tasks,
-    check_trust,
     check_usable,
     limits_of_part,
+    listed_samples,
     new_run,
     trials_at_once,
 )
@@ -42,7 +41,6 @@ from eval_client.store.records import Manifest, PairTotals, now_text
 from eval_client.store.store import Store
 from eval_client.trial.agent_kind import loop_agents
 from proctor.config.tokens import AccessTokens
-from proctor.event_loop import beside
 from proctor.http.client import HttpClient, http_client
 from proctor.observability.descriptors import SHORTAGE, allow_descriptors, descriptors_for, trials_for
 from task_server.client.client import HELD_S, TaskClient
@@ -85,7 +83,7 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
         client = _client(plan, http, local)
         request.announce(f"asking {'its workers' if local.controller else plan.controller} for the samples")
         known = request.store.manifest() if request.resume else None
-        listed = await _listed(plan, client, local, known.digests() if known else {})
+        listed = await listed_samples(plan, client, known.digests() if known else {}, own=local.controller is not None)
         seen = await check_servers(known, plan, http)
         manifest = _begin(request, listed, known)
         if seen.noted(manifest) != manifest:
@@ -97,13 +95,7 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
         ready = partial(_take_up, request, client, sender)
         async with taken_over(request.store, ready, waits=request.either) as fence:
             if request.resume:
-                changed = {"plan": plan.model_dump(mode="json"), "overrides": request.overrides}
-                changed |= {"plan_path": request.plan_path, "resumed_at": (*manifest.resumed_at, now_text())}
-                manifest = manifest.model_copy(update=changed)
-                list_run(request.store.run, manifest)
-                request.store.update_manifest(manifest)
-                if request.again is not None:
-                    request.store.play_again(request.again, fence)
+                manifest = _resumed(request, manifest, fence)
             async with (
                 loop_agents(plan, request.folder) as commands,
                 run_context(
@@ -126,6 +118,18 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
                 async with asyncio.timeout(ABANDONED_CLOSE_S if ended.abandoned else None):
                     await retry_until_available(_close, request.store, ended, fence, aside=False)
             return ended
+
+
+def _resumed(request: RunRequest, manifest: Manifest, fence: int) -> Manifest:
+    """The manifest with the plan that goes on, stored; trials that are to be played again are pending then."""
+    changed = {"plan": request.plan.model_dump(mode="json"), "overrides": request.overrides}
+    changed |= {"plan_path": request.plan_path, "resumed_at": (*manifest.resumed_at, now_text())}
+    manifest = manifest.model_copy(update=changed)
+    list_run(request.store.run, manifest)
+    request.store.update_manifest(manifest)
+    if request.again is not None:
+        request.store.play_again(request.again, fence)
+    return manifest
 
 
 async def _take_up(request: RunRequest, client: TaskClient, sender: Sender) -> None:
@@ -247,7 +251,7 @@ async def _play(
     await supply.begin()
     watcher, replicas = TaskWatcher(context, demand, limits.patience_s), context.endpoints.watches()
     loops = (watcher.run(), Sharing(context).run(), supply.run(), spending.run(), *(each.run() for each in replicas))
-    informed = asyncio.create_task(_all(loops))
+    informed = asyncio.gather(*loops)
     playing = asyncio.create_task(runner.run())
     try:
         with watch(context):
@@ -266,55 +270,6 @@ async def _play(
     if not ended.abandoned:
         await spending.exchange()
     return ended
-
-
-async def _all(loops: Iterable[Coroutine[Any, Any, None]]) -> None:
-    await asyncio.gather(*loops)
-
-
-async def _listed(
-    plan: Plan, client: TaskClient, local: LocalServers, digests: Mapping[str, str]
-) -> dict[str, SampleList]:
-    """The sample lists of the run's tasks, once the servers have read them. Raises PreflightError."""
-    with beside(_explain(client)):
-        if local.controller:
-            await _await_tasks(plan, client)
-        listed = await _list_samples(plan, client, digests)
-    check_trust(plan, listed)
-    return listed
-
-
-async def _explain(client: TaskClient) -> None:
-    """Log every STILL_S seconds which calls to the task server are not answered."""
-    begun = time.monotonic()
-    while True:
-        await asyncio.sleep(STILL_S)
-        now = time.monotonic()
-        waits = StallReasons(now=now, server=client.calls.values())
-        log.warning("the run has not started after %.0f s: %s", now - begun, "; ".join(waits.reasons()))
-
-
-async def _await_tasks(plan: Plan, client: TaskClient) -> None:
-    """Wait until our own workers have reported to our own controller. Raises PreflightError."""
-    names = {task.name for task in plan.tasks}
-    try:
-        async with asyncio.timeout(plan.limits.patience_s):
-            listed = await client.tasks()
-            while not names <= {task.name for task in listed.tasks}:
-                listed = await client.tasks(after=listed.version, wait_s=POLL_S)
-    except TimeoutError as error:
-        raise PreflightError(
-            f"limits.patience_s: no worker of this run reported within {plan.limits.patience_s:g} s"
-        ) from error
-
-
-async def _list_samples(plan: Plan, client: TaskClient, digests: Mapping[str, str]) -> dict[str, SampleList]:
-    names = [task.name for task in plan.tasks]
-    try:
-        asked = (client.samples(name, digests.get(name)) for name in names)
-        return dict(zip(names, await asyncio.gather(*asked), strict=True))
-    except TaskServerError as error:
-        raise PreflightError(f"controller {plan.controller}: {error}") from error
 
 
 async def summarize(store: Store, client: TaskClient, digests: Mapping[str, str]) -> None:

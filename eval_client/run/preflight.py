@@ -1,9 +1,11 @@
 """Checks before a run plays, and the trials of a new run."""
 
+import asyncio
 import logging
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +18,7 @@ from eval_client.core.selection import (
     Filters,
     SelectionError,
 )
+from eval_client.core.stall import STILL_S, StallReasons
 from eval_client.endpoints import likeness
 from eval_client.endpoints.chat_configs import check_settings, replica_configs
 from eval_client.endpoints.replica_watch import rooms
@@ -28,13 +31,17 @@ from eval_client.store.records import Manifest, PlanPart, SeenModel, TaskRecord
 from eval_client.store.run_folders import owner_name
 from proctor.config.yaml import FileError
 from proctor.digest import digest_of
+from proctor.event_loop import beside
 from proctor.http.client import HttpClient
 from proctor.registry import AGENT_KINDS, missing
+from task_server.client.client import TaskClient
+from task_server.wire.errors import TaskServerError
 from task_server.wire.messages import SampleList
 
 log = logging.getLogger(__name__)
 
-
+REPORT_S = 5.0
+"""How long our own controller holds a question for news of its workers back."""
 WRITTEN = ("logs", "endpoints.txt", "held-up.txt", "plan.yaml")
 """What is written in a run's folder, beside its store's own files."""
 
@@ -147,6 +154,48 @@ def limits_of_part(part: PlanPart, of: int) -> str:
     if of == 1:
         return f"{which}: concurrency, rpm, tpm and limits.run hold over all parts, which this database server has"
     return f"{which}: it takes 1/{of} of concurrency (at least 1), rpm, tpm and limits.run; the other parts take theirs"
+
+
+async def listed_samples(
+    plan: Plan, client: TaskClient, digests: Mapping[str, str], *, own: bool
+) -> dict[str, SampleList]:
+    """The sample lists of the run's tasks, once the servers, which may be its own, have read them.
+
+    Raises PreflightError.
+    """
+    names, patience_s = [task.name for task in plan.tasks], plan.limits.patience_s
+    with beside(_explain(client)):
+        try:
+            async with asyncio.timeout(patience_s):
+                if own:
+                    await _reported(client, set(names))
+        except TimeoutError as error:
+            late = f"limits.patience_s: no worker of this run reported within {patience_s:g} s"
+            raise PreflightError(late) from error
+        try:
+            asked = (client.samples(name, digests.get(name)) for name in names)
+            listed = dict(zip(names, await asyncio.gather(*asked), strict=True))
+        except TaskServerError as error:
+            raise PreflightError(f"controller {plan.controller}: {error}") from error
+    check_trust(plan, listed)
+    return listed
+
+
+async def _reported(client: TaskClient, names: set[str]) -> None:
+    """Wait until workers have reported these tasks to our own controller."""
+    listed = await client.tasks()
+    while not names <= {task.name for task in listed.tasks}:
+        listed = await client.tasks(after=listed.version, wait_s=REPORT_S)
+
+
+async def _explain(client: TaskClient) -> None:
+    """Log every STILL_S seconds which calls to the task server are not answered."""
+    begun = time.monotonic()
+    while True:
+        await asyncio.sleep(STILL_S)
+        now = time.monotonic()
+        waits = StallReasons(now=now, server=client.calls.values())
+        log.warning("the run has not started after %.0f s: %s", now - begun, "; ".join(waits.reasons()))
 
 
 def check_trust(plan: Plan, listed: Mapping[str, SampleList]) -> None:

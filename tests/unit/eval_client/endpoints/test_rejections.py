@@ -1,6 +1,6 @@
 """An agent whose calls in a row are all rejected alike is stopped; one answer begins the counting anew."""
 
-from eval_client.endpoints.endpoints import SAME_REJECTIONS, Rejections
+from eval_client.endpoints.limited_model import SAME_REJECTIONS, Rejections
 from task_server.client.client import Call
 
 

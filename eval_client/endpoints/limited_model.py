@@ -1,0 +1,144 @@
+"""An agent's model at one endpoint or replica: calls wait for the limits there, and for the run's spending limit."""
+
+import asyncio
+import random
+import re
+import time
+from collections.abc import Mapping, Sequence
+
+from eval_client.core.limits.rates import Estimate
+from eval_client.core.limits.throttle import EndpointLimit
+from eval_client.core.spend import Tokens
+from eval_client.endpoints.allowance import Allowance, CallSize, Turn
+from eval_client.endpoints.gate import Gate
+from eval_client.metrics import EndpointMetrics
+from proctor.environment import AgentRefused, AgentStopped, AgentUnavailable, RequestRejected
+from proctor.llm.model import ChatModel, Completion, ModelRefused
+from proctor.llm.outage import EndpointDown, paid_by
+from proctor.types import Message, Tool
+from task_server.client.client import Call
+
+SAME_REJECTIONS = 8
+_VARYING = re.compile(r"[\w-]*\d[\w-]*")
+"""Numbers and ids, which differ between rejections that say the same."""
+
+
+class Rejections:
+    """Counts an agent's rejected calls in a row that say the same, without an answer between.
+
+    A rejection decides only once no earlier call is under way: that one may still be answered.
+    """
+
+    def __init__(self, agent: str, calls: Mapping[int, Call]) -> None:
+        """`calls` are those under way, oldest first."""
+        self._agent, self._calls = agent, calls
+        self.count = 0
+        """Set to 0 by an answer."""
+        self._cause = ""
+
+    def rejected(self, call: Call, cause: str) -> bool:
+        """Record a call that was rejected for good; whether all calls of the agent are."""
+        same = _VARYING.sub("#", cause)
+        self.count = self.count + 1 if same == self._cause else 1
+        self._cause = same
+        return self.count >= SAME_REJECTIONS and call is next(
+            one for one in self._calls.values() if one.what == self._agent
+        )
+
+
+class LimitedModel:
+    """A model that waits while its endpoint pauses, or its rates are used up.
+
+    Raises BudgetExhausted.
+    """
+
+    def __init__(
+        self,
+        model: ChatModel,
+        agent: str,
+        limit: EndpointLimit,
+        allowance: Allowance,
+        calls: dict[int, Call],
+        *,
+        size: CallSize | None,
+        gate: Gate,
+        metrics: EndpointMetrics,
+        rejections: Rejections,
+    ) -> None:
+        self.model = model
+        self._agent, self._limit, self._calls = agent, limit, calls
+        self._allowance, self._spend, self._size = allowance, allowance.spend, size
+        self._bounded = self._spend.bounded
+        self._gate, self._metrics = gate, metrics
+        self._estimate = Estimate()
+        self._rejections = rejections
+
+    async def __call__(
+        self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
+    ) -> Completion:
+        """The model's answer. Raises AgentRefused also where calls in a row were all rejected alike."""
+        reserved = 0.0
+        if self._gate.limited or self._limit.cool_until > time.monotonic():
+            reserved = await self._slot(messages)
+        turn = self._agent, metadata.get("task", ""), metadata.get("sample", ""), metadata.get("epoch", "")
+        if self._bounded:
+            await self._reserve(turn, messages, tools)
+        call = Call(self._agent, time.monotonic())
+        self._calls[id(call)] = call
+        try:
+            completion = await self.model.complete(messages, tools, metadata)
+            self._paid(completion, messages, reserved)
+            self._spend.turns[turn[1]] += 1
+            self._rejections.count = 0
+            return completion
+        except (AgentStopped, AgentUnavailable, EndpointDown, asyncio.CancelledError) as failed:
+            if (paid := paid_by(failed)) is not None:
+                self._spend.add(self._agent, Tokens.of(paid))
+            if isinstance(failed, AgentStopped):
+                self._rejections.count = 0
+            if isinstance(failed, ModelRefused) and failed.completion is not None:
+                self._paid(failed.completion, messages, reserved)
+            if not isinstance(failed, RequestRejected) or not self._rejections.rejected(call, str(failed)):
+                raise
+            raise AgentRefused(f"{failed}, like {SAME_REJECTIONS} calls in a row") from failed
+        finally:
+            del self._calls[id(call)]
+            if self._bounded:
+                self._allowance.returned(turn)
+
+    async def _reserve(self, turn: Turn, messages: Sequence[Message], tools: Sequence[Tool]) -> None:
+        """Wait until the run's limits allow a call of this estimated size. Raises BudgetExhausted."""
+        prompt, completion = (0, 0) if self._size is None else self._size.of(messages, tools)
+        await self._allowance.take(turn, self._spend.call(self._agent, prompt, completion))
+
+    async def _slot(self, messages: Sequence[Message]) -> float:
+        """Wait for the endpoint's pause to end and for a time slot; the tokens that the slot reserves."""
+        await self._cooled()
+        if not self._gate.limited:
+            return 0.0
+        tokens = self._estimate.of(_chars(messages)) if self._gate.rates.tpm else 0.0
+        await self._gate.enter(tokens)
+        await self._cooled()
+        return tokens
+
+    def _paid(self, completion: Completion, messages: Sequence[Message], reserved: float) -> None:
+        """Count what an answer took and cost; tokens beyond those reserved become the gate's debt."""
+        usage = completion.usage
+        self._metrics.answer_s(self._agent).observe(completion.seconds)
+        self._spend.add(self._agent, Tokens.of(usage))
+        if self._size is not None and self._bounded:
+            self._size.learn(messages, usage.prompt_tokens, usage.completion_tokens)
+        if completion.metered and reserved:
+            self._gate.debt += usage.prompt_tokens + usage.completion_tokens - reserved
+            self._estimate.learn(_chars(messages), usage.prompt_tokens, usage.completion_tokens)
+
+    async def _cooled(self) -> None:
+        """Wait until the endpoint's pause is over, up to a quarter longer at random to spread the requests."""
+        now = time.monotonic()
+        while (wait_s := self._limit.cool_for_s(now)) > 0:
+            await asyncio.sleep(wait_s * random.uniform(1.0, 1.25))
+            now = time.monotonic()
+
+
+def _chars(messages: Sequence[Message]) -> int:
+    return sum(len(message.content) for message in messages)
