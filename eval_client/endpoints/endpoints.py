@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping
 from eval_client.core.limits.pool import Share
 from eval_client.core.limits.throttle import EndpointFeedback, EndpointLimit
 from eval_client.core.spend import Spend
-from eval_client.endpoints.allowance import Allowance, CallSize
 from eval_client.endpoints.bound_model import BoundModel
 from eval_client.endpoints.chat_configs import address_of, chat_config, endpoints_of
 from eval_client.endpoints.gate import Gate
 from eval_client.endpoints.likeness import LASTING, differences, listed_models
-from eval_client.endpoints.limited_model import LimitedModel, Rejections
+from eval_client.endpoints.limited_model import Allowance, CallSize, LimitedModel, Rejections
 from eval_client.endpoints.replica_watch import ReplicaWatch
 from eval_client.endpoints.replicas import Replica, Replicas
 from eval_client.metrics import EndpointMetrics

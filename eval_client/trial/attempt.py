@@ -1,7 +1,7 @@
 """How an attempt ended, as data. Only here are its failures classified."""
 
 from eval_client.core.events import AttemptOutcome
-from eval_client.endpoints.allowance import BudgetExhausted
+from eval_client.endpoints.limited_model import BudgetExhausted
 from eval_client.store.journal import WriteRefused
 from proctor.environment import AgentRefused, AgentUnavailable, ToolsRefused
 from proctor.llm.outage import EndpointDown

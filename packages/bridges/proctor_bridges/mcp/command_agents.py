@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eval_client.core.spend import Spend
-from eval_client.endpoints.allowance import BudgetExhausted
+from eval_client.endpoints.limited_model import BudgetExhausted
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.plan import Plan
 from eval_client.store.records import Trial

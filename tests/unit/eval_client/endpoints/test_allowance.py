@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from eval_client.core.spend import Price, RunLimits, Spend, Tokens
-from eval_client.endpoints.allowance import BudgetExhausted
 from eval_client.endpoints.endpoints import Endpoints
+from eval_client.endpoints.limited_model import BudgetExhausted
 from eval_client.plan.plan import Plan
 from proctor.types import History, Message
 from tests.support import via

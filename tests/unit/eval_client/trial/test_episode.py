@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from eval_client.core.events import AttemptOutcome
 from eval_client.core.spend import Tokens
-from eval_client.endpoints.allowance import BudgetExhausted
+from eval_client.endpoints.limited_model import BudgetExhausted
 from eval_client.plan.entries import TrialLimits
 from eval_client.store.records import Trial, Turn
 from eval_client.trial.attempt import AttemptEnd
