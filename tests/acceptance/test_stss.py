@@ -27,7 +27,7 @@ from proctor.environment import Agent, Policy
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 from tests.acceptance.stss_people import People
-from tests.e2e.proctor import TOKEN, begin, exits, rows, server
+from tests.e2e.proctor import TOKEN, begin, completed, exits, rows, server
 from tests.pace import cost_s, slowly
 from tests.scripted_model import ScriptedModel
 from tests.support import SHARED_DATA, serving
@@ -633,8 +633,7 @@ def test_a_worker_killed_in_the_second_day_is_replaced_from_the_calls_that_were_
         first.kill()
         stack.enter_context(workers[1])
         model.released.set()
-        _, errors = client.communicate(timeout=slowly(200))
-        assert client.returncode == 0, errors
+        completed(client, within_s=200)
     assert max(Counter(model.answered).values()) == 1
     exits(0, "run", "plan.yaml", "--name=whole", "--limit=1", "-q", cwd=tmp_path, **key)
     assert rows("killed", tmp_path) == rows("whole", tmp_path)

@@ -12,7 +12,7 @@ import yaml
 
 from tests.deployments.docker_images import image
 from tests.deployments.swarm_nodes import CLI, Node, swarm, until
-from tests.e2e.proctor import begin, rows
+from tests.e2e.proctor import begin, completed, rows
 from tests.faults.parts.farm import put_away
 from tests.pace import slowly
 from tests.support import ROOT
@@ -177,8 +177,7 @@ def turns(stack: Stack) -> int:
 
 def check(stack: Stack, local: "subprocess.Popen[str]", folder: Path) -> None:
     """The table is that of the local run, and every trial was finished once."""
-    output, errors = local.communicate(timeout=slowly(120))
-    assert local.returncode == 0, output + errors
+    completed(local, within_s=120)
     columns = ("agent", "task", "sample", "epoch", "reason", "score", "turns")
     expected = [[str(row[name]) for name in columns] for row in rows("local", folder)]
     found = stack.query(f"SELECT {', '.join(columns)} FROM proctor_trial")

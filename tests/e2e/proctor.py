@@ -62,6 +62,13 @@ def begin(*arguments: str, cwd: Path, **extra: str) -> subprocess.Popen[str]:
     return begun[-1]
 
 
+def completed(process: subprocess.Popen[str], code: int = 0, within_s: float = 300.0) -> str:
+    """What a process has said as errors by its end, which comes in time and with this exit code."""
+    output, errors = process.communicate(timeout=slowly(within_s))
+    assert process.returncode == code, output + errors
+    return errors
+
+
 def _begin(
     arguments: Sequence[str],
     cwd: Path,

@@ -11,9 +11,9 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.e2e.proctor import begin, exits, rows, server
+from tests.e2e.proctor import begin, completed, exits, rows, server
 from tests.e2e.scripted import ScriptedEndpoint, listening, reply
-from tests.pace import slowly, until
+from tests.pace import until
 from tests.support import ROOT
 from tests.tools_environment import write_distribution
 from tests.unit.proctor.tools.provider_rules import refused
@@ -207,8 +207,7 @@ def killed_again_and_again(folder: Path, *, kills: int, samples: int, turns: int
         for _ in range(kills):
             _kill_after(process, scripted, chance.randrange(1, max(2, needed // kills)), chance.random() * 0.05)
             process = begin("resume", "killed", "-q", cwd=folder)
-        output, errors = process.communicate(timeout=slowly(120))
-        assert process.returncode == 0, output + errors
+        completed(process, within_s=120)
     assert scripted.wrong == []
     offered = [request.get("tools") for request in scripted.requests]
     assert offered == [offered[0]] * len(offered)

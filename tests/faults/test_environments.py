@@ -16,7 +16,7 @@ import pytest
 
 from proctor import registry
 from proctor.environment import EnvironmentFault
-from tests.e2e.proctor import Server, begin, exits, proctor, rows, server
+from tests.e2e.proctor import Server, begin, completed, exits, proctor, rows, server
 from tests.faults.parts.farm import KEY
 from tests.faults.parts.proxy import Fault, Proxies, proxies
 from tests.pace import slowly, until
@@ -177,8 +177,7 @@ def test_a_killed_client_resumes_without_loss_or_second_payment(servers: Servers
             client.communicate()
         kills += 1
         client = begin("resume", "killed", "-q", cwd=servers.folder, **KEY)
-    output, errors = client.communicate(timeout=slowly(200))
-    assert client.returncode == 0, output + errors
+    completed(client, within_s=200)
     assert kills > 0
     assert servers.played("killed") == servers.undisturbed()
     assert servers.calls() - before <= whole + kills * IN_FLIGHT
@@ -193,7 +192,6 @@ def test_a_killed_worker_costs_no_score_and_no_paid_turn(servers: Servers) -> No
         lost = at_the_gate(servers, since)[0]
         servers.workers[lost].kill()
     servers.start_worker(lost)
-    output, errors = client.communicate(timeout=slowly(200))
-    assert client.returncode == 0, output + errors
+    completed(client, within_s=200)
     assert servers.played("widowed") == servers.undisturbed()
     assert servers.calls() - before == whole

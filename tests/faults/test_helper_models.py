@@ -21,7 +21,7 @@ from eval_client.store.records import DIVERGED
 from eval_client.store.store import Store
 from eval_client.store.tables import attempt_table
 from proctor.tables.table import money_text
-from tests.e2e.proctor import Server, begin, exits, proctor, rows, server
+from tests.e2e.proctor import Server, begin, completed, exits, proctor, rows, server
 from tests.faults.parts.invariants import rows_of
 from tests.pace import slowly, until
 from tests.scripted_model import ScriptedModel
@@ -108,8 +108,7 @@ def test_what_a_host_has_said_is_paid_for_once_and_the_replay_is_the_same(tmp_pa
                 client = begin("resume", "r", "-q", cwd=tmp_path)
             worker = another_machine(kill)
         host.answer_s = 0.0
-        output, errors = client.communicate(timeout=slowly(200))
-        assert client.returncode == 0, output + errors
+        completed(client, within_s=200)
     again = {body: count for body, count in Counter(host.answered).items() if count > 1}
     assert sum(again.values()) - len(again) <= KILLS * SESSIONS, f"{len(host.answered)} calls, paid twice: {len(again)}"
     attempts = rows_of(sqlite_url(tmp_path / "runs" / "r"), "r", attempt_table)

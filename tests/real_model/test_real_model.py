@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.proctor import begin, exits, proctor
+from tests.e2e.proctor import begin, completed, exits, proctor
 from tests.pace import slowly, until
 from tests.support import free_port
 
@@ -142,8 +142,7 @@ def trials(folder: Path, run: str) -> list[Row]:
 
 def assert_all_scored(client: "subprocess.Popen[str]", folder: Path, run: str, planned: int) -> None:
     """A client ends well, and every trial has a score and an end that the model can bring about."""
-    output, errors = client.communicate(timeout=slowly(900))
-    assert client.returncode == 0, output + errors
+    completed(client, within_s=900)
     found = trials(folder, run)
     assert len(found) == planned
     assert [each for each in found if each["score"] is None or each["reason"] not in FATES] == []

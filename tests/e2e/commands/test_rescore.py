@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.database_servers import postgresql
-from tests.e2e.proctor import begin, exits, proctor, rows
+from tests.e2e.proctor import begin, completed, exits, proctor, rows
 from tests.e2e.scripted import GOOD, ScriptedEndpoint, listening, reply
-from tests.pace import slowly, until
+from tests.pace import until
 
 KEY = {"OPENAI_API_KEY": "token-of-the-tests"}
 DB = "{name: db, environment: db, parameters: {engine: sqlite}}"
@@ -154,8 +154,7 @@ def test_ctrl_c_leaves_nothing_of_a_re_score(
     resumed = exits(2, "resume", "r", "-q", cwd=tmp_path, **KEY)
     assert "another client" in resumed.stderr
     client.send_signal(signal.SIGINT)
-    _, errors = client.communicate(timeout=slowly(60))
-    assert client.returncode == 130, errors
+    errors = completed(client, 130, within_s=60)
     assert "nothing was written" in errors
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["r"]
 

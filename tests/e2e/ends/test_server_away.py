@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.gates import Gate, gate
-from tests.e2e.proctor import Server, begin, exits, proctor, server
+from tests.e2e.proctor import Server, begin, completed, exits, proctor, server
 from tests.pace import slowly, until
 from tests.support import FAKETIME, free_port
 
@@ -96,9 +96,7 @@ def worker_of(parts: Parts) -> Server:
 
 def ended(client: "subprocess.Popen[str]", code: int) -> str:
     """What a client that ends with this code has told."""
-    output, errors = client.communicate(timeout=slowly(200))
-    assert client.returncode == code, output + errors
-    return errors
+    return completed(client, code, within_s=200)
 
 
 def running_while_away(errors: str, url: str) -> list[int]:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from tests.database_servers import DatabaseServer, mariadb, postgresql
 from tests.e2e.gates import ENDLESS
-from tests.e2e.proctor import begin, proctor
+from tests.e2e.proctor import begin, completed, proctor
 from tests.pace import slowly, until
 
 PLAN = "name: x\nagents: [{name: naive, builtin: naive}]\ntasks: [{name: ltp, environment: ltp}]\n"
@@ -57,8 +57,7 @@ def test_a_run_waits_at_its_start_until_the_server_takes_its_connections(server:
         waits = next(line for line in client.stderr if "takes no more connections" in line)
         assert "waiting" in waits
         held.close()
-        _, errors = client.communicate(timeout=slowly(120))
-        assert client.returncode == 0, errors
+        errors = completed(client, within_s=120)
         assert "Traceback" not in errors
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.proctor import Server, begin, ended, exits, proctor, rows, scored, server
+from tests.e2e.proctor import Server, begin, completed, ended, exits, proctor, rows, scored, server
 from tests.e2e.replicas.replica_server import TURNS, Process, processes
 from tests.pace import slowly, until
 
@@ -95,8 +95,7 @@ def test_trials_of_a_server_that_is_down_go_on_at_others_with_what_they_have(
         until(lambda: scored(tmp_path, "r") > 20, 90)
         if how == "killed":
             several[3].kill()
-        _, said = client.communicate(timeout=slowly(120))
-        assert client.returncode == 0, said
+        said = completed(client, within_s=120)
         assert f"replica {several[3].url} of endpoint e is down" in said
         answered = sum(each.seen()["answered"] for each in several[:3])
     trials = played(tmp_path)
@@ -118,8 +117,7 @@ def test_servers_come_and_go_by_the_file(tmp_path: Path, worker: Server) -> None
         until(lambda: scored(tmp_path, "r") > 20, 90)
         several += [Process(), Process(model="other")]
         listed.write_text("".join(f"{each.url}\n" for each in several[1:]))
-        _, said = client.communicate(timeout=slowly(120))
-        assert client.returncode == 0, said
+        said = completed(client, within_s=120)
         assert "line 3" in said
         assert f"replica {several[0].url} of endpoint e was removed" in said
         assert f"replica {several[3].url} is left out: it serves other, not m" in said

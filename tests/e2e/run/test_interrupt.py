@@ -15,9 +15,9 @@ import pytest
 
 from tests.e2e.forks.forker import STARTED
 from tests.e2e.gates import ENDLESS, gate
-from tests.e2e.proctor import COMMAND, Server, begin, environment, exits, proctor, rows, scored, server
+from tests.e2e.proctor import COMMAND, Server, begin, completed, environment, exits, proctor, rows, scored, server
 from tests.e2e.scripted import ScriptedEndpoint
-from tests.pace import slowly, until
+from tests.pace import until
 from tests.support import working_in
 
 TASK = "{name: db-own, environment: db, parameters: {engine: sqlite}}"
@@ -66,8 +66,7 @@ def test_ctrl_c_once_plays_what_is_under_way_to_its_end(tmp_path: Path, agents: 
     client = begin("run", "plan.yaml", "--name", "r", *ENDLESS, cwd=tmp_path, **KEY)
     wait_for_calls(agents, 6)
     client.send_signal(signal.SIGINT)
-    _, errors = client.communicate(timeout=slowly(60))
-    assert client.returncode == 130
+    errors = completed(client, 130, within_s=60)
     assert "resume with: proctor resume runs/r" in errors
     pair = json.loads(proctor("status", "r", "--json", cwd=tmp_path).stdout)["pairs"][0]
     assert 4 <= pair["scored"] < pair["planned"]
@@ -82,8 +81,7 @@ def test_ctrl_c_twice_stops_at_once_and_resume_pays_only_for_what_was_in_flight(
         client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path, **KEY)
         until(lambda: way.calls == 6 + IN_FLIGHT)
         interrupt_twice(client)
-        _, errors = client.communicate(timeout=slowly(60))
-        assert client.returncode == 130
+        errors = completed(client, 130, within_s=60)
         assert "proctor resume" in errors
         way.open()
         resumed = proctor("resume", "r", cwd=tmp_path, **KEY)
@@ -101,8 +99,7 @@ def test_a_second_client_is_refused_and_status_works_beside_a_run(tmp_path: Path
     assert json.loads(proctor("status", "r", "--json", cwd=tmp_path).stdout)["state"] == "running"
     assert proctor("report", "r", cwd=tmp_path).returncode == 0
     interrupt_twice(client)
-    _, errors = client.communicate(timeout=slowly(60))
-    assert client.returncode == 130, errors
+    completed(client, 130, within_s=60)
     assert json.loads(proctor("status", "r", "--json", cwd=tmp_path).stdout)["state"] == "interrupted"
 
 
@@ -140,8 +137,7 @@ def test_ctrl_c_while_the_servers_start_ends_the_run_with_130(tmp_path: Path, ag
     client = begin("run", "plan.yaml", "--name", "r", *ENDLESS, cwd=tmp_path, **KEY, **STARTED)
     wait_for_children(client.pid, after_s)
     client.send_signal(signal.SIGINT)
-    _, errors = client.communicate(timeout=slowly(60))
-    assert client.returncode == 130, errors
+    errors = completed(client, 130, within_s=60)
     assert "Traceback" not in errors
     assert not children(client.pid)
 
@@ -187,8 +183,7 @@ def test_a_killed_server_of_the_run_is_started_again(
         until_scored(client, tmp_path, 20 * kills)
         writing_to(tmp_path, f"{server_of_the_run}*.log")[0].kill()
     endpoint.hang_up()
-    _, errors = client.communicate(timeout=slowly(200))
-    assert client.returncode == 0, errors
+    completed(client, within_s=200)
 
 
 def test_options_given_once_are_kept_by_resume(tmp_path: Path, agents: Server) -> None:

@@ -14,9 +14,9 @@ import pytest
 
 from tests.database_servers import postgresql
 from tests.e2e.gates import gate
-from tests.e2e.proctor import Server, begin, exits, proctor, server
+from tests.e2e.proctor import Server, begin, completed, exits, proctor, server
 from tests.faults.parts.farm import put_away
-from tests.pace import slowly, until
+from tests.pace import until
 from tests.scripted_model import ScriptedModel
 
 KEY = {"OPENAI_API_KEY": "token-of-the-tests"}
@@ -129,8 +129,7 @@ def test_four_parts_of_which_two_are_killed_are_the_run_in_one_piece(
         for number in (2, 4):
             said("resume", f"eval.{number}of{PARTS}", "-q", cwd=folder, **store)
         for each in (playing[0], playing[2]):
-            _, errors = each.communicate(timeout=slowly(100))
-            assert each.returncode == 0, errors
+            completed(each, within_s=100)
         whole, together = results(tmp_path, "eval", **KEY), results(folder, "eval", **store)
         assert list(whole) == list(together)
         for what, value in whole.items():

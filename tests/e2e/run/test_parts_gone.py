@@ -14,7 +14,7 @@ import pytest
 from environments.knowledge_graph.environment import SAMPLES
 from tests.e2e.docker_engine import own_engine
 from tests.e2e.gates import Gate, gate
-from tests.e2e.proctor import Server, begin, exits, proctor, rows, server
+from tests.e2e.proctor import Server, begin, completed, exits, proctor, rows, server
 from tests.e2e.scripted import ANSWER, GOOD, ScriptedEndpoint, reply
 from tests.pace import slowly, until
 from tests.virtuoso_server import virtuoso
@@ -67,8 +67,7 @@ def goes_on(folder: Path, task: str, disturb: Callable[[Server, Gate], None]) ->
     """A run, of one attempt for each trial, in which a service is away for a while scores as one in which it is not."""
     with held_up(folder, task, slowly(120)) as (worker, way, client):
         disturb(worker, way)
-        output, errors = client.communicate(timeout=slowly(300))
-        assert client.returncode == 0, output + errors
+        completed(client)
         assert scores(rows("broken", folder)) == scores(rows("whole", folder))
 
 
@@ -200,8 +199,7 @@ def test_a_docker_daemon_that_stays_away_costs_no_score_and_resume_completes_the
         with held_up(tmp_path, DOCKER, slowly(4)) as (_, way, client):
             engine.stop()
             way.open()
-            output, errors = client.communicate(timeout=slowly(300))
-            assert client.returncode == 1, output + errors
+            errors = completed(client, 1)
             assert "resume with" in errors
             whole = {row["id"]: row for row in rows("whole", tmp_path)}
             unscored = [row for row in rows("broken", tmp_path) if row["score"] is None]

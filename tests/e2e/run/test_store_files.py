@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.gates import ENDLESS, gate
-from tests.e2e.proctor import Server, begin, environment, exits, proctor, server
+from tests.e2e.proctor import Server, begin, completed, environment, exits, proctor, server
 from tests.pace import slowly, until
 
 TASK = "{name: db-own, environment: db, parameters: {engine: sqlite}}"
@@ -262,8 +262,7 @@ def test_a_store_that_is_lost_under_a_live_client_is_not_finished(
     with contextlib.closing(sqlite3.connect(store)) as connection:  # now the log alone no longer makes it whole again
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     how(store)
-    _, errors = client.communicate(timeout=slowly(120))
-    assert client.returncode == 2, errors
+    errors = completed(client, 2, within_s=120)
     assert "run.sqlite" in errors
     assert "was removed or replaced" in errors or "damaged" in errors, errors
 

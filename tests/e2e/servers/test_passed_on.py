@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.e2e.ends.test_outcomes import BLOCKED, DECLINED, FILTERED, FLAGGED, INVALID, NO_COMPLETION, TOO_LONG, failure
-from tests.e2e.proctor import Server, begin, ended, exits, proctor, server
+from tests.e2e.proctor import Server, begin, completed, ended, exits, proctor, server
 from tests.e2e.scripted import GOOD, ScriptedEndpoint, listening, reply
 from tests.pace import slowly, until
 from tests.support import free_port
@@ -199,8 +199,7 @@ def test_every_answer_comes_to_the_same_behind_an_agent_server(name: str, tmp_pa
             plan(site, folder, behind=bool(behind))
         runs = [begin("run", "plan.yaml", "--name=r", "--limit=2", cwd=each, SCRIPTED_KEY=KEY) for each in folders]
         for run, folder, times in zip(runs, folders, asked, strict=True):
-            _, told = run.communicate(timeout=slowly(90))
-            assert run.returncode == case.code, told
+            completed(run, case.code, within_s=90)
             assert not case.wait_s or times[1] - times[0] >= case.wait_s
             came.append(Came(run.returncode, trials(folder), len(times)))
     assert came[1] == came[0]
@@ -221,8 +220,7 @@ def test_an_endpoint_that_is_down_behind_is_waited_for_and_no_attempt_is_used(tm
         back.bound = socket.create_server(("127.0.0.1", site.dead))
         with listening(back):
             for run in runs:
-                _, told = run.communicate(timeout=slowly(90))
-                assert run.returncode == 0, told
+                completed(run, within_s=90)
     assert [row["reason"] for row in trials(folders[1])] == ["completed"] * 2
     assert trials(folders[1]) == trials(folders[0])
 

@@ -5,8 +5,8 @@ import shlex
 import signal
 from pathlib import Path
 
-from tests.e2e.proctor import begin, exits, scored
-from tests.pace import slowly, until
+from tests.e2e.proctor import begin, completed, exits, scored
+from tests.pace import until
 from tests.support import ROOT
 
 PAGE = (ROOT / "docs" / "tutorial" / "first-run.md").read_text(encoding="utf-8")
@@ -23,8 +23,7 @@ def interrupted(command: str, folder: Path) -> None:
     process = begin(*shlex.split(command), cwd=folder)
     until(lambda: scored(folder, "whole") > 0)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=slowly(120))
-    assert process.returncode == 130
+    completed(process, 130, within_s=120)
 
 
 def test_the_tutorial_word_by_word(tmp_path: Path) -> None:

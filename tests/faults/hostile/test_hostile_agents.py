@@ -12,7 +12,7 @@ import pytest
 
 from eval_client.store.connection import sqlite_url
 from eval_client.store.tables import attempt_table
-from tests.e2e.proctor import Server, begin, exits, rows, server
+from tests.e2e.proctor import Server, begin, completed, exits, rows, server
 from tests.e2e.run.test_parts_gone import mariadbds_of
 from tests.e2e.scripted import ScriptedEndpoint, reply
 from tests.faults.parts.farm import KEY, LEASE_S, marked, put_away
@@ -139,8 +139,7 @@ def test_killed_containers_cost_an_attempt_and_no_score(tmp_path: Path) -> None:
             for container in containers(worker):
                 with contextlib.suppress(docker.errors.APIError):
                     engine.api.kill(container)
-        output, errors = client.communicate(timeout=slowly(120))
-        assert client.returncode == 0, output + errors
+        completed(client, within_s=120)
         assert {row["score"] for row in rows("r", tmp_path)} == {1.0}
         attempts = rows_of(sqlite_url(tmp_path / "runs" / "r"), "r", attempt_table)
         assert any(attempt["cause"] for attempt in attempts), [attempt["outcome"] for attempt in attempts]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.proctor import begin, proctor
+from tests.e2e.proctor import begin, completed, proctor
 from tests.pace import slowly, until
 from tests.support import ROOT
 from tests.tools_environment import NAME, write_distribution
@@ -203,6 +203,5 @@ def test_a_run_that_is_abandoned_ends_its_commands(folder: Folder) -> None:
     process = under_way(folder)
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=slowly(60))
-    assert process.returncode == 130
+    completed(process, 130, within_s=60)
     assert left(folder) == []
