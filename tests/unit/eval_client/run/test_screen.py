@@ -1,4 +1,4 @@
-"""What the screen and `proctor status` say of endpoints that are shared or whose rates are limited."""
+"""What a run prints and serves while it plays: its plain line, its endpoints, its metrics."""
 
 import asyncio
 from pathlib import Path
@@ -9,11 +9,28 @@ import pytest
 from eval_client.core.limits.pool import Share
 from eval_client.core.limits.rates import Rates
 from eval_client.core.limits.throttle import EndpointLevel
+from eval_client.core.run_view import RunView
 from eval_client.core.spend import RunLimits, Spend
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan.plan import Plan
+from eval_client.run.metrics import exposition, listener
+from eval_client.run.screen import line
 from eval_client.run.stall_reporter import WRITE_EVERY_S, LinesFile, lines_of, shared_lines
+from proctor.config.tokens import AccessTokens
+from proctor.http.auth import Access
+from proctor.http.server import ConfigError
 from tests.support import via
+
+
+def view(money: float) -> RunView:
+    counts = {"turns": 0, "retries": 0, "attempts_lost": 0, "prompt_tokens": 1, "completion_tokens": 2}
+    return RunView(run="r", elapsed_s=1.0, left_s=None, pairs=(), use={}, money=money, troubles=(), shared=(), **counts)
+
+
+def test_money_stands_in_the_line_where_a_price_is_known() -> None:
+    assert "| tokens 3 | money 0.005 |" in line(view(0.005))
+    assert "money" not in line(view(0.0))
+
 
 PLAN = Plan.model_validate(
     {
@@ -104,3 +121,29 @@ async def test_one_of_several_servers_that_is_down_is_named_until_all_are(endpoi
     assert endpoints.is_down("two")
     first.outage.answered()
     assert not endpoints.is_down("two")
+
+
+@pytest.mark.parametrize("where", ["x:y", "99999", "127.0.0.1:", "http://127.0.0.1:1", "::1:80"])
+def test_an_address_that_is_none_is_refused(where: str) -> None:
+    with pytest.raises(ConfigError, match=r"--metrics: .* is not \[HOST:\]PORT"):
+        listener(where)
+
+
+def test_other_machines_see_it_only_with_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PROCTOR_TOKEN", raising=False)
+    with pytest.raises(ConfigError, match="set PROCTOR_TOKEN"):
+        listener("0.0.0.0:0")
+    with listener("0") as socket:
+        assert socket.getsockname()[0] == "127.0.0.1"
+    monkeypatch.setenv("PROCTOR_TOKEN", "a-token-of-the-tests")
+    with listener("0.0.0.0:0") as socket:
+        assert socket.getsockname()[0] == "0.0.0.0"
+
+
+@pytest.mark.parametrize(("token", "status"), [(None, 403), ("a-token-of-the-tests", 200)])
+async def test_a_web_page_elsewhere_sees_it_only_with_a_token(token: str | None, status: int) -> None:
+    app = exposition(lambda: "", Access(AccessTokens.given(token)))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as http:
+        shown = {"Authorization": f"Bearer {token}", "Host": "rebound.example"}
+        assert (await http.get("/metrics", headers=shown)).status_code == status
+        assert (await http.get("/metrics", headers={**shown, "Host": "localhost:9464"})).status_code == 200

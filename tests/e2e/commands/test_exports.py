@@ -1,4 +1,4 @@
-"""`proctor export`: what it writes where, and what it refuses."""
+"""What `proctor export` and the papers' forms write and refuse."""
 
 import json
 from pathlib import Path
@@ -54,3 +54,62 @@ def test_each_format_says_what_it_wrote_into_the_runs_folder(folder: Path) -> No
         assert (done.returncode, done.stdout.strip(), done.stderr) == (0, words, "")
     assert {path.name for path in (folder / "runs" / RUN).iterdir()} >= {"inspect", "atif", "sft.jsonl"}
     assert json.loads((folder / "runs" / RUN / "atif" / "0" / "main" / "trajectory.json").read_text())["steps"]
+
+
+PLAN = """\
+agents: [{name: reference, builtin: reference}, {name: naive, builtin: naive}]
+tasks:
+  - {name: script, environment: simulbench, parameters: {mode: script}}
+  - {name: live, environment: simulbench, parameters: {mode: live}}
+  - {name: days, environment: stss}
+"""
+FORMS = {
+    "simulbench-dialogues": ("4 dialogues", "dialogues.jsonl"),
+    "simulbench-pairs --agent reference --candidate-agent naive": ("2 pairs", "pairs.jsonl"),
+    "stss-files": ("4 trials", "stss-days"),
+    "stss-scenarios": ("scenarios of 2 tasks", "scenarios.json"),
+}
+REFUSED = {
+    "report r --form simulbench --task days": "r: no finished trial that --form simulbench takes",
+    "report r --form stss --task town": "--task town: no such task; the runs have: script, live, days",
+    "export r --as stss-files --agent naive": "--agent is for --as simulbench-dialogues, not for stss-files",
+    "export r --as simulbench-pairs --agent naive --candidate none": "no run 'none'",
+    "simulbench table r": "`proctor report --form simulbench`",
+    "stss files r": "`proctor export RUN --as stss-files`",
+}
+
+
+@pytest.fixture(scope="module")
+def forms(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("forms")
+    (made / "plan.yaml").write_text(PLAN)
+    assert proctor("run", "plan.yaml", "--name", "r", "--limit", "2", "-q", cwd=made).returncode == 0
+    return made
+
+
+def test_tables_of_the_papers(forms: Path) -> None:
+    (ratings,) = json.loads(proctor("report", "r", "--form", "simulbench", "--format", "json", cwd=forms).stdout)[
+        "tables"
+    ]
+    assert ratings["title"] == "SimulBench: ratings (table 4)"
+    assert [row["Model"] for row in ratings["rows"]] == ["reference", "naive"]
+    shown = proctor("report", "r", "--form", "stss", cwd=forms).stdout
+    assert "STSS: action level (table 4)" in shown
+    assert "language level" not in shown, "no trial is of that level"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_files_of_the_papers(forms: Path, form: str) -> None:
+    told, place = FORMS[form]
+    done = proctor("export", "r", "--as", *form.split(), cwd=forms)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert told in done.stdout
+    assert (forms / "runs" / "r" / place).exists()
+
+
+@pytest.mark.parametrize("command", REFUSED)
+def test_what_cant_be_made_is_one_error(forms: Path, command: str) -> None:
+    done = proctor(*command.split(), cwd=forms)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert REFUSED[command] in done.stderr
+    assert done.stderr.count("Error: ") == 1
