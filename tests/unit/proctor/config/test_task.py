@@ -52,14 +52,12 @@ def task(**fields: object) -> TaskDefinition:
     return TaskDefinition.model_validate({"name": "books", "environment": "shelf", **fields})
 
 
-def test_parameters_become_the_environments_fields() -> None:
+def test_parameters_become_the_environments_fields_and_texts_set_them() -> None:
     assert task(parameters={"books": 7}).build() == Shelf(books=7)
     assert task(data="x.jsonl").build() == Shelf(data=Path("x.jsonl"))
-
-
-def test_capacity_is_the_environments_unless_the_task_says_otherwise() -> None:
-    assert task().sessions() == 5
-    assert task(capacity=2).sessions() == 2
+    texts = task(parameters={"books": 1}).with_parameters(["books=4", "overlay=o=p"])
+    assert texts.build() == Shelf(books=4, overlay=Path("o=p"))
+    assert [task(capacity=capacity).sessions() for capacity in (None, 2)] == [5, 2]
 
 
 def test_what_shapes_no_trial_is_no_part_of_the_shape() -> None:
@@ -73,15 +71,12 @@ def test_what_shapes_no_trial_is_no_part_of_the_shape() -> None:
 
 
 def test_every_path_is_taken_relative_to_the_file() -> None:
-    moved = task(data="a", parameters={"overlay": "b", "books": 1}).relative_to(Path("/plans"))
-    assert moved.build() == Shelf(data=Path("/plans/a"), overlay=Path("/plans/b"), books=1)
+    keeper = {"model": "m", "api_key_file": "secrets/key"}
+    parameters = {"overlay": "b", "books": 1, "keeper": keeper}
+    moved = task(data="a", parameters=parameters).relative_to(Path("/plans")).build().model_dump()
+    assert (moved["data"], moved["overlay"], moved["books"]) == (Path("/plans/a"), Path("/plans/b"), 1)
+    assert moved["keeper"]["api_key_file"] == Path("/plans/secrets/key")
     assert task(data="/else/a").relative_to(Path("/plans")).data == Path("/else/a")
-
-
-def test_a_key_file_of_a_model_is_taken_relative_to_the_file() -> None:
-    moved = task(parameters={"keeper": {"model": "m", "api_key_file": "secrets/key"}}).relative_to(Path("/plans"))
-    keeper = moved.build().model_dump()["keeper"]
-    assert keeper["api_key_file"] == Path("/plans/secrets/key")
 
 
 PLACES = """\
@@ -117,12 +112,6 @@ def test_an_endpoint_that_is_unknown_is_told_with_its_line(tmp_path: Path) -> No
         load_tasks(tmp_path / "plan.yaml")
     assert "plan.yaml:5: tasks.t.parameters.keeper.endpoint: unknown name 'laab'" in str(refused.value)
     assert "known are: lab, other; did you mean lab?" in str(refused.value)
-
-
-def test_texts_set_parameters() -> None:
-    assert task(parameters={"books": 1}).with_parameters(["books=4", "overlay=o=p"]).build() == Shelf(
-        books=4, overlay=Path("o=p")
-    )
 
 
 def test_broken_data_are_told_once_with_the_task(tmp_path: Path) -> None:

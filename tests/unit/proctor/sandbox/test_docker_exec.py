@@ -27,27 +27,23 @@ async def connected() -> AsyncIterator[tuple[Stream, asyncio.StreamReader]]:
     theirs.close()
 
 
-async def read_all(data: bytes) -> bytes:
+@pytest.mark.parametrize(
+    ("data", "output"),
+    [
+        (frame(1, b"out") + frame(2, b"err") + frame(1, b""), b"outerr"),
+        (frame(1, b"x" * 200_000) + frame(1, b"y"), b"x" * 200_000 + b"y"),
+        (frame(1, b"whole") + frame(1, b"broken")[:-2], b"wholebrok"),
+    ],
+    ids=["stdout and stderr in order", "a frame larger than a chunk", "one that breaks off"],
+)
+async def test_a_stream_gives_all_that_came(data: bytes, output: bytes) -> None:
     async with connected() as (stream, reader):
         reader.feed_data(data)
         reader.feed_eof()
-        output = b""
+        got = b""
         while chunk := await stream.read():
-            output += chunk
-        assert stream.ended.is_set()
-    return output
-
-
-async def test_stdout_and_stderr_are_merged_in_order() -> None:
-    assert await read_all(frame(1, b"out") + frame(2, b"err") + frame(1, b"")) == b"outerr"
-
-
-async def test_a_frame_larger_than_a_chunk_arrives_whole() -> None:
-    assert await read_all(frame(1, b"x" * 200_000) + frame(1, b"y")) == b"x" * 200_000 + b"y"
-
-
-async def test_a_stream_that_breaks_off_gives_what_came() -> None:
-    assert await read_all(frame(1, b"whole") + frame(1, b"broken")[:-2]) == b"wholebrok"
+            got += chunk
+        assert (got, stream.ended.is_set()) == (output, True)
 
 
 async def test_a_cancelled_read_loses_nothing() -> None:
