@@ -105,20 +105,39 @@ class Schedule:
         self._down: frozenset[str] = frozenset()
         self._out: list[Instruction] = []
 
-    def handle(self, event: Event) -> Sequence[Instruction]:
+    def handle(self, event: Event) -> Sequence[Instruction]:  # noqa: PLR0912  one case for each event, none nested
         """What to do now that this has happened."""
         self._out = []
         match event:
             case AttemptEnded():
                 self._attempt_ended(event)
                 return self._out  # its slots are not free yet
-            case TrialsFree() | LowMarks():
-                self._note(event)
+            case TrialsFree(counts):
+                self.backlog.set_free({pair: count for pair, count in counts.items() if pair not in self.refused})
+                return self._out  # nothing follows from it at once
+            case LowMarks(marks):
+                self.backlog.set_low_marks(marks)
                 return self._out
-            case SlotFreed() | RetryDue() | GaveUp():
-                self._play_ended(event)
-            case TaskSlots() | ServiceSlots() | EndpointsChanged() | QuotasGranted():
-                self._limit(event)
+            case SlotFreed(job):
+                self._busy -= 1
+                self.progress.running[job.pair] -= 1
+                self.flow.release(job.pair)
+            case RetryDue(job):
+                self._pausing -= 1
+                self.backlog.add_again(job)
+            case GaveUp():
+                self._busy -= 1
+            case TaskSlots(task):
+                self._task_slots[task] = event
+                self._limit_task(task)
+            case ServiceSlots(task):
+                self._service_slots[task] = event
+                self._limit_task(task)
+            case EndpointsChanged(capacities, down):
+                self._down = down
+                self.limits.limit_endpoints(capacities)
+            case QuotasGranted(grants):
+                self.limits.grant(grants)
             case TrialsTaken(jobs):  # asked for before their agent was refused, some of them
                 self._return([job for job in jobs if job.pair in self.refused])
                 self.backlog.add([job for job in jobs if job.pair not in self.refused])
@@ -187,40 +206,6 @@ class Schedule:
             self._out.append(Start(job, attempts.lost_worker, attempts.made == self._policy.max_tries - 1))
             if self.backlog.low(pair):
                 self._out.append(NeedMore())
-
-    def _note(self, event: TrialsFree | LowMarks) -> None:
-        """Know what is in the store; nothing follows from it at once."""
-        match event:
-            case TrialsFree(counts):
-                self.backlog.set_free({pair: count for pair, count in counts.items() if pair not in self.refused})
-            case LowMarks(marks):
-                self.backlog.set_low_marks(marks)
-
-    def _play_ended(self, event: SlotFreed | RetryDue | GaveUp) -> None:
-        match event:
-            case SlotFreed(job):
-                self._busy -= 1
-                self.progress.running[job.pair] -= 1
-                self.flow.release(job.pair)
-            case RetryDue(job):
-                self._pausing -= 1
-                self.backlog.add_again(job)
-            case GaveUp():
-                self._busy -= 1
-
-    def _limit(self, event: TaskSlots | ServiceSlots | EndpointsChanged | QuotasGranted) -> None:
-        match event:
-            case TaskSlots(task):
-                self._task_slots[task] = event
-                self._limit_task(task)
-            case ServiceSlots(task):
-                self._service_slots[task] = event
-                self._limit_task(task)
-            case EndpointsChanged(capacities, down):
-                self._down = down
-                self.limits.limit_endpoints(capacities)
-            case QuotasGranted(grants):
-                self.limits.grant(grants)
 
     def _limit_task(self, task: str) -> None:
         """Apply what is known of a task's server and of the services of its environment."""
