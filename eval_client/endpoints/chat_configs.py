@@ -6,7 +6,7 @@ from eval_client.endpoints.replica_watch import replicas_of_file
 from eval_client.plan.entries import AgentEntry, Endpoint
 from eval_client.plan.plan import Plan
 from proctor.config.tokens import AccessTokens
-from proctor.connection.connection import ConnectionFields
+from proctor.connection.fields import ConnectionFields
 from proctor.llm.config import ChatConfig, EndpointForm, RequestForm, RequestLimits
 from proctor.llm.endpoint import connection
 

@@ -10,7 +10,7 @@ from eval_client.core.spend import Price, RunLimits
 from proctor.config.problems import FieldError
 from proctor.config.task import TaskDefinition
 from proctor.config.wording import NAME
-from proctor.connection.connection import ConnectionFields
+from proctor.connection.fields import ConnectionFields
 from proctor.environment import PolicyKind, SampleSelection
 from proctor.llm.config import EndpointForm, ModelName, RequestForm, RequestLimits, VariableName, no_key, plain_url
 from proctor.registry import AGENT_KINDS, entry_points

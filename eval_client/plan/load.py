@@ -11,7 +11,7 @@ from proctor.config.problems import FieldProblem
 from proctor.config.task import TaskDefinition
 from proctor.config.wording import NAME
 from proctor.config.yaml import Document, FieldErrors, FileError, parse, read_text
-from proctor.connection.connection import UNVERIFIED, unverified
+from proctor.connection.fields import UNVERIFIED, unverified
 from proctor.environment import missing_policies
 from proctor.http.tls import Tls
 

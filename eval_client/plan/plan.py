@@ -25,7 +25,7 @@ from eval_client.plan.price_list import shipped_prices
 from proctor.config.problems import FieldError, refuse_duplicates
 from proctor.config.task import TaskDefinition
 from proctor.config.wording import CONTROLLER, VARIABLE, nearest
-from proctor.connection.connection import OPERATIONAL
+from proctor.connection.fields import OPERATIONAL
 from proctor.environment import PolicyKind
 from proctor.http.tls import Tls
 from proctor.llm.config import ModelName, RequestLimits, check_dialect

@@ -8,12 +8,14 @@ from functools import lru_cache, partial
 from pydantic import JsonValue
 
 from eval_client.own_runs import is_listed
+from eval_client.store.parts import PlanStore
 from eval_client.store.records import Manifest
 from eval_client.store.store import Store
 from eval_client.store.trials.trajectory import ConversationTurn
 from proctor.config.task import TaskDefinition
 from proctor.environment import Environment
 from proctor.session.play import read_answer
+from proctor.summary import summarize
 from proctor.types import Action, ParsedAction
 
 log = logging.getLogger(__name__)
@@ -55,6 +57,20 @@ def scoring_environment(stores: Sequence[Store], task: str, level: int = logging
     except Exception as error:
         log.log(level, "task %s: its own metrics are left out: %s", task, error)
         return None
+
+
+def one_run(parts: Sequence[Store], *, texts: bool) -> Store:
+    """The parts of a plan as one run, with what its environments make of all trials. Raises StoreError."""
+    whole = PlanStore(parts, texts=texts)
+    environments = {task: scoring_environment(parts, task, logging.WARNING) for task in whole.manifest().tasks}
+    for pair in whole.pair_totals():
+        environment = environments[pair.task]
+        summary = whole.told.get((pair.agent, pair.task))
+        if summary is None and environment is not None and pair.scored:
+            summary = summarize(environment, *whole.clustered_finishes(pair.agent, pair.task))
+        if summary is not None:
+            whole.write_summary(pair.agent, pair.task, pair.scored, summary)
+    return whole
 
 
 def turn_facts(turn: ConversationTurn, read: AnswerReader) -> dict[str, JsonValue]:

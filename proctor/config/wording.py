@@ -14,7 +14,8 @@ from proctor.observability.redaction import HIDDEN, looks_secret, redacted
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 CONTROLLER = r"^(local|https?://[^/\s@]+(/\S*)?)$"
-
+ENV_PROXY = "env"
+"""In place of a proxy's URL: the one that the variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY name."""
 WORDS: Mapping[str, str] = {
     NAME: "must be 1 to 64 letters, digits, dots, dashes or underscores, and begin with a letter or digit",
     VARIABLE: "must be the NAME of an environment variable: letters, digits and underscores, no digit first",

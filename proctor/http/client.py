@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic_core import to_json
 
+from proctor.config.wording import ENV_PROXY
 from proctor.config.yaml import FileError
 from proctor.http.tls import NO_TLS, Renewed, Tls, wreq_tls
 from proctor.http.wreq_client import (
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     import wreq
 
 VERIFY_FAILED = "certificate verify failed"
-ENV_PROXY = "env"
 
 
 class Route(NamedTuple):

@@ -9,13 +9,12 @@ from pydantic import AfterValidator, Field, JsonValue, model_validator
 from proctor.config.problems import FieldError
 from proctor.config.secrets import setting
 from proctor.config.wording import VARIABLE
-from proctor.connection.connection import (
+from proctor.connection.fields import (
     CONVERSATION,
     OPERATIONAL,
     UNVERIFIED,
     ConnectionFields,
     unverified,
-    with_conversation,
 )
 from proctor.llm.dialects import DIALECTS, DialectName
 from proctor.llm.wire import Form, Reasoning, SystemRole
@@ -215,6 +214,8 @@ class ChatConfig(RequestLimits, EndpointForm, ConnectionFields, RequestForm):
             fields = {**fields, "seed": seed + int(epoch)}
         for name, text in fields.items():
             if isinstance(text, str) and CONVERSATION in text:
+                from proctor.connection.connection import with_conversation  # a report needs no client: 40 ms of CPU
+
                 fields = {**fields, name: with_conversation(text)}
         return {**fields, "metadata": {**metadata}} if metadata and self.metadata else fields
 

@@ -16,9 +16,7 @@ import click
 from pydantic import JsonValue
 
 from proctor.observability.output import console
-from proctor.tables.latex import latex_tables
-from proctor.tables.table import Entry, Figure, Part, ResultTable, entry_lines
-from proctor.tables.text import plain, styled_lines, text
+from proctor.tables.table import Entry, Figure, Part, ResultTable, entry_lines, plain
 
 TableFormat = Literal["text", "markdown", "latex", "csv", "json"]
 FORMATS: tuple[TableFormat, ...] = get_args(TableFormat)
@@ -36,10 +34,14 @@ def rendered(tables: Sequence[ResultTable], form: TableFormat, width: int = USUA
     """The tables in a format, without a line break at the end; only text has a width."""
     match form:
         case "text":
+            from proctor.tables.text import text  # with the library 10 ms of CPU
+
             return "\n\n".join(text(table, width) for table in tables)
         case "markdown":
             return "\n\n".join(map(markdown, tables))
         case "latex":
+            from proctor.tables.latex import latex_tables
+
             return latex_tables(tables)
         case "csv":
             return csv_text(tables).removesuffix("\n")
@@ -53,6 +55,8 @@ def print_tables(tables: Sequence[ResultTable], form: TableFormat) -> None:
         click.echo(rendered(tables, form))
         return
     from rich.text import Text
+
+    from proctor.tables.text import styled_lines
 
     terminal, width = console(highlight=False), shutil.get_terminal_size().columns
     for place, table in enumerate(tables):

@@ -4,8 +4,7 @@ import unicodedata
 from collections.abc import Sequence
 from itertools import groupby
 
-from proctor.tables.table import Entry, ResultTable, entry_lines
-from proctor.tables.text import plain
+from proctor.tables.table import Entry, ResultTable, entry_lines, plain
 
 CHARACTERS = {
     "\\": r"\textbackslash{}",

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from proctor.observability.redaction import redacted
-from proctor.tables.table import ResultTable, entry_lines
+from proctor.tables.table import ResultTable, entry_lines, plain
 
 NARROWEST_NAME = 12
 """Characters that a folded column of names has at least."""
@@ -44,11 +43,6 @@ def styled_lines(table: ResultTable, width: int) -> Iterator[tuple[str, str]]:
         yield line, ""
     for note in table.all_notes():
         yield f"  note: {plain(note)}", "dim"
-
-
-def plain(words: str) -> str:
-    """A text on one line, without secrets and control characters."""
-    return " ".join(redacted(words).split())
 
 
 def _body(table: ResultTable, width: int) -> list[str]:

@@ -1,15 +1,11 @@
 """Finds the runs that a report, comparison or export reads; the parts of a plan are read as one run."""
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from eval_client.report.task_environment import scoring_environment
 from eval_client.store.connection import StoreError
-from eval_client.store.parts import PlanStore
 from eval_client.store.run_folders import find_parts, find_run
 from eval_client.store.store import Store
-from proctor.summary import summarize
 
 
 def find_results(names: Sequence[str], store: str | None, output: Path, *, texts: bool = False) -> list[Store]:
@@ -19,6 +15,8 @@ def find_results(names: Sequence[str], store: str | None, output: Path, *, texts
     """
     found = [each for name in names for each in find_parts(name, store, output) or _run_or_parts(name, store, output)]
     if any(each.manifest().part is not None for each in found):
+        from eval_client.report.task_environment import one_run  # 60 ms of CPU, for the parts of a plan alone
+
         return [one_run(found, texts=texts)]
     named: dict[str, Store] = {}
     for each in found:
@@ -33,17 +31,3 @@ def _run_or_parts(name: str, store: str | None, output: Path) -> list[Store]:
     if name != "latest" or (part := found.manifest().part) is None:
         return [found]
     return find_parts(part.plan, store, output)
-
-
-def one_run(parts: Sequence[Store], *, texts: bool) -> Store:
-    """The parts of a plan as one run, with what its environments make of all trials. Raises StoreError."""
-    whole = PlanStore(parts, texts=texts)
-    environments = {task: scoring_environment(parts, task, logging.WARNING) for task in whole.manifest().tasks}
-    for pair in whole.pair_totals():
-        environment = environments[pair.task]
-        summary = whole.told.get((pair.agent, pair.task))
-        if summary is None and environment is not None and pair.scored:
-            summary = summarize(environment, *whole.clustered_finishes(pair.agent, pair.task))
-        if summary is not None:
-            whole.write_summary(pair.agent, pair.task, pair.scored, summary)
-    return whole

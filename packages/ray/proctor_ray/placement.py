@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from eval_client.plan.plan import Plan
 from proctor.config.secrets import secret_text, setting
 from proctor.config.task import TaskDefinition
-from proctor.connection.connection import VARIABLES
+from proctor.connection.fields import VARIABLES
 from proctor.llm.dialects import DIALECTS, DialectName
 
 Resources = Mapping[str, float]
