@@ -78,7 +78,8 @@ def report(
         if html is not None:
             _write_html(found, html, title, trials, samples=samples)
             return
-        _check_alike(found)
+        if len(found) > 1:
+            _check_alike(found)
         reports = [make_report(each) for each in found]
     if as_json or form == "json":
         each = [made.model_dump_json() for made in reports]
