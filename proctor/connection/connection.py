@@ -9,14 +9,7 @@ from urllib.parse import urlencode
 from proctor.config.secrets import secret_text
 from proctor.config.wording import ENV_PROXY
 from proctor.connection.event_stream import is_event_stream, whole_answer
-from proctor.connection.fields import (
-    CONVERSATION,
-    UNVERIFIED,
-    VARIABLES,
-    ConnectionFields,
-    proxy_url,
-    unverified,
-)
+from proctor.connection.fields import CONVERSATION, UNVERIFIED, VARIABLES, ConnectionFields, proxy_url, unverified
 from proctor.connection.keys import KeySource, shared_source
 from proctor.http.client import HttpReply, ReplyTooLarge, Route
 from proctor.observability.logging import known_id
@@ -30,11 +23,9 @@ class Connection:
         self.url, self.streams = url, fields.stream
         if not fields.tls.verify and unverified(url):
             raise ValueError(f"tls.verify: {UNVERIFIED}")
-        self.keys: KeySource = (
-            shared_source(variable, fields.api_key_file, fields.api_key_command, fields.key_ttl_s)
-            if fields.api_key_file is not None or fields.api_key_command
-            else KeySource(variable)
-        )
+        file, command = fields.api_key_file, fields.api_key_command
+        shared = file is not None or command
+        self.keys = shared_source(variable, file, command, fields.key_ttl_s) if shared else KeySource(variable)
         self._values = set[str]()
         """What variables in headers and query hold."""
         self._headers = {name.lower(): self._expanded(f"headers.{name}", text) for name, text in fields.headers.items()}
@@ -76,8 +67,7 @@ class Connection:
         if key is not None:
             headers[self._key_header] = f"Bearer {key}" if self._key_header == "authorization" else key
         headers |= more
-        for name, text in self._headers.items():
-            headers[name] = with_conversation(text)
+        headers |= {name: with_conversation(text) for name, text in self._headers.items()}
         if not more and not any(CONVERSATION in text for text in self._headers.values()):
             self._plain[key] = headers
         return headers

@@ -80,10 +80,8 @@ def _merged(whole: JsonValue, piece: JsonValue, name: str = "") -> JsonValue:
     """What came so far, with another piece."""
     if isinstance(whole, dict) and isinstance(piece, dict):
         return whole | {key: _merged(whole.get(key), each, key) for key, each in piece.items()}
-    if isinstance(whole, list) and isinstance(piece, list):
-        return _listed(whole, piece)
     if isinstance(piece, list):
-        return _listed([], piece)
+        return _listed(whole if isinstance(whole, list) else [], piece)
     if isinstance(whole, str) and isinstance(piece, str) and name not in _SET:
         return whole + piece
     return whole if piece is None or (piece == "" and whole) else piece
@@ -170,9 +168,8 @@ class _Message:
         elif kind == "message_delta":
             self.whole |= delta if isinstance(delta, dict) else {}
             usages = [each if isinstance(each, dict) else {} for each in (self.whole.get("usage"), event.get("usage"))]
-            self.whole["usage"] = {
-                key: _larger(usage.get(key) for usage in usages) for key in {**usages[0], **usages[-1]}
-            }
+            told = {**usages[0], **usages[-1]}
+            self.whole["usage"] = {key: _larger(usage.get(key) for usage in usages) for key in told}
             self.ended |= self.whole.get("stop_reason") is not None
         if self.whole:
             self.whole["content"] = [self._block(index) for index in self._blocks]
@@ -191,7 +188,5 @@ class _Message:
     def _block(self, index: JsonValue) -> Json:
         """A block; arguments that are no JSON stay the text that they are."""
         block, text = self._blocks[index], self._arguments.get(index)
-        if not text:
-            return block
-        arguments = _object(text)
-        return block | {"input": text if arguments is None else arguments}
+        arguments = _object(text) if text else None
+        return block | {"input": text if arguments is None else arguments} if text else block

@@ -46,7 +46,7 @@ def _template(name: str, text: str) -> None:
 
 def _headers(headers: dict[str, str]) -> dict[str, str]:
     seen = set[str]()
-    for name, text in headers.items():
+    for name in headers:
         if not _TOKEN.fullmatch(name):
             raise FieldError((name,), "is no name of a header")
         if name.lower() in OWN_HEADERS:
@@ -54,14 +54,13 @@ def _headers(headers: dict[str, str]) -> dict[str, str]:
         if name.lower() in seen:
             raise FieldError((name,), "stands here twice; remove one of them")
         seen.add(name.lower())
-        _template(name, text)
-    return headers
+    return _templates(headers)
 
 
-def _query(query: dict[str, str]) -> dict[str, str]:
-    for name, text in query.items():
+def _templates(values: dict[str, str]) -> dict[str, str]:
+    for name, text in values.items():
         _template(name, text)
-    return query
+    return values
 
 
 def _words(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -80,7 +79,7 @@ def _proxy(proxy: str | None) -> str | None:
     return proxy
 
 
-def proxy_url(text: str, where: str = "") -> str:
+def proxy_url(text: str, where: str = "") -> None:
     """Raises ValueError where a text is no proxy's URL; it is not repeated, since it may hold a password."""
     try:
         url = urlsplit(text)
@@ -90,7 +89,6 @@ def proxy_url(text: str, where: str = "") -> str:
     if not known:
         hint = "must be a URL such as http://proxy.example:3128, the NAME of a variable as ${NAME}, or `env`"
         raise ValueError(where + hint)
-    return text
 
 
 class EndpointTls(Value):
@@ -117,7 +115,7 @@ class ConnectionFields(Value):
     headers: Annotated[dict[str, str], AfterValidator(_headers)] = _left_out({})
     """Headers to send; values may hold the NAME of a variable, `${NAME}`, and `{conversation}`, an id of the trial's
     attempt for routers that keep a conversation at one server (in `sampling` too, as in `prompt_cache_key`)."""
-    query: Annotated[dict[str, str], AfterValidator(_query)] = _left_out({})
+    query: Annotated[dict[str, str], AfterValidator(_templates)] = _left_out({})
     """Query parameters, such as Azure's `api-version`; values may hold the NAME of a variable, `${NAME}`."""
     api_key_file: Path | None = _left_out(None)
     """A file that holds the key, in place of `api_key_env`; read again when it changes."""

@@ -200,3 +200,8 @@ def _base64(data: bytes, lead: int) -> tuple[str, str]:
     sure = slice((0, 2, 3)[lead], (len(data) + lead) * 8 // 6)
     data = b"\0" * lead + data
     return base64.b64encode(data).decode()[sure], base64.urlsafe_b64encode(data).decode()[sure]
+
+
+def plain(words: str) -> str:
+    """A text on one line, without secrets and control characters."""
+    return " ".join(redacted(words).split())

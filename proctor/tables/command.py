@@ -16,7 +16,9 @@ import click
 from pydantic import JsonValue
 
 from proctor.observability.output import console
-from proctor.tables.table import Entry, Figure, Part, ResultTable, entry_lines, plain
+from proctor.observability.redaction import plain
+from proctor.tables.latex import latex_tables
+from proctor.tables.table import Entry, Figure, Part, ResultTable, entry_lines
 
 TableFormat = Literal["text", "markdown", "latex", "csv", "json"]
 FORMATS: tuple[TableFormat, ...] = get_args(TableFormat)
@@ -40,8 +42,6 @@ def rendered(tables: Sequence[ResultTable], form: TableFormat, width: int = USUA
         case "markdown":
             return "\n\n".join(map(markdown, tables))
         case "latex":
-            from proctor.tables.latex import latex_tables
-
             return latex_tables(tables)
         case "csv":
             return csv_text(tables).removesuffix("\n")

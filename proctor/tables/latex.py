@@ -4,7 +4,8 @@ import unicodedata
 from collections.abc import Sequence
 from itertools import groupby
 
-from proctor.tables.table import Entry, ResultTable, entry_lines, plain
+from proctor.observability.redaction import plain
+from proctor.tables.table import Entry, ResultTable, entry_lines
 
 CHARACTERS = {
     "\\": r"\textbackslash{}",

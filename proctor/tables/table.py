@@ -4,8 +4,6 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from proctor.observability.redaction import redacted
-
 MISSING = "-"
 """What is shown where there is no value."""
 DAGGER = "†"
@@ -132,11 +130,6 @@ def entry_lines(entry: Entry) -> tuple[str, ...]:
     if isinstance(entry, Figure):
         return entry.lines()
     return (MISSING if entry is None else f"{entry:,}" if isinstance(entry, int) else entry,)
-
-
-def plain(words: str) -> str:
-    """A text on one line, without secrets and control characters."""
-    return " ".join(redacted(words).split())
 
 
 def coverage_text(coverage: float) -> str:

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from proctor.tables.table import ResultTable, entry_lines, plain
+from proctor.observability.redaction import plain
+from proctor.tables.table import ResultTable, entry_lines
 
 NARROWEST_NAME = 12
 """Characters that a folded column of names has at least."""
@@ -140,9 +141,8 @@ def _groups(table: ResultTable, layout: _Layout, places: Sequence[int]) -> str:
     titles = []
     for group, span in _spans(table, places):
         total = layout.total(span)
-        titles.append(
-            f" {group} ".center(total, "─") if group and cell_len(group) + 2 <= total else group.center(total)
-        )
+        framed = group and cell_len(group) + 2 <= total
+        titles.append(f" {group} ".center(total, "─") if framed else group.center(total))
     return (" " * layout.gap).join(titles).rstrip()
 
 
