@@ -120,7 +120,7 @@ class Access:
 class AccessGuard:
     """Passes requests and WebSockets that have access; `refuse` answers the others, whose bodies are not read.
 
-    `announced` is the host name that clients use.
+    The app sees HEAD as GET: the server leaves the body out. `announced` is the host name that clients use.
     """
 
     def __init__(self, app: "ASGIApp", access: Access, refuse: "Refuse", announced: str | None = None) -> None:
@@ -129,7 +129,8 @@ class AccessGuard:
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         refused = self._refused(scope) if scope["type"] in ("http", "websocket") else None
         if refused is None:
-            await self._app(scope, receive, send)
+            is_head = scope.get("method") == "HEAD"
+            await self._app({**scope, "method": "GET"} if is_head else scope, receive, send)
             return
         refused.headers["connection"] = "close"
         if refused.status_code == 401:

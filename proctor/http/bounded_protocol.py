@@ -59,25 +59,22 @@ class _Connection(asyncio.Protocol):
         raise NotImplementedError
 
 
-class _Unauthorized:
+class _Unauthorized(dict[_Connection, None]):
     """A server's connections without a valid token, the oldest first."""
 
     def __init__(self, limit: int) -> None:
+        super().__init__()
         self._limit = limit
-        self._all: dict[_Connection, None] = {}
-
-    def __contains__(self, one: _Connection) -> bool:
-        return one in self._all
 
     def add(self, one: _Connection) -> None:
         """Add a new connection; beyond the limit, end the oldest, whatever it does."""
-        self._all[one] = None
-        if len(self._all) > self._limit:
-            next(iter(self._all)).end()
+        self[one] = None
+        if len(self) > self._limit:
+            next(iter(self)).end()
 
     def discard(self, one: _Connection) -> None:
         """Remove a connection that is authorized or closed."""
-        self._all.pop(one, None)
+        self.pop(one, None)
 
 
 class _Handshake(_Connection):
@@ -143,8 +140,14 @@ class _BoundedProtocol(HttpToolsProtocol, _Connection):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        self._ahead += data
-        self._parse()
+        room = MAX_HEAD_BYTES - self._unproductive
+        if self._ahead or self in self.unauthorized or len(data) > room or self._owes_answer():
+            self._ahead += data
+            self._parse()
+        else:  # as `_parse` would, with fewer steps
+            self._unproductive += len(data)
+            super().data_received(data)
+            self._set_timer()
 
     def _parse(self) -> None:
         """Feed the parser piece by piece, until an answer is owed."""
@@ -210,16 +213,15 @@ class _BoundedProtocol(HttpToolsProtocol, _Connection):
         if self.transport.is_closing():
             return
         super().on_headers_complete()
-        if "path" in self.scope:  # not in a WebSocket's request, which has no cycle
+        if self in self.unauthorized and "path" in self.scope:  # not in a WebSocket's request, which has no cycle
             self._authorize(self.scope["path"])
         self._incomplete = self in self.unauthorized
 
     def _authorize(self, path: str) -> None:
-        if self in self.unauthorized:
-            shown = authorization(self.headers) or dict(self.headers).get(b"cookie", b"")
-            if self.knows(self.scope["method"], path, shown):
-                self.unauthorized.discard(self)
-                self.transport.set_write_buffer_limits()
+        shown = authorization(self.headers) or dict(self.headers).get(b"cookie", b"")
+        if self.knows(self.scope["method"], path, shown):
+            self.unauthorized.discard(self)
+            self.transport.set_write_buffer_limits()
 
     def handle_websocket_upgrade(self) -> None:
         """Leave the connection to the WebSocket protocol: its app rejects what has no token at once.

@@ -11,12 +11,14 @@ from typing import Any, TypeVar
 
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from pydantic import BaseModel, ValidationError
 from pydantic.warnings import UnsupportedFieldAttributeWarning
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Receive, Scope
+from starlette.middleware.exceptions import ExceptionMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proctor.http.auth import Access, AccessGuard
 from proctor.http.body import BodyError, authorization, read_body
@@ -95,6 +97,10 @@ class TaskApp(FastAPI):
             schema["required"] = list(dict.fromkeys([*tags, *schema.get("required", [])]))
         return document
 
+    def build_middleware_stack(self) -> ASGIApp:
+        """FastAPI's without what answers errors by 500: our routes answer all their own."""
+        return ExceptionMiddleware(AsyncExitStackMiddleware(self.router), self.exception_handlers)
+
     def guarded(self, host: str | None) -> ASGIApp:
         """This app, whole, behind its tokens; `host` is the name that clients use."""
         with warnings.catch_warnings():  # FastAPI does so where pydantic builds at once, which our values don't ask for
@@ -105,38 +111,56 @@ class TaskApp(FastAPI):
         return AccessGuard(self, self.access, functools.partial(_without_access, self.access), host)
 
 
-class ParsedRequest(Request):
-    """A request whose body was read and parsed, whatever its content type."""
-
-    def __init__(self, scope: Scope, parsed: BaseModel) -> None:
-        super().__init__(scope)
-        self._parsed = parsed
-
-    async def body(self) -> Any:
-        return self._parsed
-
-    async def json(self) -> Any:
-        return self._parsed
-
-
 class ProblemRoute(APIRoute):
-    """Parses the body before FastAPI would; what the endpoint raises is answered with a problem document."""
+    """What the endpoint raises is answered with a problem document.
+
+    FastAPI describes all routes and calls those of GET. The others, which are most of what is asked, are called here:
+    its solving of dependencies would cost more than a turn does.
+    """
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **settings: Any) -> None:
+        super().__init__(path, endpoint, **settings)
+        methods = self.methods or ()
+        self._span = f"{', '.join(methods)} {path}"
+        if "GET" not in methods:
+            self.app = self._called
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
-        kind: Any = self.body_field.field_info.annotation if self.body_field is not None else None
-        span = f"{', '.join(self.methods or ())} {self.path}"
 
         async def answer(request: Request) -> Response:
-            with tracing.received(span, request.scope["headers"]):
+            with tracing.received(self._span, request.scope["headers"]):
                 try:
-                    if kind is not None:
-                        request = ParsedRequest(request.scope, await parsed(kind, request.receive))
                     return await handle(request)
                 except Exception as error:
                     return answer_to(error, request.scope)
 
         return answer
+
+    async def _called(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with tracing.received(self._span, scope["headers"]):
+            try:
+                answer = await self.endpoint(**await self._arguments(Request(scope, receive)))
+            except Exception as error:
+                await answer_to(error, scope)(scope, receive, send)
+                return
+        status, body = (204, b"") if answer is None else (200, answer.model_dump_json().encode())
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))] if answer else []
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _arguments(self, request: Request) -> dict[str, Any]:
+        """What the endpoint takes: the request, the parameters of its path, and its body."""
+        values: dict[str, Any] = {"request": request}
+        for field in self.dependant.path_params:
+            at = ("path", field.name)
+            values[field.name], problems = field.validate(request.scope["path_params"][field.name], {}, loc=at)
+            if problems:
+                raise RequestValidationError(problems)
+        if self.body_field is not None:
+            kind: Any = self.body_field.field_info.annotation
+            values[self.body_field.name] = await parsed(kind, request.receive)
+        return values
 
 
 async def parsed(kind: type[Body], receive: Receive) -> Body:
@@ -153,10 +177,10 @@ async def parsed(kind: type[Body], receive: Receive) -> Body:
         raise (TooLarge if error.status == TooLarge.status else BadRequest)(str(error)) from error
 
 
-def sender_of(scope: Scope, access: Access) -> Sender:
+def sender_of(request: Request) -> Sender:
     """Who sent the request: the user by the token's name, the rest as far as it says."""
-    said = Sender.of(scope["headers"])
-    user = access.user(authorization(scope["headers"]))
+    said = Sender.of(request.scope["headers"])
+    user = request.scope["app"].access.user(authorization(request.scope["headers"]))
     return said._replace(user=user) if user else said
 
 

@@ -1,22 +1,18 @@
 """The routes of task servers. Each endpoint calls one method of the service."""
 
-import re
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from fastapi import Depends, Path, Query, Request, Response
+from fastapi import Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse
-from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from proctor.http.auth import Access
-from proctor.observability import tracing
 from proctor.observability.metrics import EXPOSITION
 from proctor.types import Summary
-from task_server.http.app import TaskApp, answer_to, parsed, sender_of
+from task_server.http.app import TaskApp, sender_of
 from task_server.http.service import PlacementService, TaskService
 from task_server.wire.errors import (
-    BadRequest,
     DigestDiffers,
     Forbidden,
     InWork,
@@ -36,7 +32,6 @@ from task_server.wire.messages import (
     RenewLeases,
     SampleList,
     SamplesQuery,
-    Sender,
     SessionId,
     Started,
     StartSession,
@@ -48,62 +43,31 @@ from task_server.wire.messages import (
 )
 from task_server.wire.worker_messages import TAKES_ALL, Heartbeat, HeartbeatAck, RunList, WorkerList, WorkersQuery
 
-SESSION = re.compile("[0-9a-f]{32}")
 TURNS = "/sessions/{session}/turns"
 LOST = (UnknownSession, WorkerLost)
 ELSEWHERE = (SessionHeld, SessionTaken)
 
 
-async def sender(request: Request) -> Sender:
-    """Who sent a request."""
-    return sender_of(request.scope, request.app.access)
-
-
-From = Annotated[Sender, Depends(sender)]
 TaskName = Annotated[str, Path(min_length=1)]
 
 
 def build_app(service: TaskService, title: str, access: Access) -> ASGIApp:
     """The app of a task service, a worker's or a controller's, with its OpenAPI document at /openapi.json."""
     app = TaskApp(title, access)
-    app.router.routes.insert(0, Route(TURNS, TurnRoute(service, access), methods=["POST"]))
-    _add_tasks(app, service)
     _add_sessions(app, service)
+    _add_tasks(app, service)
     _add_state(app, service)
     if isinstance(service, PlacementService):
         _add_workers(app, service)
     return app.guarded(urlsplit(service.alive().url).hostname)
 
 
-class TurnRoute:
-    """Answers turns without FastAPI, which would cost half as much again; its routes describe it."""
-
-    def __init__(self, service: TaskService, access: Access) -> None:
-        self._service, self._access = service, access
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with tracing.received(f"POST {TURNS}", scope["headers"]):
-            try:
-                session = scope["path_params"]["session"]
-                request = await parsed(TurnRequest, receive)
-                if not SESSION.fullmatch(session):
-                    raise BadRequest("a session id is 32 lower-case hex digits")
-                reply = await self._service.turn(session, request, sender_of(scope, self._access))
-            except Exception as error:
-                await answer_to(error, scope)(scope, receive, send)
-                return
-            body = reply.model_dump_json().encode()
-            headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
-            await send({"type": "http.response.body", "body": body})
-
-
 def _add_tasks(app: TaskApp, service: TaskService) -> None:
     """Add the routes about tasks."""
 
     @app.operation("GET", "/tasks", "Tasks and their free slots; can wait for a change", response_model=TaskList)
-    async def tasks(query: Annotated[TasksQuery, Query()], sender: From) -> Response:
-        listed = await service.tasks(query, sender)
+    async def tasks(request: Request, query: Annotated[TasksQuery, Query()]) -> Response:
+        listed = await service.tasks(query, sender_of(request))
         return Response(listed.body, media_type="application/json")
 
     @app.operation(
@@ -124,34 +88,34 @@ def _add_tasks(app: TaskApp, service: TaskService) -> None:
         DigestDiffers,
         NotReady,
     )
-    async def summarize(task: TaskName, request: SummarizeRequest) -> Summary:
-        return await service.summarize(task, request)
+    async def summarize(request: Request, task: TaskName, given: SummarizeRequest) -> Summary:
+        return await service.summarize(task, given)
 
 
 def _add_sessions(app: TaskApp, service: TaskService) -> None:
-    """Add the routes about sessions."""
+    """Add the routes about sessions, turns first: they are asked for most."""
+    summary = "Answer a turn; repeatable, the same answer gives the same step"
+
+    @app.operation("POST", TURNS, summary, TurnConflict, *ELSEWHERE, InWork, NotReady, *LOST)
+    async def turn(request: Request, session: SessionId, answer: TurnRequest) -> TurnResponse:
+        return await service.turn(session, answer, sender_of(request))
+
     summary = "Place and start a session; repeatable, the same id gives the same first step"
     never = (UnknownTask, UnknownSample, DigestDiffers, NoCapacity)
 
     @app.operation("POST", "/sessions", summary, *never, TurnConflict, *ELSEWHERE, NotReady, InWork, *LOST)
-    async def start(request: StartSession, sender: From) -> Started:
-        return await service.start(request, sender)
-
-    summary = "Answer a turn; repeatable, the same answer gives the same step"
-
-    @app.operation("POST", TURNS, summary, TurnConflict, *ELSEWHERE, InWork, NotReady, *LOST)
-    async def turn(session: SessionId, request: TurnRequest, sender: From) -> TurnResponse:
-        return await service.turn(session, request, sender)  # `TurnRoute` comes first
+    async def start(request: Request, asked: StartSession) -> Started:
+        return await service.start(asked, sender_of(request))
 
     summary = "End a session and free what it holds; repeatable, also for a session that never existed"
 
     @app.operation("DELETE", "/sessions/{session}", summary, *ELSEWHERE, NotReady, status_code=204)
-    async def end(session: SessionId, sender: From) -> None:
-        await service.end(session, sender)
+    async def end(request: Request, session: SessionId) -> None:
+        await service.end(session, sender_of(request))
 
     @app.operation("POST", "/leases", "Renew leases; returns the lost sessions", *ELSEWHERE, NotReady)
-    async def renew(request: RenewLeases, sender: From) -> LeasesRenewed:
-        return await service.renew(request, sender)
+    async def renew(request: Request, asked: RenewLeases) -> LeasesRenewed:
+        return await service.renew(asked, sender_of(request))
 
 
 def _add_state(app: TaskApp, service: TaskService) -> None:

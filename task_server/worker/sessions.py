@@ -1,6 +1,7 @@
 """The sessions of a worker. `play` runs as an asyncio task and waits in each `act` for the next turn's request."""
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -196,6 +197,7 @@ class Sessions:
         """task -> for whom its sessions play"""
         self._slot_freed = freed
         self._ticked_at, self._blocked_s = now(), 0.0
+        self._may_block_s: float | None = None
 
     def tick(self) -> None:
         """Know that the event loop runs; called every TICK_S. No session may block it for longer than it says."""
@@ -205,7 +207,8 @@ class Sessions:
 
     def _guard(self) -> None:
         limits = (self._sessions[each].request.blocks_s for each in self._plays if each in self._sessions)
-        event_loop.may_block(min(filter(None, limits), default=None), self._named)
+        self._may_block_s = min(filter(None, limits), default=None)
+        event_loop.may_block(self._may_block_s, self._named)
 
     def blocked_s(self) -> float:
         """How long the event loop was blocked in all."""
@@ -243,7 +246,8 @@ class Sessions:
         self._sessions[request.session] = session
         self._plays[request.session] = play
         self._live.setdefault(request.task, Counter())[holder] += 1
-        self._guard()
+        if request.blocks_s is not None and request.blocks_s < (self._may_block_s or math.inf):
+            self._guard()
         play.add_done_callback(lambda _: self._freed(request, holder))
         self._changed()
         return session

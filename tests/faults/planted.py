@@ -427,7 +427,7 @@ BUGS = (
     ),
     Bug(
         "a busy connection without a token is not ended",
-        "_Unauthorized.add: next(iter(self._all)) => one",
+        "_Unauthorized.add: next(iter(self)) => one",
         "faults/hostile/test_connections.py::costs_its_sender and cap and worker",
     ),
     Bug(
