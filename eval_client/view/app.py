@@ -2,17 +2,16 @@
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from urllib.parse import quote
 
+from fastapi import FastAPI
 from pydantic import ValidationError
-from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
-from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from eval_client.report.compare.sides import CompareError
@@ -35,6 +34,7 @@ from eval_client.view.runs import NotFound, ViewedRuns
 from eval_client.view.saved import report_file
 from eval_client.view.viewer import Controller, Viewer
 from proctor.http.auth import AccessGuard
+from proctor.http.server import add_route, http_app
 from proctor.observability.redaction import redacted
 from task_server.wire.errors import ApiError, BadRequest, Forbidden, Internal, NotReady, Unauthorized
 
@@ -107,27 +107,27 @@ class SecurityHeaders:
 
 
 def build_app(runs: ViewedRuns, access: ViewAccess, controller: Controller | None = None) -> ASGIApp:
-    """The app that shows these runs, and a controller's workers, to those that `access` admits."""
+    """The app that shows these runs, and a controller's workers, to those that `access` admits.
+
+    `/login` is there only if a token is needed, `/workers` only with a controller.
+    """
     files = assets()
     viewer = Viewer(runs, access, files, controller)
     answer = partial(_failed, viewer)
     kinds = (HTTPException, QueryError, CompareError, StoreError, DatabaseError, *UNREADABLE, Exception)
-    handlers = dict.fromkeys(kinds, answer)
-    app = Starlette(routes=routes(viewer, files), exception_handlers=handlers)
-    app.router.redirect_slashes = False
+    app = FastAPI(**http_app("Proctor viewer"))
+    for kind in kinds:
+        app.add_exception_handler(kind, answer)
+    for path, page in (*PAGES, *API):
+        add_route(app.router, "GET", path, partial(page, viewer))
+    for asset in files.values():
+        app.router.add_route(asset.address, partial(_asset, asset))
+    add_route(app.router, "GET", "/healthz", _health)
+    if controller is not None:
+        add_route(app.router, "GET", "/workers", partial(workers_page, viewer))
+    for method in ("GET", "POST") if access.closed else ():
+        add_route(app.router, method, "/login", partial(login_page, viewer))
     return SecurityHeaders(AccessGuard(app, access, partial(_refused, viewer)))
-
-
-def routes(viewer: Viewer, files: Mapping[str, Asset]) -> list[Route]:
-    """All routes; `/login` only if a token is needed, `/workers` only with a controller."""
-    found = [Route(path, partial(page, viewer), methods=["GET"]) for path, page in (*PAGES, *API)]
-    found += [Route(asset.address, partial(_asset, asset), methods=["GET"]) for asset in files.values()]
-    found.append(Route("/healthz", _health, methods=["GET"]))
-    if viewer.controller is not None:
-        found.append(Route("/workers", partial(workers_page, viewer), methods=["GET"]))
-    if viewer.access.closed:
-        found.append(Route("/login", partial(login_page, viewer), methods=["GET", "POST"]))
-    return found
 
 
 def _asset(asset: Asset, _request: Request) -> Response:

@@ -1,8 +1,10 @@
 """What our HTTP servers share: socket, uvicorn's configuration, guard against web pages, the parent's end."""
 
 import functools
+import inspect
 import ipaddress
 import os
+import re
 import signal
 import socket
 import threading
@@ -15,6 +17,7 @@ from proctor.http.tls import NO_TLS, ServerTls
 
 if TYPE_CHECKING:
     import uvicorn
+    from fastapi import APIRouter
     from starlette.types import ASGIApp
 
     from proctor.http.bounded_protocol import Knows
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 BACKLOG = 2048
 SHOWN = 100
 """Characters of a header that a rejection quotes."""
+PLACES = re.compile(r"{(\w+)}").findall
+"""The names of a path's parameters."""
 HUNG_S, LONGEST_END_S = 10.0, 60.0
 """An event loop that can't be told of anything for so long hangs; a server whose parent has ended ends within this."""
 
@@ -96,8 +101,26 @@ def http_app(title: str, description: str = "") -> dict[str, Any]:
         "description": description,
         "docs_url": None,
         "redoc_url": None,
+        "redirect_slashes": False,
         "telemetry": {"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     }
+
+
+def add_route(routes: "APIRouter", method: str, path: str, handler: Callable[..., Any]) -> None:
+    """Add a route that reads its request and writes its answer itself; its handler's docstring says what it is for."""
+    from fastapi import Response
+
+    purpose = inspect.getdoc(handler.func if isinstance(handler, functools.partial) else handler) or ""
+    texts = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in PLACES(path)]
+    routes.add_api_route(
+        path,
+        handler,
+        methods=[method],
+        summary=purpose.partition("\n\n")[0],
+        description=purpose.partition("\n\n")[2],
+        response_class=Response,
+        openapi_extra={"parameters": texts} if texts else None,
+    )
 
 
 def uvicorn_config(

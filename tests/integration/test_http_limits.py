@@ -7,14 +7,18 @@ import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any
 
+import httpx
 import pytest
 import uvicorn
+from fastapi import FastAPI, Response
 from starlette.types import Receive, Scope, Send
 
 from proctor import event_loop
 from proctor.http import bounded_protocol
+from proctor.http.auth import Access, AccessGuard
 from proctor.http.bounded_protocol import MAX_HEAD_BYTES
-from proctor.http.server import listen, uvicorn_config
+from proctor.http.server import listen, url_of, uvicorn_config
+from proctor.http.serving import embedded
 from proctor.http.tls import NO_TLS, ServerTls, Tls
 from tests.pace import slowly
 
@@ -249,3 +253,15 @@ def test_a_handshake_that_does_not_come_in_time_ends_the_connection(
             assert b"GET" not in await answer(await sent(b"GET / HTTP/1.1\r\n\r\n"))
 
     run(say_nothing())
+
+
+async def test_head_is_answered_by_the_headers_of_get() -> None:
+    app = FastAPI()
+    app.add_api_route("/healthz", lambda: {"status": "ok"})
+    guarded = AccessGuard(app, Access(), lambda *refused: Response())
+    listener = listen("127.0.0.1", 0)
+    url = f"{url_of('127.0.0.1', listener)}/healthz"
+    config = uvicorn_config(guarded, keep_alive_s=60, last_replies_s=1)
+    async with embedded(config, listener), httpx.AsyncClient(trust_env=False) as client:
+        asked, whole = await client.head(url), await client.get(url)
+    assert (asked.status_code, asked.headers, asked.content) == (200, whole.headers, b"")

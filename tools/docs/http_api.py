@@ -1,35 +1,30 @@
 """The reference of the HTTP APIs, from the servers' OpenAPI documents."""
 
 import asyncio
-import inspect
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import httpx
+from fastapi import FastAPI
 from pydantic import BaseModel
-from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 from starlette.types import ASGIApp
 
 from agent_server.app import build_app
 from eval_client.view.access import ViewAccess
-from eval_client.view.app import routes
-from eval_client.view.rendering import assets
+from eval_client.view.app import build_app as view_app
 from eval_client.view.runs import FolderRuns
-from eval_client.view.viewer import Viewer
 from proctor.config.model_fields import describe
 from proctor.config.tokens import AccessTokens
 from proctor.http.auth import Access
 from proctor.http.client import http_client
 from proctor.observability.metrics import ProcessMetrics
 from proctor.types import Summary
-from proctor_bridges.gateway.serve import WireServer
+from proctor_bridges.gateway.serve import GatewayAccess, WireServer
 from proctor_bridges.gateway.wires import wires
-from proctor_bridges.mcp.server import McpEpisodes
-from proctor_bridges.mcp.server import routes as mcp_routes
+from proctor_bridges.mcp.server import McpEpisodes, add_routes
 from task_server.client.client import TaskClient
 from task_server.controller.controller import Controller
 from task_server.http.transport import Caller
@@ -48,7 +43,7 @@ def page() -> str:
     of_tasks = {**asyncio.run(task_servers()), "info": {"title": "Controllers and workers"}}
     parts = [
         "# HTTP API",
-        "Controllers, workers and agent servers also serve their part of this page as an OpenAPI document at "
+        "All servers but the one for MCP also serve their part of this page as an OpenAPI document at "
         "`/openapi.json`. [Task servers](../how-to/task-servers.md) describes what clients may rely on, and every type "
         "of error. A worker has no `/workers`.",
         *_server(of_tasks, _messages()),
@@ -60,29 +55,34 @@ def page() -> str:
         "`proctor serve` serves the protocols that its options name, each under a prefix of its own. "
         "[AgentBench](../how-to/agentbench.md) and [OpenEnv](../how-to/openenv.md) describe how clients use them. "
         "Under `/agentrl/renew/api` an empty message only keeps its session alive; otherwise the routes equal those "
-        "under `/agentrl/api`.",
+        "under `/agentrl/api`. OpenEnv's WebSocket, frame by frame one episode, is at `/openenv/{task}/ws`.",
         route_table(asyncio.run(_gateway())),
         "## The viewer",
         "`proctor view` has these routes; the files of its pages are under `/assets/`. `/login` exists only if the "
         "viewer has a token. [Runs in a browser](../how-to/view.md#json) describes the JSON.",
-        route_table(_viewer()),
+        route_table(asyncio.run(_viewer())),
         "## MCP server",
         "An agent of `kind: command` gets the URL of its episode at a server in the client's process. See [Coding "
         "agents](../how-to/coding-agents.md).",
-        route_table(mcp_routes(McpEpisodes())),
+        route_table(_mcp()),
     ]
     return markdown(parts)
 
 
-async def _gateway() -> list[BaseRoute]:
+async def _gateway() -> Json:
     async with http_client() as http:
-        return WireServer([*wires().values()], TaskClient(URL, http)).routes()
+        server = WireServer([*wires().values()], TaskClient(URL, http))
+        return await document(server.app(GatewayAccess(AccessTokens(TOKEN)), URL))
 
 
-def _viewer() -> list[Route]:
-    """The viewer's routes without those of assets."""
-    viewer = Viewer(FolderRuns(Path()), ViewAccess(AccessTokens(TOKEN)), assets())
-    return routes(viewer, {})
+async def _viewer() -> Json:
+    return await document(view_app(FolderRuns(Path()), ViewAccess(AccessTokens(TOKEN))))
+
+
+def _mcp() -> Json:
+    app = FastAPI()
+    add_routes(app.router, McpEpisodes())
+    return app.openapi()
 
 
 async def task_servers() -> Json:
@@ -189,29 +189,11 @@ def _statuses(operation: Json, statuses: Iterable[str]) -> str:
     return "; ".join(f"{status} ({failures[status]})" for status in statuses)
 
 
-def route_table(routes: Iterable[BaseRoute]) -> str:
-    """Method, path and purpose of each route. Raises ValueError for a handler without a docstring."""
-    rows = [f"| {method} | `{path}` | {cell(purpose)} |" for method, path, purpose in _rows(routes, "")]
+def route_table(api: Json) -> str:
+    """Method, path and purpose of each route."""
+    rows = [
+        f"| {method.upper()} | `{path}` | {cell(_RAISES.sub('', operation['summary']))} |"
+        for path, on in api["paths"].items()
+        for method, operation in on.items()
+    ]
     return "\n".join(["| method | path | purpose |", "|---|---|---|", *rows])
-
-
-def _rows(routes: Iterable[BaseRoute], prefix: str) -> Iterator[tuple[str, str, str]]:
-    for route in routes:
-        match route:
-            case Mount():
-                yield from _rows(route.routes, prefix + route.path)
-            case WebSocketRoute():
-                yield "WebSocket", prefix + route.path, _purpose(route.endpoint)
-            case Route():
-                methods = sorted((route.methods or set()) - {"HEAD"})
-                yield ", ".join(methods), prefix + route.path, _purpose(route.endpoint)
-
-
-def _purpose(handler: Callable[..., Any]) -> str:
-    """The first paragraph of the handler's docstring, without what it raises."""
-    while isinstance(handler, partial):
-        handler = handler.func
-    text = inspect.getdoc(handler)
-    if not text:
-        raise ValueError(f"{handler.__qualname__} of {handler.__module__}: write a docstring, the route's purpose")
-    return _RAISES.sub("", text.partition("\n\n")[0])

@@ -1,11 +1,8 @@
 """The routes of AgentBench v0.2's controller."""
 
-from collections.abc import Sequence
+from fastapi import APIRouter, Request, Response
 
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
-
+from proctor.http.server import add_route
 from proctor.types import Finish
 from proctor_bridges.gateway import agentbench as wire
 from proctor_bridges.gateway.foreign_session import ForeignSession, NoSlot, NoSuchSample, NotOffered, Offer
@@ -136,29 +133,20 @@ def _stands(session: ForeignSession) -> Response:
     return refused(501, stands) if faulty else reply(stands)
 
 
-def routes(gateway: Gateway) -> Sequence[BaseRoute]:
-    """All routes."""
+def add_routes(routes: APIRouter, gateway: Gateway) -> None:
+    """Add all routes."""
     on = AgentBenchRoutes(gateway)
-    get = {"list_workers": on.list_workers, "get_indices": on.get_indices, "list_sessions": on.list_sessions}
-    post = {
-        "start_sample": on.start_sample,
-        "interact": on.interact,
-        "cancel": on.cancel,
-        "cancel_all": on.cancel_all,
-        "calculate_overall": on.calculate_overall,
-        **dict.fromkeys(("sync_all", "clean_worker", "clean_session"), on.nothing),
-    }
-    both = (("GET", get), ("POST", post))
-    return [
-        Route(f"/{name}", answering(handler), methods=[method])
-        for method, handlers in both
-        for name, handler in handlers.items()
-    ]
+    for get in (on.list_workers, on.get_indices, on.list_sessions):
+        add_route(routes, "GET", f"/{get.__name__}", answering(get))
+    for post in (on.start_sample, on.interact, on.cancel, on.cancel_all, on.calculate_overall):
+        add_route(routes, "POST", f"/{post.__name__}", answering(post))
+    for name in ("sync_all", "clean_worker", "clean_session"):
+        add_route(routes, "POST", f"/{name}", answering(on.nothing))
 
 
 WIRE = ForeignWire(
     "AgentBench v0.2: serve its controller's routes.",
     "/agentbench/api",
     SESSION_S,
-    routes,
+    add_routes,
 )

@@ -1,11 +1,8 @@
 """The routes of AgentRL's controller. Under `/renew/api` an empty message keeps a session alive and is no answer."""
 
-from collections.abc import Sequence
+from fastapi import APIRouter, Request, Response
 
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
-
+from proctor.http.server import add_route
 from proctor_bridges.gateway import agentrl as wire
 from proctor_bridges.gateway.agentbench import indices, sample_of
 from proctor_bridges.gateway.foreign_session import ForeignSession, NoSlot, NotOffered
@@ -86,23 +83,18 @@ def _stands(session: ForeignSession) -> Response:
     return reply(wire.output(session), headers={"session_id": str(session.id)})
 
 
-def routes(gateway: Gateway) -> Sequence[BaseRoute]:
-    """All routes."""
-    return [*_routes("/api", gateway, False), *_routes("/renew/api", gateway, True)]
-
-
-def _routes(prefix: str, gateway: Gateway, renews: bool) -> list[BaseRoute]:
-    on = AgentRLRoutes(gateway, renews)
-    post = (on.start_sample, on.interact, on.cancel)
-    return [
-        Route(f"{prefix}/get_indices", answering(on.get_indices), methods=["GET"]),
-        *(Route(f"{prefix}/{handler.__name__}", answering(handler), methods=["POST"]) for handler in post),
-    ]
+def add_routes(routes: APIRouter, gateway: Gateway) -> None:
+    """Add all routes, once for each way to take empty messages."""
+    for prefix, renews in (("/api", False), ("/renew/api", True)):
+        on = AgentRLRoutes(gateway, renews)
+        add_route(routes, "GET", f"{prefix}/get_indices", answering(on.get_indices))
+        for post in (on.start_sample, on.interact, on.cancel):
+            add_route(routes, "POST", f"{prefix}/{post.__name__}", answering(post))
 
 
 WIRE = ForeignWire(
     "AgentRL and AgentBench FC: serve their controller's routes.",
     "/agentrl",
     SESSION_S,
-    routes,
+    add_routes,
 )

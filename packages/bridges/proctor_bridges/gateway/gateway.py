@@ -4,7 +4,7 @@ How to add a wire NAME:
 
 1. `NAME.py`: pure. The types of its requests and replies, and functions that translate: our `Observation`, `Finish`,
    `Offer` to its values, its values to our `Reply` (`Act` or `Stop`).
-2. `NAME_routes.py`: thin. A function from a `Gateway` to Starlette routes, and `WIRE`, a `ForeignWire` with them.
+2. `NAME_routes.py`: thin. A function that adds the routes of a `Gateway` (`add_route`), and `WIRE`, a `ForeignWire`.
    A handler reads the request, calls `Gateway.start`, `Gateway.find`, `ForeignSession.step` or `Gateway.cancel`, and
    writes the translated answer. Before it sends the answer to a step, it sets `ForeignSession.answer_lost` where its
    client has gone (`wires.py`, `note_delivery`).

@@ -4,18 +4,15 @@ import asyncio
 import itertools
 import secrets
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
-from functools import wraps
 
+from fastapi import APIRouter, Request, Response, WebSocket, WebSocketDisconnect
 from pydantic import BaseModel, JsonValue, ValidationError
 from pydantic_core import to_json
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import Message
-from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from proctor.http.server import add_route
 from proctor_bridges.gateway import openenv
 from proctor_bridges.gateway.foreign_session import NoSlot, NoSuchSample, NotOffered, Offer
 from proctor_bridges.gateway.gateway import Gateway
@@ -62,27 +59,20 @@ class _Tasks:
         self._clients: dict[tuple[str, str], EpisodeClient] = {}
         """Those that play by HTTP, by their task and their session's id."""
 
-    def routes(self) -> Sequence[BaseRoute]:
-        """The routes below the wire's prefix."""
+    def add_to(self, routes: APIRouter) -> None:
+        """Add the routes below the wire's prefix."""
         gets = {"health": _health, "metadata": _metadata, "schema": _schema, "state": _state}
         posts = {"reset": self._reset, "step": _step, "mcp": self._mcp}
         lists = {"tasks": _list, "num_tasks": _count, "task": _one, "task_range": _some}
-        return [
-            WebSocketRoute("/{task}/ws", self._play),
-            *(Route(f"/{{task}}/{name}", self._asked(handler)) for name, handler in gets.items()),
-            *(Route(f"/{{task}}/{name}", self._asked(handler), methods=["POST"]) for name, handler in posts.items()),
-            Route("/{task}/list_environments", self._asked(_environments)),
-            Route("/{task}/{environment}/splits", self._asked(_splits)),
-            *(
-                Route(f"/{{task}}/{{environment}}/{name}", self._asked(handler), methods=["POST"])
-                for name, handler in lists.items()
-            ),
-        ]
+        routes.add_api_websocket_route("/{task}/ws", self._play)
+        for name, handler in {**gets, "list_environments": _environments, "{environment}/splits": _splits}.items():
+            add_route(routes, "GET", f"/{{task}}/{name}", self._asked(handler))
+        for name, handler in {**posts, **{f"{{environment}}/{each}": on for each, on in lists.items()}}.items():
+            add_route(routes, "POST", f"/{{task}}/{name}", self._asked(handler))
 
     def _asked(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
         """A handler of a task's requests, with the errors that all have."""
 
-        @wraps(handler)
         async def answer(request: Request) -> Response:
             try:
                 return await handler(request, await self._gateway.offer(request.path_params["task"]))
@@ -97,6 +87,7 @@ class _Tasks:
             except (NoSlot, TaskServerError) as error:
                 return reply({"detail": str(error)}, 503)
 
+        answer.__doc__ = handler.__doc__
         return answer
 
     def _client(self, task: str) -> EpisodeClient:
@@ -278,6 +269,6 @@ WIRE = ForeignWire(
     "OpenEnv: serve each task as an environment at /openenv/TASK.",
     "/openenv",
     IDLE_S,
-    lambda gateway: _Tasks(gateway).routes(),
+    lambda routes, gateway: _Tasks(gateway).add_to(routes),
     max_message_bytes=MAX_REQUEST_BYTES,
 )

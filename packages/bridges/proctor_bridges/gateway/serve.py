@@ -7,12 +7,10 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Self
 from urllib.parse import urlsplit
 
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import Field, model_validator
-from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proctor import event_loop
@@ -20,7 +18,7 @@ from proctor.config.task import TaskDefinition
 from proctor.config.tokens import AccessTokens
 from proctor.http.auth import NO_TOKENS, Access, AccessGuard, bearer
 from proctor.http.client import HttpClient, http_client
-from proctor.http.server import listen, url_of, uvicorn_config
+from proctor.http.server import add_route, http_app, listen, url_of, uvicorn_config
 from proctor.http.serving import embedded
 from proctor.observability.metrics import EXPOSITION, ProcessMetrics, expose, gauge
 from proctor_bridges.gateway.gateway import Gateway
@@ -107,18 +105,15 @@ class WireServer(Service):
 
     def app(self, access: GatewayAccess, url: str) -> ASGIApp:
         """The app with the routes of all wires."""
-        app = Starlette(routes=self.routes(), exception_handlers={HTTPException: _no_route})
-        app.router.redirect_slashes = False  # a redirection would lack the token that was in the path
+        app = FastAPI(**http_app("Proctor gateway"), exception_handlers={HTTPException: _no_route})
+        for path in ("/healthz", "/readyz"):
+            add_route(app.router, "GET", path, _health)
+        add_route(app.router, "GET", "/metrics", self._metrics)
+        for wire in self._wires:
+            routes = APIRouter(prefix=wire.prefix)
+            wire.add_routes(routes, self._gateways[wire.prefix])
+            app.include_router(routes)
         return access.guard(app, urlsplit(url).hostname)
-
-    def routes(self) -> list[BaseRoute]:
-        """The routes of all wires, and those of the process."""
-        routers = {
-            wire.prefix: Router(wire.routes(self._gateways[wire.prefix]), redirect_slashes=False)
-            for wire in self._wires
-        }
-        own = [Route("/healthz", _health), Route("/readyz", _health), Route("/metrics", self._metrics)]
-        return [*own, *(Mount(prefix, router) for prefix, router in routers.items())]
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

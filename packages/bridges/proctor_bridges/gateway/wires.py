@@ -1,15 +1,12 @@
 """The foreign wires, by the names of their options, and what their routes share."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import wraps
 from typing import TypeVar
 
+from fastapi import APIRouter, Request, Response
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute
 
 from proctor.http.body import BodyError, read_body
 from proctor.observability.redaction import redacted
@@ -35,7 +32,8 @@ class ForeignWire:
     """The path that all its routes begin with."""
     idle_s: float
     """A session without a request for this long is ended."""
-    routes: Callable[[Gateway], Sequence[BaseRoute]]
+    add_routes: Callable[[APIRouter, Gateway], None]
+    """Adds its routes, whose paths have no prefix yet."""
     max_message_bytes: int | None = None
     """The longest message of a WebSocket; None where the protocol uses none."""
 
@@ -85,7 +83,6 @@ def refused(status: int, detail: object) -> Response:
 def answering(handler: Handler) -> Handler:
     """A handler whose errors become answers, as AgentBench's servers send them."""
 
-    @wraps(handler)
     async def answer(request: Request) -> Response:
         try:
             return await handler(request)
@@ -98,6 +95,7 @@ def answering(handler: Handler) -> Handler:
         except (GatewayError, TaskServerError) as error:
             return refused(400, f"Error: {error}")
 
+    answer.__doc__ = handler.__doc__
     return answer
 
 

@@ -3,18 +3,15 @@
 import contextlib
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import wraps
 from urllib.parse import quote
 
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Scope
 
 from proctor.http.auth import Access, AccessGuard
 from proctor.http.body import BodyError, read_body
-from proctor.http.server import listen, url_of, uvicorn_config
+from proctor.http.server import add_route, http_app, listen, url_of, uvicorn_config
 from proctor.http.serving import embedded
 from proctor_bridges.mcp.episode import CalledEpisode
 from proctor_bridges.mcp.frames import McpFrameError, answer, call_answer, read_call, read_frame
@@ -70,28 +67,28 @@ async def mcp_server() -> AsyncIterator[McpEpisodes]:
 
 def episodes_app(episodes: McpEpisodes) -> ASGIApp:
     """The application; it serves what is added to the episodes later too."""
-    return AccessGuard(Starlette(routes=routes(episodes)), Access(), _page_refused)
+    app = FastAPI(**http_app("Proctor MCP server"), openapi_url=None)
+    add_routes(app.router, episodes)
+    return AccessGuard(app, Access(), _page_refused)
 
 
-def routes(episodes: McpEpisodes) -> list[Route]:
-    """The routes of an episode, whose path is the secret that gives access to it."""
+def add_routes(routes: APIRouter, episodes: McpEpisodes) -> None:
+    """Add the routes of an episode, whose path is the secret that gives access to it."""
     handlers: dict[str, Handler] = {"POST": _message, "DELETE": _session_end, "GET": _stream}
-    return [
-        Route("/mcp/{task}/{episode}", _of_episode(episodes, handler), methods=[method])
-        for method, handler in handlers.items()
-    ]
+    for method, handler in handlers.items():
+        add_route(routes, method, "/mcp/{task}/{episode}", _of_episode(episodes, handler))
 
 
 def _of_episode(episodes: McpEpisodes, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
     """The handler with the episode of a request's path; 404 where there is none."""
 
-    @wraps(handler)
     async def answer(request: Request) -> Response:
         episode = episodes.get(request.scope["raw_path"].decode("latin-1"))
         if episode is None:
             return PlainTextResponse("there is no such episode\n", 404)
         return await handler(episode, request)
 
+    answer.__doc__ = handler.__doc__
     return answer
 
 

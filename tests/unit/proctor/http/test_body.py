@@ -64,6 +64,13 @@ async def test_the_mcp_server_gives_up_a_body_that_never_ends(monkeypatch: pytes
     async def send(message: Message) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "headers": []}
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": path,
+        "raw_path": path.encode(),
+        "headers": [],
+        "query_string": b"",
+    }
     await episodes_app(episodes)(scope, sending(part(b"{")), send)
     assert sent[0]["status"] == 408
