@@ -17,8 +17,7 @@ from agent_server.errors import RequestRefused
 from agent_server.metrics import UNKNOWN_AGENT, AgentMetrics
 from proctor.environment import ContextLimitExceeded, InputRefused
 from proctor.http.auth import Access, AccessGuard
-from proctor.http.body import BodyError, read_body
-from proctor.http.server import http_app
+from proctor.http.server import BodyError, http_app, read_body
 from proctor.observability import tracing
 from proctor.observability.metrics import EXPOSITION, ProcessMetrics, expose
 

@@ -12,8 +12,8 @@ from proctor.agent_function import AgentFunction, FunctionCaller, FunctionRaised
 from proctor.config.task import TaskDefinition
 from proctor.config.tokens import AccessTokens
 from proctor.http.auth import Access
-from proctor.http.server import listen, url_of, uvicorn_config
-from proctor.http.serving import embedded
+from proctor.http.server import listen, url_of
+from proctor.http.serving import embedded, uvicorn_config
 from proctor.llm.outcome import FUNCTION_RAISED
 from proctor.observability.metrics import ProcessMetrics
 

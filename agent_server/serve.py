@@ -14,8 +14,8 @@ from agent_server.app import build_app
 from agent_server.config import AgentConfig, AgentServerConfig, HumanConfig, PolicyConfig, RecordedConfig
 from proctor import event_loop
 from proctor.http.client import HttpClient, http_client
-from proctor.http.server import listen, url_of, uvicorn_config
-from proctor.http.serving import HttpServer
+from proctor.http.server import listen, url_of
+from proctor.http.serving import HttpServer, uvicorn_config
 from proctor.llm.model import ChatModel
 from proctor.observability import tracing
 from proctor.observability.metrics import ProcessMetrics

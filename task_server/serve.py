@@ -14,8 +14,8 @@ from proctor.config.tokens import AccessTokens
 from proctor.config.wording import NAME
 from proctor.http.auth import NO_TOKENS, Access
 from proctor.http.client import http_client
-from proctor.http.server import ConfigError, is_loopback, listen, url_of, uvicorn_config
-from proctor.http.serving import serve_until_signal
+from proctor.http.server import ConfigError, is_loopback, listen, url_of
+from proctor.http.serving import serve_until_signal, uvicorn_config
 from proctor.http.tls import NO_TLS, ServerTls
 from proctor.types import Value
 from task_server.http.access import forms_at, worker_access

@@ -19,8 +19,8 @@ from eval_client.run.context import RunContext
 from proctor.config.tokens import AccessTokens
 from proctor.event_loop import beside
 from proctor.http.auth import METRICS, Access, AccessGuard
-from proctor.http.server import ConfigError, http_app, is_loopback, listen, uvicorn_config
-from proctor.http.serving import EmbeddedServer
+from proctor.http.server import ConfigError, http_app, is_loopback, listen
+from proctor.http.serving import EmbeddedServer, uvicorn_config
 from proctor.observability.metrics import EXPOSITION, ProcessMetrics, counter, expose, gauge
 from task_server.metrics import waiting_class
 

@@ -6,8 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from proctor.config.tokens import AccessTokens, Token
-from proctor.http.body import authorization
-from proctor.http.server import rejection_reason
+from proctor.http.server import authorization, rejection_reason
 
 if TYPE_CHECKING:
     from starlette.responses import Response

@@ -19,7 +19,7 @@ from urllib.parse import unquote
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from proctor.http.body import authorization
+from proctor.http.server import authorization
 from proctor.http.tls import Renewed
 from proctor.observability.descriptors import allow_descriptors
 
@@ -53,31 +53,25 @@ def bounded_protocol(knows: Knows, tls: Renewed[ssl.SSLContext] | None = None) -
     return type("Handshake", (_Handshake,), {"unauthorized": unauthorized, "tls": tls, "http": bounded})
 
 
-class _Connection(asyncio.Protocol):
-    def end(self) -> None:
-        """Close the connection at once; what was not sent yet is lost."""
-        raise NotImplementedError
-
-
-class _Unauthorized(dict[_Connection, None]):
+class _Unauthorized(dict["_Handshake | _BoundedProtocol", None]):
     """A server's connections without a valid token, the oldest first."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
         self._limit = limit
 
-    def add(self, one: _Connection) -> None:
+    def add(self, one: "_Handshake | _BoundedProtocol") -> None:
         """Add a new connection; beyond the limit, end the oldest, whatever it does."""
         self[one] = None
         if len(self) > self._limit:
             next(iter(self)).end()
 
-    def discard(self, one: _Connection) -> None:
+    def discard(self, one: "_Handshake | _BoundedProtocol") -> None:
         """Remove a connection that is authorized or closed."""
         self.pop(one, None)
 
 
-class _Handshake(_Connection):
+class _Handshake(asyncio.Protocol):
     """A new connection of a TLS server, until its handshake ends."""
 
     unauthorized: _Unauthorized
@@ -108,12 +102,13 @@ class _Handshake(_Connection):
             self.unauthorized.discard(self)
 
     def end(self) -> None:
+        """Close the connection at once."""
         self.unauthorized.discard(self)
         with contextlib.suppress(OSError):  # already closed
             self._connection.shutdown(socket.SHUT_RDWR)
 
 
-class _BoundedProtocol(HttpToolsProtocol, _Connection):
+class _BoundedProtocol(HttpToolsProtocol):
     knows: Knows
     unauthorized: _Unauthorized
 
@@ -243,6 +238,7 @@ class _BoundedProtocol(HttpToolsProtocol, _Connection):
         self._incomplete = False
 
     def end(self) -> None:
+        """Close the connection at once; what was not sent yet is lost."""
         self.unauthorized.discard(self)
         if self.cycle is not None:
             with contextlib.suppress(OSError):  # the kernel too keeps nothing for a client that does not read

@@ -7,9 +7,11 @@ import asyncio
 import functools
 import time
 import zlib
+from abc import abstractmethod
 from collections.abc import AsyncIterable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from pydantic_core import to_json
@@ -60,9 +62,7 @@ class HttpReply(NamedTuple):
     body: bytes
 
 
-Encoded = tuple[HttpReply, object]
-"""A reply as it came, and its content-encoding."""
-NOT_ENCODED = (None, "", b"", "identity", b"identity")
+NOT_ENCODED = (None, "", "identity")
 NO_ADDRESSES: frozenset[Address] = frozenset()
 
 
@@ -105,21 +105,15 @@ class HttpRequest(NamedTuple):
         return f"{self.method} {url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
 
 
-class HttpClient:
+class HttpClient(AbstractAsyncContextManager["HttpClient"]):
     """Calls by one transport; close it with `async with`."""
 
-    async def exchange(self, request: HttpRequest, max_bytes: int, deadline_s: float) -> Encoded:
-        """The complete reply as it came. Raises HttpFailure and TimeoutError."""
-        raise NotImplementedError
-
-    async def aclose(self) -> None:
-        """Close all connections."""
-
-    async def __aenter__(self) -> Self:
-        return self
+    @abstractmethod
+    async def exchange(self, request: HttpRequest, max_bytes: int, deadline_s: float) -> HttpReply:
+        """The complete reply as it came. Raises HttpFailure, TimeoutError, and _TooLarge for a larger body."""
 
     async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
+        """Close all connections."""
 
 
 class WreqClient(HttpClient):
@@ -138,10 +132,10 @@ class WreqClient(HttpClient):
         self._pools: dict[tuple[bool, str, Route], tuple[frozenset[Address], wreq.Client]] = {}
         """Connections by (over TLS, host that `resolve` knows, how they leave), with the host's addresses."""
 
-    async def aclose(self) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._pools.clear()
 
-    async def exchange(self, request: HttpRequest, max_bytes: int, deadline_s: float) -> Encoded:
+    async def exchange(self, request: HttpRequest, max_bytes: int, deadline_s: float) -> HttpReply:
         import wreq
 
         pool, url = self._pool(request)
@@ -153,8 +147,7 @@ class WreqClient(HttpClient):
             else:
                 async with response.stream() as stream:  # what is left of a body that is too large is not read
                     body = await _read((chunk async for chunk in stream if isinstance(chunk, memoryview)), max_bytes)
-            encoding = response.headers.get("content-encoding")
-            return HttpReply(response.status.as_int(), ReplyHeaders(response.headers), body), encoding
+            return HttpReply(response.status.as_int(), ReplyHeaders(response.headers), body)
         except wreq_errors() as error:
             if time.monotonic() - begun >= deadline_s:
                 raise TimeoutError from None
@@ -194,7 +187,7 @@ class HttpxClient(HttpClient):
         self._connect = connect
         self._clients: dict[Route, httpx.AsyncClient] = {}
 
-    async def exchange(self, request: HttpRequest, max_bytes: int, deadline_s: float) -> Encoded:
+    async def exchange(self, request: HttpRequest, max_bytes: int, deadline_s: float) -> HttpReply:
         import httpx
 
         method, url, headers, body, route = request
@@ -205,13 +198,12 @@ class HttpxClient(HttpClient):
         try:
             async with asyncio.timeout(deadline_s), asked as response:
                 stream = cast(AsyncIterable[bytes], response.stream)
-                reply = HttpReply(response.status_code, response.headers, await _read(stream, max_bytes))
-                return reply, response.headers.get("content-encoding")
+                return HttpReply(response.status_code, response.headers, await _read(stream, max_bytes))
         except httpx.HTTPError as error:
             never = isinstance(error, httpx.ConnectError)
             raise _failure(request, str(error) or type(error).__name__, never_connected=never) from error
 
-    async def aclose(self) -> None:
+    async def __aexit__(self, *_: object) -> None:
         for client in self._clients.values():
             await client.aclose()
 
@@ -286,10 +278,11 @@ async def bounded_request(
     tries = 0
     while True:
         try:
-            reply, encoding = await client.exchange(request, max_bytes, deadline_s)
+            reply = await client.exchange(request, max_bytes, deadline_s)
             if tries:
                 SHORTAGE.over()
-            return reply if encoding in NOT_ENCODED else reply._replace(body=_decompress(reply.body, max_bytes))
+            plain = reply.headers.get("content-encoding") in NOT_ENCODED
+            return reply if plain else reply._replace(body=_decompress(reply.body, max_bytes))
         except ReplyTooLarge as error:
             raise ReplyTooLarge(f"{request.where()}: the reply is larger than {max_bytes} bytes") from error
         except zlib.error as error:

@@ -1,5 +1,6 @@
-"""What our HTTP servers share: socket, uvicorn's configuration, guard against web pages, the parent's end."""
+"""What our HTTP servers share: socket, routes, bodies within limits, guard against web pages, the parent's end."""
 
+import asyncio
 import functools
 import inspect
 import ipaddress
@@ -9,20 +10,17 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from proctor.http.tls import NO_TLS, ServerTls
-
 if TYPE_CHECKING:
-    import uvicorn
     from fastapi import APIRouter
-    from starlette.types import ASGIApp
-
-    from proctor.http.bounded_protocol import Knows
+    from starlette.types import Receive
 
 BACKLOG = 2048
+BODY_S = 30.0
+"""Longest time that receiving a body may take, where a server sets none of its own."""
 SHOWN = 100
 """Characters of a header that a rejection quotes."""
 PLACES = re.compile(r"{(\w+)}").findall
@@ -123,44 +121,6 @@ def add_route(routes: "APIRouter", method: str, path: str, handler: Callable[...
     )
 
 
-def uvicorn_config(
-    app: "ASGIApp",
-    *,
-    keep_alive_s: int,
-    last_replies_s: int,
-    tls: ServerTls = NO_TLS,
-    knows: "Knows" = lambda method, path, authorization: True,
-    max_message_bytes: int | None = None,
-) -> "uvicorn.Config":
-    """The configuration of our servers: httptools, no access log, no `server` and `date` headers.
-
-    `knows` is true for a request with a valid token; connections without such a request are limited in number. With
-    `max_message_bytes` the server takes WebSockets too, by the package websockets: a longer message ends its
-    connection. Raises FileError for TLS files that can't be used.
-    """
-    import uvicorn
-
-    from proctor.http.bounded_protocol import bounded_protocol
-
-    return uvicorn.Config(
-        app,
-        http=bounded_protocol(knows, tls.server_context()),
-        ws="none" if max_message_bytes is None else "websockets-sansio",
-        ws_max_size=max_message_bytes or 0,
-        ws_per_message_deflate=False,
-        log_level="error",  # warnings quote nobody but strangers, as often as they like; info has paths with tokens
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=keep_alive_s,
-        timeout_graceful_shutdown=last_replies_s,
-        backlog=BACKLOG,
-    )
-
-
 def when_stdin_ends(end: Callable[[Callable[[], object]], object]) -> None:
     """Call `end` in a new thread when standard input closes, which means that the parent process has ended.
 
@@ -177,3 +137,35 @@ def when_stdin_ends(end: Callable[[Callable[[], object]], object]) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=wait, daemon=True, name="stdin").start()
+
+
+class BodyError(Exception):
+    """The body can't be read; `status` is that of the answer: 413 too large, 408 too slow, 400 broken off."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+def authorization(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """The Authorization header; empty where there is none."""
+    return next((value for name, value in headers if name == b"authorization"), b"")
+
+
+async def read_body(receive: "Receive", max_bytes: int, deadline_s: float | None = None) -> bytes:
+    """The whole body; its size is checked while it arrives. Raises BodyError."""
+    body = bytearray()
+    deadline_s = BODY_S if deadline_s is None else deadline_s
+    try:
+        async with asyncio.timeout(deadline_s):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise BodyError(400, "the connection broke within the body")
+                body += message.get("body", b"")
+                if len(body) > max_bytes:
+                    raise BodyError(413, f"the body is over {max_bytes} bytes")
+                if not message.get("more_body", False):
+                    return bytes(body)
+    except TimeoutError as error:
+        raise BodyError(408, f"the body took over {deadline_s:g} s") from error

@@ -1,4 +1,4 @@
-"""Runs uvicorn: as a process, until a signal, or on the event loop of a process that has other work."""
+"""Configures uvicorn and runs it: as a process, until a signal, or beside other work on its event loop."""
 
 import asyncio
 import contextlib
@@ -8,9 +8,46 @@ from contextlib import AbstractAsyncContextManager
 from types import FrameType
 
 import uvicorn
+from starlette.types import ASGIApp
 
-from proctor.http.server import when_stdin_ends
+from proctor.http.bounded_protocol import Knows, bounded_protocol
+from proctor.http.server import BACKLOG, when_stdin_ends
+from proctor.http.tls import NO_TLS, ServerTls
 from proctor.observability.descriptors import allow_descriptors
+
+
+def uvicorn_config(
+    app: ASGIApp,
+    *,
+    keep_alive_s: int,
+    last_replies_s: int,
+    tls: ServerTls = NO_TLS,
+    knows: Knows = lambda method, path, authorization: True,
+    max_message_bytes: int | None = None,
+) -> uvicorn.Config:
+    """The configuration of our servers: httptools, no access log, no `server` and `date` headers.
+
+    `knows` is true for a request with a valid token; connections without such a request are limited in number. With
+    `max_message_bytes` the server takes WebSockets too, by the package websockets: a longer message ends its
+    connection. Raises FileError for TLS files that can't be used.
+    """
+    return uvicorn.Config(
+        app,
+        http=bounded_protocol(knows, tls.server_context()),
+        ws="none" if max_message_bytes is None else "websockets-sansio",
+        ws_max_size=max_message_bytes or 0,
+        ws_per_message_deflate=False,
+        log_level="error",  # warnings quote nobody but strangers, as often as they like; info has paths with tokens
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=keep_alive_s,
+        timeout_graceful_shutdown=last_replies_s,
+        backlog=BACKLOG,
+    )
 
 
 class HttpServer(uvicorn.Server):

@@ -21,8 +21,7 @@ from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proctor.http.auth import Access, AccessGuard
-from proctor.http.body import BodyError, authorization, read_body
-from proctor.http.server import http_app
+from proctor.http.server import BodyError, authorization, http_app, read_body
 from proctor.observability import tracing
 from task_server.wire.errors import (
     ApiError,

@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -37,11 +37,8 @@ FINISHED_S = 15.0
 """The last step of a finished session is kept this long for repeated requests, each of which extends the time."""
 END_S = 10.0
 """Ending a session waits this long for its clean-up. A clean-up that takes longer goes on, and keeps the slot."""
-
 TICK_S = 0.5
 """How often a worker looks for leases that have expired."""
-
-UNKNOWN_TOOL = "unknown"
 LONGEST_ID = 128
 """Characters of a call's id in its span."""
 
@@ -59,16 +56,15 @@ class Session(Agent):
         self._calls: list[Span] = []
         self._ended = False
         self._turns, self._offered = Turns(), OfferedTools()
-        self._next_step: asyncio.Future[Step] = asyncio.get_running_loop().create_future()
-        self._reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        self._acting = asyncio.Lock()
-        self._loop = asyncio.get_running_loop()
+        self._loop, self._acting = asyncio.get_running_loop(), asyncio.Lock()
+        self._next_step: asyncio.Future[Step] = self._loop.create_future()
+        self._reply: asyncio.Future[Reply] = self._loop.create_future()
         self._replies = SessionReplies(request.replies or (), lambda: self._loop.call_soon_threadsafe(self._announce))
         self._reply_news: asyncio.Future[None] = self._loop.create_future()
 
     async def act(self, observation: Observation) -> Action:
         async with self._acting:
-            self._reply = asyncio.get_running_loop().create_future()
+            self._reply = self._loop.create_future()
             self._arrived(self._turns.observed(self._offered.step(self._turns.answered + 1, observation)))
             reply = await self._reply
         self._span.adopt()
@@ -119,7 +115,7 @@ class Session(Agent):
         if new:
             self._metrics.turns(self.request.task).inc()
             self._asked_at, self._span = self._now(), tracing.begin("environment step", turn=request.turn)
-            self._next_step = asyncio.get_running_loop().create_future()
+            self._next_step = self._loop.create_future()
             if not self._reply.done():  # it is done if the environment cancelled the wait
                 self._reply.set_result(request.reply)
         return await self.current_step(request.replies)
@@ -165,7 +161,7 @@ def tool_spans(action: Action, offered: Sequence[Tool]) -> list[Span]:
             **{tracing.OPERATION: tracing.EXECUTE_TOOL, tracing.TOOL: name, tracing.TOOL_CALL: call.id[:LONGEST_ID]},
         )
         for call in action.tool_calls
-        for name in [call.name if call.name in names else UNKNOWN_TOOL]
+        for name in [call.name if call.name in names else "unknown"]
     ]
 
 
@@ -193,7 +189,7 @@ class Sessions:
         self._sessions: dict[str, Session] = {}
         self._plays: dict[str, asyncio.Task[Finish]] = {}
         self._ended: dict[str, _Ended] = {}
-        self._live: dict[str, Counter[Holder]] = {}
+        self._live = defaultdict[str, Counter[Holder]](Counter)
         """task -> for whom its sessions play"""
         self._slot_freed = freed
         self._ticked_at, self._blocked_s = now(), 0.0
@@ -245,7 +241,7 @@ class Sessions:
         play = asyncio.create_task(session.run(environment), name=f"session {request.session}")
         self._sessions[request.session] = session
         self._plays[request.session] = play
-        self._live.setdefault(request.task, Counter())[holder] += 1
+        self._live[request.task][holder] += 1
         if request.blocks_s is not None and request.blocks_s < (self._may_block_s or math.inf):
             self._guard()
         play.add_done_callback(lambda _: self._freed(request, holder))
@@ -318,8 +314,7 @@ class Sessions:
 
     def live(self, task: str) -> int:
         """How many slots of a task are in use."""
-        live = self._live.get(task)
-        return live.total() if live else 0
+        return self._live[task].total()
 
     def holds(self) -> tuple[Hold, ...]:
         """For whom the sessions play, of clients that say it."""

@@ -17,8 +17,8 @@ from proctor import event_loop
 from proctor.http import bounded_protocol
 from proctor.http.auth import Access, AccessGuard
 from proctor.http.bounded_protocol import MAX_HEAD_BYTES
-from proctor.http.server import listen, url_of, uvicorn_config
-from proctor.http.serving import embedded
+from proctor.http.server import listen, url_of
+from proctor.http.serving import embedded, uvicorn_config
 from proctor.http.tls import NO_TLS, ServerTls, Tls
 from tests.pace import slowly
 

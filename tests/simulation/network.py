@@ -197,7 +197,7 @@ class Client(HttpClient):
     def __init__(self, network: Network, onlooker: Onlooker) -> None:
         self._network, self._onlooker = network, onlooker
 
-    async def exchange(self, request: HttpRequest, max_bytes: int, deadline_s: float) -> tuple[HttpReply, None]:
+    async def exchange(self, request: HttpRequest, max_bytes: int, deadline_s: float) -> HttpReply:
         asked, process = _asked(request), current()
         try:
             with self._onlooker.asking(process, asked):
@@ -206,7 +206,7 @@ class Client(HttpClient):
         except HttpFailure as error:
             raise type(error)(f"{request.where()}: {error}") from error
         self._onlooker.received(process, asked, reply)
-        return HttpReply(reply.status, dict(reply.headers), reply.body), None
+        return HttpReply(reply.status, dict(reply.headers), reply.body)
 
 
 def _asked(request: HttpRequest) -> Request:

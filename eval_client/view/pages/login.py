@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 
 from eval_client.view.access import COOKIE, COOKIE_S
 from eval_client.view.viewer import Viewer
-from proctor.http.body import BodyError, read_body
+from proctor.http.server import BodyError, read_body
 
 MAX_FORM = 8 << 10
 """Bytes of a form."""

@@ -13,8 +13,8 @@ from proctor.config.task import TaskDefinition
 from proctor.config.tokens import AccessTokens
 from proctor.environment import Agent, Environment, EnvironmentFault
 from proctor.http.client import HttpReply, bounded_request, http_client
-from proctor.http.server import listen, url_of, uvicorn_config
-from proctor.http.serving import EmbeddedServer
+from proctor.http.server import listen, url_of
+from proctor.http.serving import EmbeddedServer, uvicorn_config
 from proctor.http.tls import NO_TLS, ServerTls
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 from proctor_bridges.gateway.openenv_routes import WIRE

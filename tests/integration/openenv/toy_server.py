@@ -19,8 +19,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from proctor.http.server import listen, url_of, uvicorn_config
-from proctor.http.serving import EmbeddedServer
+from proctor.http.server import listen, url_of
+from proctor.http.serving import EmbeddedServer, uvicorn_config
 
 MCP_ACTION = {"properties": {"type": {"const": "call_tool"}, "tool_name": {"type": "string"}, "arguments": {}}}
 TOOLS = [

@@ -18,8 +18,8 @@ from proctor.config.task import TaskDefinition
 from proctor.config.tokens import AccessTokens
 from proctor.http.auth import NO_TOKENS, Access, AccessGuard, bearer
 from proctor.http.client import HttpClient, http_client
-from proctor.http.server import add_route, http_app, listen, url_of, uvicorn_config
-from proctor.http.serving import embedded
+from proctor.http.server import add_route, http_app, listen, url_of
+from proctor.http.serving import embedded, uvicorn_config
 from proctor.observability.metrics import EXPOSITION, ProcessMetrics, expose, gauge
 from proctor_bridges.gateway.gateway import Gateway
 from proctor_bridges.gateway.wires import ForeignWire, wires

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from proctor.http.body import BodyError, read_body
+from proctor.http.server import BodyError, read_body
 from proctor.observability.redaction import redacted
 from proctor.registry import entry_points
 from proctor_bridges.gateway.foreign_session import ForeignSession, GatewayError, SessionGone

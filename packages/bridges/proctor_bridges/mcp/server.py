@@ -10,9 +10,8 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Scope
 
 from proctor.http.auth import Access, AccessGuard
-from proctor.http.body import BodyError, read_body
-from proctor.http.server import add_route, http_app, listen, url_of, uvicorn_config
-from proctor.http.serving import embedded
+from proctor.http.server import BodyError, add_route, http_app, listen, read_body, url_of
+from proctor.http.serving import embedded, uvicorn_config
 from proctor_bridges.mcp.episode import CalledEpisode
 from proctor_bridges.mcp.frames import McpFrameError, answer, call_answer, read_call, read_frame
 

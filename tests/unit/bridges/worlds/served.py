@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager, contextmanager
 
 from starlette.types import ASGIApp
 
-from proctor.http.server import listen, url_of, uvicorn_config
-from proctor.http.serving import EmbeddedServer
+from proctor.http.server import listen, url_of
+from proctor.http.serving import EmbeddedServer, uvicorn_config
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import pytest
 from starlette.requests import Request
 from starlette.types import Message, Receive
 
-from proctor.http.body import BodyError, read_body
+from proctor.http.server import BodyError, read_body
 from proctor_bridges.gateway.wires import BadBody, body_of
 from proctor_bridges.mcp.episode import CalledEpisode
 from proctor_bridges.mcp.server import McpEpisodes, episodes_app
@@ -51,13 +51,13 @@ async def test_a_broken_connection_is_no_end_of_a_body() -> None:
 
 
 async def test_a_gateway_gives_up_a_body_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proctor.http.body.BODY_S", 0.01)
+    monkeypatch.setattr("proctor.http.server.BODY_S", 0.01)
     with pytest.raises(BadBody, match=r"over 0\.01 s"):
         await body_of(Request({"type": "http"}, sending(part(b"{"))), dict)
 
 
 async def test_the_mcp_server_gives_up_a_body_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proctor.http.body.BODY_S", 0.01)
+    monkeypatch.setattr("proctor.http.server.BODY_S", 0.01)
     episodes, sent = McpEpisodes(), list[Message]()
     path = episodes.add("doors", CalledEpisode(60))
 
