@@ -90,6 +90,9 @@ class ServiceAway(EnvironmentFault):
     The client waits, and then replays the trial in a new session, without an attempt. Not for what the agent did.
     """
 
+    patience_s: float | None = None
+    """How long it is waited for; None: as long as the plan says, `limits.patience_s`."""
+
 
 class Agent(ABC):
     """Answers observations: a scripted policy, a model behind HTTP, a person."""

@@ -257,10 +257,10 @@ class Finish(Value):
         return cls(reason=reason, detail={"cause": redacted(cause)})
 
     @classmethod
-    def away(cls, cause: str) -> "Finish":
-        """The fault that a service of the environment is away. Clients that don't know it take it for any other."""
+    def away(cls, cause: str, patience_s: float | None = None) -> "Finish":
+        """The fault that a service is away, and how long it is waited for. Some clients take it for any other."""
         fault = cls.fault(FinishReason.TASK_ERROR, cause)
-        return fault.model_copy(update={"detail": {**fault.detail, _AWAY: True}})
+        return fault.model_copy(update={"detail": {**fault.detail, _AWAY: True, "patience_s": patience_s}})
 
     @property
     def is_away(self) -> bool:

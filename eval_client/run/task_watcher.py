@@ -109,10 +109,12 @@ class TaskWatcher:
             await asyncio.sleep(CHECK_S)
             now = time.monotonic()
             self._wait_for_server()
-            nothing = {task: (since, self._reasons[task]) for task, since in self._nothing_since.items()}
-            for task, (since, reason) in (self._context.services.waiting() | nothing).items():
-                if now - since > self._patience_s and not self._context.schedule.under_way(task):
-                    cause = f"waited {self._patience_s:g} s for task {task}: {reason}"
+            nothing = {
+                task: (since, self._reasons[task], self._patience_s) for task, since in self._nothing_since.items()
+            }
+            for task, (since, reason, patience_s) in (self._context.services.waiting() | nothing).items():
+                if now - since > patience_s and not self._context.schedule.under_way(task):
+                    cause = f"waited {patience_s:g} s for task {task}: {reason}"
                     self._context.runner.handle(TaskLost(task, cause, refused=reason.startswith(REFUSES)))
             self._context.services.probe(now)
 

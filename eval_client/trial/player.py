@@ -129,12 +129,11 @@ class TrialPlayer:
 
     def _as_served(self, pending: PendingTrial, end: AttemptEnd) -> AttemptEnd:
         """The end of an attempt; one that says that a service is away is an ordinary fault where the service is not."""
-        turns = len(pending.trial_history.turns)
-        if end.outcome is not AttemptOutcome.SERVICE_AWAY or self._services.away(
-            pending.job, turns, end.cause, time.monotonic()
-        ):
+        if end.outcome is not AttemptOutcome.SERVICE_AWAY or end.finish is None:
             return end
-        return AttemptEnd(outcome=AttemptOutcome.FINISHED, finish=end.finish)
+        turns, patience_s = len(pending.trial_history.turns), end.finish.detail.get("patience_s")
+        away = self._services.away(pending.job, turns, end.cause, time.monotonic(), patience_s)
+        return end if away else AttemptEnd(outcome=AttemptOutcome.FINISHED, finish=end.finish)
 
     async def end(self, pending: PendingTrial, played: Played) -> None:
         """Write the end of an attempt whose trial goes on."""

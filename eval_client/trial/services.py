@@ -17,6 +17,7 @@ class _Outage:
     since: float
     cause: str
     probe_at: float
+    patience_s: float
 
 
 @dataclass
@@ -33,7 +34,7 @@ class Services:
     """A task waits from the first attempt that finds its service away until an answer to a new turn is carried out.
 
     While it waits, one trial at a time probes. `tell` is called with each change of what may start. `patience_s` is how
-    long a service that works for others may be away for one trial. Times are monotonic.
+    long a service that says nothing else is waited for, and one that works for others by a trial. Times are monotonic.
     """
 
     def __init__(self, tell: Callable[[ServiceSlots], None], patience_s: float) -> None:
@@ -42,7 +43,7 @@ class Services:
         self._worked = Counter[str]()
         self._met: dict[int, _Met] = {}
 
-    def away(self, job: Job, turns: int, cause: str, now: float) -> bool:
+    def away(self, job: Job, turns: int, cause: str, now: float, patience_s: object = None) -> bool:
         """Record an attempt, with so many turns in its journal, that found its service away.
 
         False where the service is not to blame: it worked for others again and again, and never for this trial.
@@ -55,7 +56,8 @@ class Services:
             met.worked, met.times = self._worked[task], met.times + 1
             if met.times >= MOST and now - met.since > self._patience_s:
                 return False
-        outage = self._outages.setdefault(task, _Outage(now, cause, now))
+        outage = self._outages.setdefault(task, _Outage(now, cause, now, self._patience_s))
+        outage.patience_s = patience_s if isinstance(patience_s, float) else self._patience_s
         pause_s = min(max(SHORTEST_PAUSE_S, (now - outage.since) / 2), LONGEST_PAUSE_S)
         outage.cause, outage.probe_at = cause, now + pause_s
         self._tell(ServiceSlots(task, 0, cause))
@@ -73,6 +75,6 @@ class Services:
             if now >= outage.probe_at:
                 self._tell(ServiceSlots(task, 1, outage.cause))
 
-    def waiting(self) -> dict[str, tuple[float, str]]:
-        """task -> since when it waits for its service, and why"""
-        return {task: (outage.since, outage.cause) for task, outage in self._outages.items()}
+    def waiting(self) -> dict[str, tuple[float, str, float]]:
+        """task -> since when it waits for its service, why, and how long it may"""
+        return {task: (outage.since, outage.cause, outage.patience_s) for task, outage in self._outages.items()}

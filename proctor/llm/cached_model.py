@@ -22,6 +22,7 @@ from proctor.environment import AgentStopped, AgentUnavailable, EnvironmentFault
 from proctor.http.client import HttpClient
 from proctor.llm.config import ChatConfig
 from proctor.llm.model import ChatModel, Completion, ModelRefused
+from proctor.llm.outage import PATIENCE_S
 from proctor.session.kept_replies import ModelReply, session_replies
 from proctor.session.thoughts import has_thought, session_thoughts
 from proctor.types import Message
@@ -177,7 +178,7 @@ class CachedModel:
         replies: Replies,
         defaults: Mapping[str, JsonValue],
     ) -> None:
-        self.role, self.named = role, config.model
+        self.role, self.named, self._patience_s = role, config.model, config.patience_s
         self._model = ChatModel(config, client)
         self._endpoint = config.endpoint(), config.dialect, config.query
         self._replies = replies
@@ -206,23 +207,28 @@ class CachedModel:
     async def complete(self, messages: Sequence[Message], sampling: Mapping[str, JsonValue]) -> Completion:
         """One completion, not cached. Raises EnvironmentFault on any failure: none is the tested agent's fault.
 
-        It is ServiceAway where other requests would fail too: the endpoint is down, or refuses the key or the model.
+        It is ServiceAway where other requests would fail too: the endpoint is down, or refuses the key or the model;
+        it is waited for as an agent's endpoint is.
         """
         session = session_replies.get()
         if session is not None and not session.may_buy:
             session.unbought[self.named] += 1
             raise EnvironmentFault(f"the {self.role} {self.named} was not asked: its replies may not be bought")
         try:
-            return await self._model.complete(messages, sampling=sampling)
+            completion = await self._model.complete(messages, sampling=sampling)
+            self._patience_s = self._patience_s or PATIENCE_S
+            return completion
         except ModelRefused as refused:
             if refused.completion is None:
                 raise EnvironmentFault(f"the {self.role} {self.named} refused: {refused.why}") from refused
             return refused.completion._replace(stop="content_filter")
         except (AgentUnavailable, AgentStopped) as error:
-            lasting = isinstance(error, RequestRejected | AgentStopped)
-            raise (EnvironmentFault if lasting else ServiceAway)(
-                f"the {self.role} {self.named} failed: {error}"
-            ) from error
+            failed = f"the {self.role} {self.named} failed: {error}"
+            if isinstance(error, RequestRejected | AgentStopped):
+                raise EnvironmentFault(failed) from error
+            away = ServiceAway(failed)
+            away.patience_s = self._patience_s
+            raise away from error
 
     async def _buy(self, key: str, question: Question[Meaning]) -> tuple[Answer[Meaning], ModelReply]:
         """The answer with the cost of all tries, and the last try's reply alone; the others are recorded at once."""

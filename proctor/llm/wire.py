@@ -284,7 +284,7 @@ def _detail(told: object, *names: str) -> int:
     if isinstance(told, dict):
         for name in names:
             try:
-                if count := _count(told.get(name)):
+                if name in told and (count := _count(told[name])):
                     return count
             except ValueError:
                 continue

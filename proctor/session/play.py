@@ -62,7 +62,7 @@ async def play_to_finish(environment: Environment, sample: str, agent: Agent, se
     except AgentUnavailable as unavailable:
         finish = Finish.fault(FinishReason.AGENT_ERROR, str(unavailable))
     except ServiceAway as away:
-        finish = Finish.away(f"{type(away).__name__}: {away}")
+        finish = Finish.away(f"{type(away).__name__}: {away}", away.patience_s)
     except ValidationError as error:
         finish = Finish.fault(FinishReason.TASK_ERROR, f"{error.title}: {_problem(error)}")
     except Exception as error:

@@ -152,7 +152,9 @@ def test_the_task_waits_and_is_probed_until_a_new_turn_is_carried_out() -> None:
     assert of.most == 1
     assert of.services.away(job(2), 0, "still gone", now=106.0)
     assert of.most == 0
-    assert of.services.waiting() == {TASK: (100.0, "still gone")}
+    assert of.services.waiting() == {TASK: (100.0, "still gone", PATIENCE_S)}
+    assert of.services.away(job(3), 0, "a judge is gone", 112.0, 2 * PATIENCE_S)
+    assert of.services.waiting() == {TASK: (100.0, "a judge is gone", 2 * PATIENCE_S)}
     of.services.worked(TASK)
     assert of.most == math.inf
     assert of.services.waiting() == {}

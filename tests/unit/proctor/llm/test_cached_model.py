@@ -11,11 +11,11 @@ from typing import Any
 import httpx
 import pytest
 
-from proctor.environment import EnvironmentFault
+from proctor.environment import EnvironmentFault, ServiceAway
 from proctor.llm.cached_model import Answer, CachedModel, NoReadableReply, Question, Replies, key_of
 from proctor.llm.config import ChatConfig
 from proctor.session.kept_replies import KeptReply, ModelReply, SessionReplies, session_replies
-from proctor.types import Message
+from proctor.types import Finish, Message
 from tests.support import via
 
 KEY = "0" * 40
@@ -172,13 +172,23 @@ async def test_a_kept_reply_that_is_read_otherwise_by_now_is_bought_anew(tmp_pat
     assert [(kept.reply.text, kept.bought) for kept in session.since(0)] == [("10", False), ("4", True)]
 
 
-async def test_an_endpoint_that_fails_is_a_fault_that_names_role_and_model(tmp_path: Path) -> None:
-    replies = Replies(tmp_path)
-    config = ChatConfig(base_url="http://127.0.0.1:1/v1", model="m", max_tries=1)
-    async with httpx.AsyncClient() as client:
-        model = CachedModel("judge", config, via(client), replies, {})
-        with pytest.raises(EnvironmentFault, match="the judge m failed: "):
+@pytest.mark.parametrize(
+    ("given", "answered", "waited_s"), [(None, 0, None), (None, 1, 3600), (7.0, 0, 7), (7.0, 1, 7)]
+)
+async def test_an_endpoint_that_fails_names_role_and_model_and_is_waited_for_as_one_of_an_agent(
+    tmp_path: Path, given: float | None, answered: int, waited_s: float | None
+) -> None:
+    config = ChatConfig(base_url="http://host/v1", model="m", max_tries=1, patience_s=given)
+    good = {"choices": [{"message": {"content": "1"}}]}
+    replies = iter([*[httpx.Response(200, json=good)] * answered, httpx.Response(503)])
+    async with httpx.AsyncClient(transport=httpx.MockTransport(lambda _: next(replies))) as client:
+        model = CachedModel("judge", config, via(client), Replies(tmp_path), {})
+        for salt in range(answered):
+            await model.ask(number(salt=str(salt)))
+        with pytest.raises(ServiceAway, match="the judge m failed: ") as failed:
             await model.ask(number())
+    assert failed.value.patience_s == waited_s
+    assert Finish.away("", failed.value.patience_s).detail["patience_s"] == waited_s
 
 
 async def test_what_was_paid_for_is_not_lost_where_the_folder_cannot_keep_it(tmp_path: Path) -> None:
