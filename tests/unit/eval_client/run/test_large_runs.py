@@ -25,20 +25,20 @@ from eval_client.store.store import Store
 from eval_client.trial.player import TrialPlayer
 
 SMALL, LARGE = 20_000, 60_000
-AGENTS, TASKS = 5, 4
+AGENTS, TASKS, EPOCHS = 2, 2, 5
+"""So each pair has more trials than two statements write."""
 BYTES = 16
 """What a trial more may add to the peak of memory."""
 
 
 def plan() -> Plan:
     agents = [{"name": f"a{number}", "builtin": "naive"} for number in range(AGENTS)]
-    return Plan.model_validate(
-        {"agents": agents, "tasks": [{"name": f"t{number}", "environment": "db"} for number in range(TASKS)]}
-    )
+    tasks = [{"name": f"t{number}", "environment": "db"} for number in range(TASKS)]
+    return Plan.model_validate({"agents": agents, "tasks": tasks, "epochs": EPOCHS})
 
 
 def planned(trials: int) -> PlannedTrials:
-    samples = {f"s{number}": f"s{number}" for number in range(trials // AGENTS // TASKS)}
+    samples = {f"s{number}": f"s{number}" for number in range(trials // AGENTS // TASKS // EPOCHS)}
     return PlannedTrials(plan(), dict.fromkeys((task.name for task in plan().tasks), samples))
 
 
