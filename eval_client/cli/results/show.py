@@ -33,7 +33,6 @@ FORM = "a trial is a number, or AGENT@TASK/SAMPLE"
     "--json", "as_json", is_flag=True, help="Print one JSON value: the trial, and its turns with all messages."
 )
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown.")
-@click.option("--pager/--no-pager", default=True, help="Page long output on a terminal.")
 def show(
     run: str,
     trial: str | None,
@@ -45,7 +44,6 @@ def show(
     against: str | None,
     as_json: bool,
     as_markdown: bool,
-    pager: bool,
 ) -> None:
     """Show the conversation of one trial: what the agent was told, what it answered, and its score with the evidence.
 
@@ -66,7 +64,7 @@ def show(
         elif as_markdown:
             click.echo(trial_markdown(*shown, Showing(), turn), nl=False)
         else:
-            _print(shown, other, turn, pager)
+            _print(shown, other, turn)
 
 
 def _split(address: str) -> tuple[str, str]:
@@ -103,7 +101,7 @@ def _json(trial: Trajectory, read: AnswerReader, turn: int | None) -> str:
     return json.dumps({**facts, "turns": turns}, ensure_ascii=False)
 
 
-def _print(shown: ReadTrial, other: ReadTrial | None, turn: int | None, pager: bool) -> None:
+def _print(shown: ReadTrial, other: ReadTrial | None, turn: int | None) -> None:
     terminal = console(highlight=False)
     width = terminal.width if terminal.is_terminal else 120
     text = io.StringIO()
@@ -114,7 +112,7 @@ def _print(shown: ReadTrial, other: ReadTrial | None, turn: int | None, pager: b
         for each in side_by_side(shown, other):
             page.print(each)
     with contextlib.redirect_stdout(terminal.file):  # the page is clean, and has the codes of its styles
-        if pager and terminal.is_terminal and text.getvalue().count("\n") >= terminal.height:
+        if terminal.is_terminal and text.getvalue().count("\n") >= terminal.height:
             click.echo_via_pager(text.getvalue(), color=True)
         else:
             click.echo(text.getvalue(), nl=False)

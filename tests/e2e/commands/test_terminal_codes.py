@@ -302,7 +302,6 @@ def test_a_terminal_gets_no_codes_but_ours(colours: str, folder: Path, endpoint:
         (["status", run], ""),
         (["report", run], ""),
         (["show", run, "0"], ""),
-        (["show", run, "0", "--no-pager"], ""),
         (["compare", run, run], ""),
         (["doctor", str(folder / f"{TEXT[:60]}.yaml")], ""),
         (["rm", run], "n\r"),
