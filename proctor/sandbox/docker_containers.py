@@ -51,7 +51,7 @@ _FILL_FILES = (
     f"{{ printf '{_HOSTS}' >/etc/hosts; echo {_HOSTNAME} >/etc/hostname;"
     " chmod 644 /etc/hosts /etc/hostname /etc/resolv.conf; } 2>/dev/null; "
 )
-_BEGIN = 'echo; exec /bin/bash -c "$0" "$1"'
+BEGIN = 'echo; exec /bin/bash -c "$0" "$1"'
 """Prints a line, for the engine to wait for, and becomes the loop."""
 
 
@@ -158,7 +158,7 @@ class Containers:
 
     def _options(self) -> dict[str, Any]:
         alone = self._needs_no_set_up()
-        begin = _FILL_FILES + _BEGIN if alone else _BEGIN
+        begin = _FILL_FILES + BEGIN if alone else BEGIN
         return {
             "command": ["/bin/bash", "-c", begin, _INIT, str(self._limits.max_age_s)],
             "entrypoint": [],

@@ -13,7 +13,7 @@ _START_S = 30.0
 _RESTART_S = 10.0
 _SIGNAL_S = 10.0
 _INTERRUPTS = 4
-_INTERRUPT_S = 0.5
+INTERRUPT_S = 0.5
 _KILLS = 10
 _STARTS = 3
 """As it was, without profiles, and when all else was killed."""
@@ -109,7 +109,7 @@ class Shell:
         ended = StreamEnd.TIME_LIMIT
         for _ in range(_INTERRUPTS):
             await self._signal("INT")
-            ended = await pump(process, capture, _INTERRUPT_S)
+            ended = await pump(process, capture, INTERRUPT_S)
             if ended is not StreamEnd.TIME_LIMIT:
                 break
         return ended

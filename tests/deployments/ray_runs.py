@@ -6,8 +6,7 @@ import re
 import secrets
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -16,7 +15,7 @@ import sqlalchemy as sa
 from eval_client.store.tables import FREE, trial_table
 from tests.deployments.ray_cluster import RayCluster, processes, read_of
 from tests.e2e.proctor import COMMAND, TOKEN, Server, environment, exits
-from tests.pace import slowly
+from tests.pace import slowly, until
 
 KEY = {"OPENAI_API_KEY": TOKEN}
 RUN_TOKEN = secrets.token_hex(16)
@@ -33,13 +32,6 @@ tasks: [{task}]
 
 def write_plan(folder: Path, agents: Server, concurrency: int) -> None:
     (folder / "plan.yaml").write_text(PLAN.format(agents=agents.url, concurrency=concurrency, task=TASK))
-
-
-def until(condition: Callable[[], object], what: str, within_s: float = 90.0) -> None:
-    ends = time.monotonic() + slowly(within_s)
-    while not condition():
-        assert time.monotonic() < ends, what
-        time.sleep(0.05)
 
 
 @contextlib.contextmanager
@@ -77,7 +69,7 @@ class Up:
         def found() -> list[tuple[str, str, str]]:
             return re.findall(r"^(controller|worker-\d): (\S+) on node (\S+)$", self.said(), re.MULTILINE)
 
-        until(lambda: len(found()) >= 3 or self.process.poll() is not None, "hosts")
+        until(lambda: len(found()) >= 3 or self.process.poll() is not None, 90)
         assert len(found()) == 3, self.said()
         return {name: (url, node) for name, url, node in found()}
 
@@ -111,7 +103,7 @@ def moved_off_the_head(cluster: RayCluster) -> str:
     head = cluster.head.address
     while old := controllers(cluster).get(head):
         os.kill(processes()[old], signal.SIGKILL)  # its host
-        until(lambda: old not in (controllers(cluster) or {head: old}).values(), "the controller's next host")
+        until(lambda: old not in (controllers(cluster) or {head: old}).values(), 90)
     (node,) = controllers(cluster)
     return node
 

@@ -11,14 +11,13 @@ import os
 import shlex
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from shutil import rmtree
 from types import MappingProxyType
 
-from tests.pace import slowly
+from tests.pace import slowly, until
 
 WAIT_S = slowly(60.0)
 CLI = "/usr/bin/docker"
@@ -37,33 +36,14 @@ while :; do wait; sleep 0.1; done
 """
 
 
-def until(true: Callable[[], object], within_s: float = WAIT_S, seen: Callable[[], object] = lambda: "") -> None:
-    """Come back as soon as something holds; it must within the time. `seen` says what there is instead."""
-    give_up = time.monotonic() + within_s
-    while not true():
-        assert time.monotonic() < give_up, f"not within {within_s:.0f} s: {seen()}"
-        time.sleep(0.1)
-
-
 class Tree:
     """A shell script in namespaces of its own; it and all that it began end with `end`, or with this process."""
 
     def __init__(self, script: str, *namespaces: str) -> None:
-        command = [
-            "setpriv",
-            "--pdeathsig",
-            "KILL",
-            "unshare",
-            *namespaces,
-            "--fork",
-            "--kill-child",
-            "sh",
-            "-c",
-            script,
-        ]
-        self._unshare = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+        unshare = ["setpriv", "--pdeathsig", "KILL", "unshare", *namespaces, "--fork", "--kill-child"]
+        self._unshare = subprocess.Popen([*unshare, "sh", "-c", script], stdin=subprocess.DEVNULL)
         children = Path(f"/proc/{self._unshare.pid}/task/{self._unshare.pid}/children")
-        until(children.read_text)
+        until(lambda: bool(children.read_text()))
         self.first = int(children.read_text())
 
     def run(self, *command: str) -> str:

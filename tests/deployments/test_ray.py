@@ -29,12 +29,11 @@ from tests.deployments.ray_runs import (
     of_ours,
     removed_by_down,
     standing_still,
-    until,
     url_of,
     write_plan,
 )
 from tests.e2e.proctor import Server, environment, exits, rows, server
-from tests.pace import slowly
+from tests.pace import slowly, until
 
 pytestmark = pytest.mark.ray
 
@@ -85,7 +84,7 @@ def begin(cluster: RayCluster, tmp_path: Path) -> Iterator[Begin]:
         each.process.kill()
         each.process.wait()
     try:
-        until(lambda: not of_ours(cluster), "our servers outlive the run", within_s=20)
+        until(lambda: not of_ours(cluster), 20, lambda: "our servers outlive the run")
     except AssertionError:
         removed_by_down(cluster, tmp_path)
         raise
@@ -103,10 +102,10 @@ def test_turns_need_no_ray_and_killed_servers_come_back(
     def calls() -> float:
         return agents.metric(CALLS) - before
 
-    until(lambda: calls() >= 4, "the first turns")
+    until(lambda: calls() >= 4, 90)
     with standing_still(cluster.head.process_of("gcs_server")):
         seen = calls()
-        until(lambda: calls() >= seen + 8, "turns while Ray's control store stands still", within_s=30)
+        until(lambda: calls() >= seen + 8, 30)
 
     _, node = places["worker-1"]
     os.kill(cluster.nodes[node].process_of("eval_client.cli.main", "--name=worker-1"), signal.SIGKILL)
@@ -129,7 +128,7 @@ def test_a_driver_killed_leaves_its_hosts_which_the_next_one_replaces(
     before = agents.metric(CALLS)
     first = begin()
     old = first.places()
-    until(lambda: agents.metric(CALLS) >= before + 12, "the first turns")
+    until(lambda: agents.metric(CALLS) >= before + 12, 90)
     first.process.kill()
     first.process.wait()
     again = begin("--keep")
@@ -151,7 +150,7 @@ def test_a_node_that_dies_in_mid_run_costs_time_only_and_its_zombie_is_refused(
     up = begin("--keep")
     places = up.places()
     controller = places["controller"]
-    until(lambda: agents.metric(CALLS) >= before + 6, "the first turns")
+    until(lambda: agents.metric(CALLS) >= before + 6, 90)
 
     name = next(name for name, (_, node) in places.items() if name != "controller" and node != controller[1])
     url, node = places[name]
@@ -161,13 +160,13 @@ def test_a_node_that_dies_in_mid_run_costs_time_only_and_its_zombie_is_refused(
         tasks = ask("GET", f"{url}/tasks", token=token_for(RUN_TOKEN, url)).raise_for_status()
         boot = TaskList.model_validate_json(tasks.content).version.partition("-")[0]
 
-        until(lambda: url_of(controller[0], name) not in (None, url), f"{name} on another node")
+        until(lambda: url_of(controller[0], name) not in (None, url), 90)
         start = StartSession(session="0" * 32, task="db-own", sample="x").model_dump_json()
 
         def refusal() -> object:
             return ask("POST", f"{url}/sessions", start, token_for(RUN_TOKEN, url)).json()["type"]
 
-        until(lambda: refusal() == "not_ready", "the zombie to miss its controller")
+        until(lambda: refusal() == "not_ready", 90)
         (token,) = re.findall(r"PROCTOR_WORKER_TOKEN=(\w+)", read_of(zombie, "environ"))
         late = Heartbeat(worker=name, boot=boot, url=url, sequence=10_000, tasks=(), sessions=())
         assert ask("POST", f"{controller[0]}/workers", late.model_dump_json(), token).json()["type"] == "turn_conflict"
@@ -192,7 +191,7 @@ def test_the_death_of_the_controllers_node_costs_time_only(
     with standing_still(agents.process.pid):
         node = moved_off_the_head(cluster)
     seen = calls()
-    until(lambda: calls() >= seen + 4, "turns by way of that controller")
+    until(lambda: calls() >= seen + 4, 90)
     cluster.nodes[node].kill()
     assert calls() < TURNS / 2
     up.ended()
@@ -214,9 +213,9 @@ def test_a_node_wrongly_taken_for_dead_has_a_second_controller_begin_beside_its_
         with standing_still(agents.process.pid):
             node = moved_off_the_head(cluster)
             raylet.enter_context(standing_still(cluster.nodes[node].process_of("raylet/raylet")))
-            until(lambda: len(controllers(cluster)) == 2, "Ray takes the node for dead", within_s=120)
+            until(lambda: len(controllers(cluster)) == 2, 120)
         seen = agents.metric(CALLS)
-        until(lambda: agents.metric(CALLS) >= seen + 4, "turns with two controllers")
+        until(lambda: agents.metric(CALLS) >= seen + 4, 90)
     cluster.nodes[node].process.wait(timeout=slowly(60))  # the raylet learns that it is dead
     assert agents.metric(CALLS) - before < TURNS
     up.ended()

@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from tests.deployments.docker_images import image
-from tests.deployments.swarm_nodes import CLI, Node, swarm, until
+from tests.deployments.swarm_nodes import CLI, Node, swarm
 from tests.e2e.proctor import begin, completed, rows
 from tests.faults.parts.farm import put_away
-from tests.pace import slowly
+from tests.pace import slowly, until
 from tests.support import ROOT
 
 STACK = ROOT / "docker" / "swarm"

@@ -111,7 +111,7 @@ def remaining() -> list[str]:
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A shell of a busy machine takes longer to be heard after an interrupt."""
-    monkeypatch.setattr("proctor.sandbox.shell._INTERRUPT_S", slowly(0.5))
+    monkeypatch.setattr("proctor.sandbox.shell.INTERRUPT_S", slowly(0.5))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -136,7 +136,7 @@ async def test_commands_can_be_interrupted_where_the_worker_was_started_deaf_to_
         "from proctor.sandbox.base import SandboxLimits\n"
         "from proctor.sandbox.namespaces.engine import NamespaceEngine\n"
         "async def main():\n"
-        f"    shell._INTERRUPT_S = {INTERRUPT_S}\n"
+        f"    shell.INTERRUPT_S = {INTERRUPT_S}\n"
         "    engine = NamespaceEngine(SandboxLimits())\n"
         "    async with engine.lifespan(), engine.sandbox() as box:\n"
         f"        result = await shell.Shell(box).execute('sleep 60', limit_s={INTERRUPT_S})\n"
@@ -297,7 +297,7 @@ async def test_a_container_without_a_network_reaches_itself_by_name_and_knows_no
 async def test_a_container_whose_first_process_ends_at_once_is_a_fault(
     client: docker.DockerClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proctor.sandbox.docker_containers._BEGIN", "exit 3")
+    monkeypatch.setattr("proctor.sandbox.docker_containers.BEGIN", "exit 3")
     async with entered(make("docker")) as engine:
         with pytest.raises(EnvironmentFault, match="first process, /bin/bash, ended at once"):
             async with engine.sandbox():

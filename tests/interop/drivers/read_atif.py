@@ -12,20 +12,11 @@ for path in sorted(Path(sys.argv[1]).rglob("trajectory.json")):
         json.dumps(
             {
                 "path": str(path.relative_to(sys.argv[1])),
-                "id": read.trajectory_id,
-                "sources": [step.source for step in read.steps],
-                "texts": [step.message for step in read.steps],
                 "calls": [
                     [call.tool_call_id, call.function_name, call.arguments]
                     for step in read.steps
                     for call in step.tool_calls or []
                 ],
-                "results": [
-                    [result.source_call_id, result.content]
-                    for step in read.steps
-                    for result in (step.observation.results if step.observation else [])
-                ],
-                "reasoning": [step.reasoning_content for step in read.steps if step.source == "agent"],
                 "tools": [each["function"]["name"] for each in read.agent.tool_definitions or []],
                 "prompt_tokens": read.final_metrics.total_prompt_tokens,
                 "proctor": read.extra["proctor"],

@@ -3,12 +3,7 @@
 import json
 import sys
 
-from inspect_ai.log import (
-    list_eval_logs,
-    read_eval_log,
-    read_eval_log_sample,
-    read_eval_log_sample_summaries,
-)
+from inspect_ai.log import list_eval_logs, read_eval_log, read_eval_log_sample, read_eval_log_sample_summaries
 
 folder = sys.argv[1]
 listed = list_eval_logs(folder)
@@ -21,14 +16,11 @@ for info in sorted(listed, key=lambda each: each.name):
     (score,) = whole.results.scores
     told = {
         "task": whole.eval.task,
-        "listed": [info.task, info.task_id],
-        "model": whole.eval.model,
         "solver": whole.eval.solver,
         "metadata": whole.eval.metadata,
         "status": whole.status,
         "metrics": {name: metric.value for name, metric in score.metrics.items()},
         "scored": [score.scored_samples, score.unscored_samples, whole.results.total_samples],
-        "usage": whole.stats.model_usage[whole.eval.model].total_tokens,
         "summaries": [
             {
                 "key": [each.id, each.epoch],
@@ -46,24 +38,16 @@ for info in sorted(listed, key=lambda each: each.name):
                 "trial": each.metadata["trial"],
                 "sample": each.metadata["sample"],
                 "score": each.scores["proctor"].value if each.scores else None,
-                "answer": each.scores["proctor"].answer if each.scores else None,
-                "explanation": each.scores["proctor"].explanation if each.scores else None,
                 "error": each.error.message if each.error else None,
                 "limit": each.limit.type if each.limit else None,
-                "roles": [message.role for message in each.messages],
                 "texts": [message.text for message in each.messages],
                 "calls": [
                     [call.id, call.function, call.arguments, call.parse_error]
                     for message in each.messages
                     for call in getattr(message, "tool_calls", None) or []
                 ],
-                "results": [
-                    [message.tool_call_id, message.function] for message in each.messages if message.role == "tool"
-                ],
                 "conversations": list(each.metadata.get("conversations", {})),
                 "events": [event.event for event in each.events],
-                "stop": each.output.stop_reason if each.output.choices else None,
-                "times": [each.started_at is not None, each.completed_at is not None, each.total_time is not None],
             }
             for each in whole.samples
         ],

@@ -79,7 +79,7 @@ def uses(node: ast.AST) -> list[str]:
         case ast.ImportFrom(names=names):
             return [each.name for each in names]
         case ast.Call(func=ast.Name(id=call) | ast.Attribute(attr=call), args=args) if call in BY_NAME:
-            return [str(arg.value) for arg in args if isinstance(arg, ast.Constant)]
+            return [str(arg.value).rpartition(".")[2] for arg in args if isinstance(arg, ast.Constant)]
     return []
 
 

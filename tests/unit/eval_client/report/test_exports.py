@@ -332,14 +332,17 @@ def test_an_agents_reasoning_is_in_its_own_files_alone(store: Store, tmp_path: P
         assert not [each for name, each in THOUGHT.items() if name != agent and each in text]
 
 
-def test_a_file_that_cannot_be_written_leaves_the_earlier_one(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_cannot_be_written_leaves_the_earlier_one(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "sft.jsonl"
     path.write_text("earlier")
-    monkeypatch.setattr("proctor_bridges.exports.sft._message", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
+
+    def fail(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        assert not statement.startswith("SELECT proctor_turn"), "broken off"
+
+    sa.event.listen(store.engine, "before_cursor_execute", fail)
+    with pytest.raises(AssertionError, match="broken off"):
         write_sft(store, path, RowChoice())
+    sa.event.remove(store.engine, "before_cursor_execute", fail)
     assert [each.name for each in tmp_path.iterdir()] == ["sft.jsonl"]
     assert path.read_text() == "earlier"
     with pytest.raises(StoreError, match=r"nowhere/sft.jsonl: can't be written: .*--to"):
