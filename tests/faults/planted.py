@@ -68,7 +68,7 @@ BUGS = (
     ),
     Bug(
         "the journal forgets its turns on resume",
-        "Store.journal: [_turn(row) for row in rows] => []",
+        "Store.journal: [turn_of(row) for row in rows] => []",
         "faults/test_kills.py::client_killed_20",
     ),
     Bug(
@@ -108,7 +108,7 @@ BUGS = (
     ),
     Bug(
         "a report opens the files that a stranger's plan names",
-        "_by_environment: not is_listed(a.store.run, a.manifest) => False",
+        "scoring_environment: not known => False",
         "faults/hostile/test_foreign_plans.py::are_not_read",
     ),
     Bug(
@@ -376,7 +376,7 @@ BUGS = (
     ),
     Bug(
         "a resumed client pays for its turns again",
-        "Store.journal: (newest, [_turn(row) for row in rows], tokens_of(paid)) => (newest + 1, [], tokens_of(paid))",
+        "Store.journal: (newest, [turn_of(row) for row in rows], tokens_of(paid)) => (newest + 1, [], tokens_of(paid))",
         "faults/test_environments.py::killed_client and db",
     ),
     Bug(
@@ -510,9 +510,9 @@ BUGS = (
     ),
     Bug(
         "what an endpoint demands back is lost in a replay",
-        "Store.journal: [_turn(row) for row in rows]"
+        "Store.journal: [turn_of(row) for row in rows]"
         " => [t if t.reply.kind == 'stop' else t.model_copy(update={'reply': t.reply.model_copy(update={'action': "
-        "t.reply.action.without_echo()})}) for t in map(_turn, rows)]",
+        "t.reply.action.without_echo()})}) for t in map(turn_of, rows)]",
         "faults/test_tools.py::killed_50_times",
     ),
     Bug(
