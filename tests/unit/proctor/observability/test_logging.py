@@ -19,14 +19,10 @@ def line(message: str, **extra: str) -> dict[str, str]:
 
 
 def test_a_line_says_when_what_and_who() -> None:
-    found = line("it\n\u2028rains \u96e8")
+    message = "it\n\u2028rains \u96e8"
+    found = line(message)
     assert found.pop("time").endswith("+00:00")
-    assert found == {
-        "level": "warning",
-        "logger": "some.module",
-        "message": "it\n\u2028rains \u96e8",
-        "role": "worker",
-    }
+    assert found == {"level": "warning", "logger": "some.module", "message": message, "role": "worker"}
 
 
 def test_an_exception_stays_on_its_line() -> None:

@@ -1,5 +1,7 @@
 """The options that a container is made with."""
 
+from collections.abc import Iterator
+
 import docker
 import pytest
 
@@ -8,13 +10,12 @@ from proctor.sandbox.docker_containers import Containers, Network
 from proctor.sandbox.docker_disk import Disk
 
 
-@pytest.mark.parametrize("network", ["none", "bridge"])
-def test_the_network_is_the_one_that_is_asked_for(network: Network) -> None:
-    client = docker.DockerClient(base_url="unix:///nowhere", version="1.41")
-    assert Containers(client, "image", SandboxLimits())._host_options()["network_mode"] == "none"
-    options = Containers(client, "image", SandboxLimits(), network=network)._host_options()
-    assert options["network_mode"] == network
-    client.close()
+@pytest.fixture
+def client() -> Iterator[docker.DockerClient]:
+    """Of an engine that is never asked."""
+    made = docker.DockerClient(base_url="unix:///nowhere", version="1.41")
+    yield made
+    made.close()
 
 
 @pytest.mark.parametrize(
@@ -27,18 +28,15 @@ def test_the_network_is_the_one_that_is_asked_for(network: Network) -> None:
         ("none", "runc", "tmpfs", False),
     ],
 )
-def test_docker_sets_up_no_network_only_where_runc_and_the_disk_need_none(
-    network: Network, runtime: str | None, disk: Disk, disabled: bool
+def test_the_network_is_the_one_asked_for_and_not_set_up_only_where_runc_and_the_disk_need_none(
+    client: docker.DockerClient, network: Network, runtime: str | None, disk: Disk, disabled: bool
 ) -> None:
-    client = docker.DockerClient(base_url="unix:///nowhere", version="1.41")
     made = Containers(client, "image", SandboxLimits(), runtime=runtime, disk=disk, network=network)
-    assert made._options()["network_disabled"] is disabled
-    client.close()
+    assert (made._host_options()["network_mode"], made._options()["network_disabled"]) == (network, disabled)
 
 
-def test_in_memory_the_root_can_only_be_read() -> None:
-    client = docker.DockerClient(base_url="unix:///nowhere", version="1.41")
+def test_in_memory_the_root_can_only_be_read(client: docker.DockerClient) -> None:
     options = Containers(client, "image", SandboxLimits(disk_mb=99), disk="tmpfs")._host_options()
     assert (options["read_only"], "size=99m" in options["tmpfs"]["/etc"]) == (True, True)
     assert "storage_opt" not in options
-    client.close()
+    assert options["network_mode"] == "none", "unless another one is asked for"
