@@ -26,9 +26,6 @@ def refused(folder: Path, plan: str, *says: str, **extra: str) -> None:
 
 GONE = "controller: http://127.0.0.1:9\nlimits: {patience_s: 1}\nagents: [{name: m}]\ntasks: [{name: own}]\n"
 MISTAKES: list[tuple[str, tuple[str, ...]]] = [
-    (LOCAL + "agents: [", ("plan.yaml:3", "not YAML")),
-    (LOCAL + "epochs: many\n", ("plan.yaml:3: epochs: must be a whole number (got the text 'many')",)),
-    (LOCAL + "assignments: [{agents: [reference], tasks: [onw]}]\n", ("unknown name 'onw'", "own")),
     (LOCAL.replace("db,", "db, data: broken.jsonl,"), ("broken.jsonl", "own")),
     (GONE, ("controller http://127.0.0.1:9",)),
 ]

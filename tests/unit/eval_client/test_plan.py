@@ -51,45 +51,12 @@ def test_a_small_plan_loads_with_every_agent_on_every_task(tmp_path: Path) -> No
     assert plan.endpoint_of(plan.agent("gpt")).concurrency == 4
 
 
-@pytest.mark.parametrize(
-    ("change", "line", "says"),
-    [
-        (("concurrency: 4", "concurency: 4"), 11, "concurency"),
-        (("environment: db", "environment: dbb"), None, "unknown environment 'dbb'"),
-        (("endpoint: shared", "endpoint: other"), None, "unknown name 'other'"),
-        (("model: gpt-9", "model: [1]"), 5, "agents.gpt.model"),
-        (("name: small", "name: ../up"), 1, "name"),
-        (("concurrency: 4", "api_key_env: sk-canary-1234"), 11, "endpoints.shared.api_key_env"),
-        (("concurrency: 4", "concurrency: 0"), 11, "endpoints.shared.concurrency"),
-        (("name: reference", "name: gpt"), None, "'gpt' stands twice"),
-    ],
-)
-def test_a_mistake_names_file_line_field_and_fix(
-    tmp_path: Path, change: tuple[str, str], line: int | None, says: str
-) -> None:
-    path = written(tmp_path, SMALL.replace(*change))
-    with pytest.raises(FileError) as refused:
-        load_plan(path)
-    message = str(refused.value)
-    assert says in message
-    assert "canary" not in message
-    assert message.startswith(f"{path}:{line}:" if line else f"{path}")
-
-
 def test_a_task_without_environment_needs_a_controller(tmp_path: Path) -> None:
     text = SMALL.replace("    environment: db\n", "").replace("  - name: reference\n    builtin: reference\n", "")
     with pytest.raises(FileError, match="set `controller` to a URL"):
         load_plan(written(tmp_path, text))
     remote = load_plan(written(tmp_path, text + "controller: http://127.0.0.1:5000\n"))
     assert remote.definitions() == ()
-
-
-def test_a_broken_record_is_told_with_its_file_and_place(tmp_path: Path) -> None:
-    (tmp_path / "bad.jsonl").write_text('{"description": "x"}\n')
-    with pytest.raises(FileError) as refused:
-        load_plan(written(tmp_path, SMALL + "    data: bad.jsonl\n"))
-    assert "bad.jsonl" in str(refused.value)
-    assert "db-own" in str(refused.value)
 
 
 LACKING = """\
