@@ -26,7 +26,7 @@ from benchmarks.measure import Figure, figure, main, median, peak_mb
 from benchmarks.view_store import AGENTS, LONG_TRIAL, LONG_TURNS, RUN, SUMS, fill, summarize
 from benchmarks.world import CLI
 from eval_client.store.store import Store
-from eval_client.store.trials.query import SORTS
+from eval_client.store.trials.rows import SORTS
 from eval_client.view.access import ViewAccess
 from eval_client.view.app import build_app
 from eval_client.view.rendering import assets

@@ -2,9 +2,7 @@
 
 import datetime
 import json
-import time
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, Field, JsonValue
@@ -299,15 +297,7 @@ class PairTotals(Value):
 
 def now_text(*, timespec: str = "seconds") -> str:
     """The wall clock in UTC as ISO 8601 text, for records; runs are listed by it, no other decision depends on it."""
-    if timespec == "seconds":
-        return _second_text(int(time.time()))
     return datetime.datetime.now(datetime.UTC).isoformat(timespec=timespec)
-
-
-@lru_cache(maxsize=1)
-def _second_text(second: int) -> str:
-    """Thousands of rows are written in the same second."""
-    return datetime.datetime.fromtimestamp(second, datetime.UTC).isoformat()
 
 
 def storable(text: str, length: int) -> str:

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from eval_client.report.compare.sides import CompareError
 from eval_client.store.connection import DatabaseError, StoreError, is_transient, reason
-from eval_client.store.trials.query import QueryError
+from eval_client.store.trials.rows import QueryError
 from eval_client.view.access import ViewAccess
 from eval_client.view.json_api import ROUTES as API
 from eval_client.view.pages.compare import compare_json, compare_page, status_of

@@ -13,7 +13,7 @@ from eval_client.report.compare.run_pairs import Letters
 from eval_client.report.pair_report import PairReport
 from eval_client.report.score_matrix import score_bounds
 from eval_client.report.task_environment import AnswerReader, answer_reader, turn_facts
-from eval_client.store.trials.query import MAX_SIZE, SIZE, QueryError, trial_query
+from eval_client.store.trials.rows import MAX_SIZE, SIZE, QueryError, trial_query
 from eval_client.store.trials.scores import trial_facts
 from eval_client.store.trials.search import find_trials
 from eval_client.store.trials.trajectory import ConversationTurn, conversation

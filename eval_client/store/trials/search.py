@@ -10,13 +10,12 @@ import sqlalchemy as sa
 
 from eval_client.store.store import Store
 from eval_client.store.tables import turn_table
-from eval_client.store.trials.query import TrialQuery
-from eval_client.store.trials.rows import TrialPage, count_trials, read_trials, rows_of, select_ids
+from eval_client.store.trials.rows import TrialPage, TrialQuery, count_trials, read_trials, rows_of, select_ids
 from eval_client.store.values import json_of, parsed
 
 SLICE_S, WAIT_S = 0.5, 5.0
 """Seconds of CPU that one page takes, and seconds that it takes where a database server is slow."""
-SELECTED, BATCH, ROWS = 2_000, 100, 4
+SELECTED, BATCH, ROWS = 2_000, 20, 4
 """Trials that are selected at once, trials whose turns one statement reads, and turns that are held at once."""
 _ESCAPED = re.compile(r'["\\\x00-\x1f]+')
 """Characters that JSON does not write as they are."""
@@ -67,16 +66,10 @@ def with_text(store: Store, trials: Sequence[int], text: str) -> Iterator[tuple[
     finds = _finder(text)
     with store.engine.connect() as connection:
         for start in range(0, len(trials), BATCH):
-            left, holds = list(reversed(trials[start : start + BATCH])), False
-            with connection.execute(_TURNS, {"run": store.run, "trials": left}) as turns:
-                for trial, observation, reply in turns:
-                    while left[-1] != trial:
-                        yield left.pop(), holds
-                        holds = False
-                    holds = holds or finds(observation, reply)
-            while left:
-                yield left.pop(), holds
-                holds = False
+            some = trials[start : start + BATCH]
+            with connection.execute(_TURNS, {"run": store.run, "trials": some}) as turns:
+                holding = {trial for trial, observation, reply in turns if finds(observation, reply)}
+            yield from ((trial, trial in holding) for trial in some)
 
 
 def _finder(text: str) -> Callable[[str, str], bool]:

@@ -24,7 +24,7 @@ from eval_client.report.plots.differences import differences
 from eval_client.report.plots.svg import Plot
 from eval_client.store.connection import DatabaseError, StoreError
 from eval_client.store.store import Store
-from eval_client.store.trials.query import MAX_TEXT, QueryError
+from eval_client.store.trials.rows import MAX_TEXT, QueryError
 from eval_client.view.runs import NotFound
 from eval_client.view.viewer import Viewer
 from proctor.tables.table import ResultTable

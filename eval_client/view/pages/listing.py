@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 
 from eval_client.controller_tables import controller_tables
 from eval_client.store.connection import DatabaseError, reason
-from eval_client.store.trials.query import QueryError
+from eval_client.store.trials.rows import QueryError
 from eval_client.view.rendering import link
 from eval_client.view.runs import RunEntry
 from eval_client.view.viewer import Viewer

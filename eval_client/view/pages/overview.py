@@ -18,7 +18,7 @@ from eval_client.report.score_matrix import Facts, matrix, with_bounds
 from eval_client.report.shared_tables import shared_tables
 from eval_client.store.records import Manifest
 from eval_client.store.store import Store
-from eval_client.store.trials.rows import last_ended
+from eval_client.store.trials.rows import TrialQuery, read_trials
 from eval_client.store.trials.scores import trial_facts
 from eval_client.view.pages.live import live_panel
 from eval_client.view.rendering import link
@@ -80,7 +80,8 @@ def _figures(viewer: Viewer, store: Store, report: RunReport) -> dict[str, Any]:
     letters = kept_letters(viewer, store, report)
     details = _details(store, report) if len(report.pairs) <= MOST_PAIRS else None
     known = {"report": report, "matrix": matrix(report.pairs, letters), "letters": letters}
-    return {**known, "details": details, "ended": last_ended(store, LAST)}
+    last = read_trials(store, TrialQuery(sort="-ended_at", size=LAST)).items
+    return {**known, "details": details, "ended": [row for row in last if row.ended_at is not None]}
 
 
 def _details(store: Store, report: RunReport) -> RunDetails:

@@ -12,7 +12,7 @@ from eval_client.report.plots.matrix import matrix
 from eval_client.report.plots.reasons import reasons
 from eval_client.report.plots.svg import Plot
 from eval_client.store.store import Store
-from eval_client.store.trials.query import QueryError
+from eval_client.store.trials.rows import QueryError
 from eval_client.store.trials.scores import trial_facts
 from eval_client.view.pages.compare import compared_plot
 from eval_client.view.pages.overview import trials_address

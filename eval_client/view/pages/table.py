@@ -9,8 +9,7 @@ from starlette.responses import Response, StreamingResponse
 
 from eval_client.report.export import Row, csv_lines, json_lines
 from eval_client.store.store import Store
-from eval_client.store.trials.query import NONE, SIZE, TrialQuery, trial_query
-from eval_client.store.trials.rows import rows_of, sample_trials, select_ids
+from eval_client.store.trials.rows import NONE, SIZE, TrialQuery, rows_of, sample_trials, select_ids, trial_query
 from eval_client.store.trials.search import find_trials, with_text
 from eval_client.view.rendering import link
 from eval_client.view.runs import NotFound

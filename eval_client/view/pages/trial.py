@@ -23,8 +23,15 @@ from eval_client.report.trial_markdown import (
 from eval_client.store.connection import StoreError
 from eval_client.store.records import Turn
 from eval_client.store.store import Store
-from eval_client.store.trials.query import MAX_TRIAL, QueryError, trial_query
-from eval_client.store.trials.rows import Neighbours, TrialRow, neighbours, sample_trials
+from eval_client.store.trials.rows import (
+    MAX_TRIAL,
+    Neighbours,
+    QueryError,
+    TrialRow,
+    neighbours,
+    sample_trials,
+    trial_query,
+)
 from eval_client.store.trials.trajectory import ConversationTurn, Trajectory, conversation, read_trajectory
 from eval_client.store.values import Unreadable
 from eval_client.view.rendering import from_markdown, link

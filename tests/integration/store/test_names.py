@@ -22,8 +22,7 @@ from eval_client.store.records import Manifest, TaskRecord, Trial
 from eval_client.store.runs import remove_run
 from eval_client.store.store import Store
 from eval_client.store.tables import endpoint_table, metadata, reply_table, run_table, summary_table, trial_table
-from eval_client.store.trials.query import TrialQuery
-from eval_client.store.trials.rows import neighbours, read_trials
+from eval_client.store.trials.rows import TrialQuery, neighbours, read_trials
 from eval_client.store.trials.scores import planned_scores
 from eval_client.store.trials.trajectory import find_trial
 from proctor.types import Summary

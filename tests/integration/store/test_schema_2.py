@@ -26,7 +26,7 @@ from eval_client.store.records import Turn
 from eval_client.store.runs import connect_read_only, run_moment
 from eval_client.store.store import Store
 from eval_client.store.tables import SCHEMA_VERSION, run_table
-from eval_client.store.trials.query import SORTS
+from eval_client.store.trials.rows import SORTS
 from eval_client.view.access import ViewAccess
 from eval_client.view.app import build_app
 from eval_client.view.runs import OneRun

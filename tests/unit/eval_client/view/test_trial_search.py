@@ -19,7 +19,7 @@ from eval_client.store.records import Manifest, Trial, Turn
 from eval_client.store.store import Store
 from eval_client.store.tables import turn_table
 from eval_client.store.trials import search
-from eval_client.store.trials.query import TrialQuery, trial_query
+from eval_client.store.trials.rows import TrialQuery, trial_query
 from eval_client.store.trials.search import with_text
 from eval_client.view.access import ViewAccess
 from eval_client.view.app import build_app

@@ -14,8 +14,7 @@ from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.records import Manifest, Trial
 from eval_client.store.store import Store
 from eval_client.store.tables import trial_table
-from eval_client.store.trials.query import SORTS, QueryError, TrialQuery, trial_query
-from eval_client.store.trials.rows import TrialRow, neighbours, read_trials
+from eval_client.store.trials.rows import SORTS, QueryError, TrialQuery, TrialRow, neighbours, read_trials, trial_query
 
 NAMES = ("s%{}_A", "s-{}-A")
 REASONS = ("completed", "turn_limit", "task_error", None)

@@ -9,7 +9,7 @@ from urllib.parse import quote, quote_from_bytes, unquote
 import pytest
 from starlette.types import ASGIApp, Message
 
-from eval_client.store.trials.query import SORTS
+from eval_client.store.trials.rows import SORTS
 from eval_client.view.access import COOKIE, ViewAccess
 from eval_client.view.app import PAGES, SECURITY, build_app
 from eval_client.view.json_api import ROUTES
