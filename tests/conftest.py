@@ -5,6 +5,7 @@ import gc
 import os
 import signal
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -95,3 +96,17 @@ def postgresql_url() -> Iterator[str]:
 def mariadb_url() -> Iterator[str]:
     with mariadb() as server:
         yield server.url
+
+
+@pytest.fixture(
+    params=[
+        "sqlite",
+        pytest.param("postgresql", marks=pytest.mark.postgresql),
+        pytest.param("mariadb", marks=pytest.mark.mariadb),
+    ]
+)
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A store in each kind of database; those of the servers keep what other tests of a module have made there."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'run.sqlite'}"
+    return str(request.getfixturevalue(f"{request.param}_url"))

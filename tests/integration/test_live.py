@@ -7,25 +7,19 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from eval_client.store.connection import StoreError, connect, sqlite_url
+from eval_client.store.connection import StoreError, connect
 from eval_client.store.journal import Journal
 from eval_client.store.records import Manifest, Trial
 from eval_client.store.runs import run_moment
 from eval_client.store.store import Store
 from eval_client.store.tables import live_table
 
-KINDS = [
-    "sqlite",
-    pytest.param("postgresql", marks=pytest.mark.postgresql),
-    pytest.param("mariadb", marks=pytest.mark.mariadb),
-]
 TRIAL = Trial(id=0, agent="a", task="t", sample="s", epoch=0)
 
 
-@pytest.fixture(params=KINDS)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    url = sqlite_url(tmp_path) if request.param == "sqlite" else request.getfixturevalue(f"{request.param}_url")
-    made = Store(connect(url), f"r-{secrets.token_hex(3)}")
+@pytest.fixture
+def store(database_url: str) -> Iterator[Store]:
+    made = Store(connect(database_url), f"r-{secrets.token_hex(3)}")
     made.create(Manifest(version="1", plan_path="p", plan={}, identity={}, tasks={}), [TRIAL])
     yield made
     made.engine.dispose()

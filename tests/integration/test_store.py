@@ -28,7 +28,7 @@ from eval_client.store.records import Manifest, TaskRecord, Trial, Turn
 from eval_client.store.store import Store
 from eval_client.store.tables import SETTLED, attempt_table, trial_table, turn_table
 from proctor.types import Action, Finish, FinishReason, Message, Observation
-from task_server.wire.messages import VERSION, Act
+from task_server.wire.messages import Act
 from tests.database_servers import DatabaseServer, mariadb, postgresql
 from tests.pace import slowly
 from tests.support import unscored
@@ -52,35 +52,6 @@ def trials(count: int) -> list[Trial]:
     return [Trial(id=n, agent="a" if n % 2 else "b", task="t", sample=f"s{n}", epoch=0) for n in range(count)]
 
 
-KINDS = [
-    "sqlite",
-    pytest.param("postgresql", marks=pytest.mark.postgresql),
-    pytest.param("mariadb", marks=pytest.mark.mariadb),
-]
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[dict[str, str]]:
-    """The servers this machine has, started when first asked for."""
-    with contextlib.ExitStack() as stack:
-        yield _Lazily(stack)
-
-
-class _Lazily(dict[str, str]):
-    def __init__(self, stack: contextlib.ExitStack) -> None:
-        self._stack = stack
-
-    def __missing__(self, kind: str) -> str:
-        server = {"postgresql": postgresql, "mariadb": mariadb}[kind]
-        self[kind] = self._stack.enter_context(server()).url
-        return self[kind]
-
-
-@pytest.fixture(params=KINDS)
-def url(request: pytest.FixtureRequest, tmp_path: Path, servers: dict[str, str]) -> str:
-    return sqlite_url(tmp_path) if request.param == "sqlite" else servers[request.param]
-
-
 def new_store(url: str) -> Store:
     made = Store(connect(url), f"run-{secrets.token_hex(4)}")
     record = TaskRecord(environment="e", digest="d", samples=4)
@@ -89,14 +60,14 @@ def new_store(url: str) -> Store:
 
 
 @pytest.fixture
-def store(url: str) -> Iterator[Store]:
-    made = new_store(url)
+def store(database_url: str) -> Iterator[Store]:
+    made = new_store(database_url)
     yield made
     made.engine.dispose()
 
 
-def test_runs_of_the_same_second_are_listed_in_the_order_in_which_they_began(url: str) -> None:
-    stores = [new_store(url) for _ in range(6)]
+def test_runs_of_the_same_second_are_listed_in_the_order_in_which_they_began(database_url: str) -> None:
+    stores = [new_store(database_url) for _ in range(6)]
     mine = [store.run for store in stores]
     listed = [name for name, _, _ in runs(stores[0].engine)]
     for store in stores:
@@ -104,13 +75,13 @@ def test_runs_of_the_same_second_are_listed_in_the_order_in_which_they_began(url
     assert [name for name in listed if name in mine] == mine
 
 
-def test_other_agents_trials_are_copied_in_the_database(url: str) -> None:
+def test_other_agents_trials_are_copied_in_the_database(database_url: str) -> None:
     agents = [{"name": name, "builtin": "naive"} for name in "abc"]
     assignments = [{"agents": ["a", "b"], "tasks": ["t", "u"]}, {"agents": ["c"], "tasks": ["u"]}]
     tasks = [{"name": name, "environment": "db"} for name in "tu"]
     plan = Plan.model_validate({"epochs": 2, "agents": agents, "tasks": tasks, "assignments": assignments})
     planned = PlannedTrials(plan, {"t": {"x": "w", "y": "w"}, "u": {"z": "z"}})
-    store = Store(connect(url), f"run-{secrets.token_hex(4)}")
+    store = Store(connect(database_url), f"run-{secrets.token_hex(4)}")
     manifest = Manifest(version="1", plan_path="p", plan={}, identity={})
     store.create(manifest, planned)
     assert list(store.trials()) == list(planned)
@@ -119,8 +90,8 @@ def test_other_agents_trials_are_copied_in_the_database(url: str) -> None:
     store.engine.dispose()
 
 
-def test_trials_are_written_by_the_batch_whatever_their_names_are(url: str) -> None:
-    store = Store(connect(url), f"run-{secrets.token_hex(4)}")
+def test_trials_are_written_by_the_batch_whatever_their_names_are(database_url: str) -> None:
+    store = Store(connect(database_url), f"run-{secrets.token_hex(4)}")
     names = ("it's", 'a "b"', "back\\slash", "\\u0041", "Größe 漢字 🙂", "%s %(x)s :y $1", "[{", "null", " ")
     planned = [
         Trial(id=number, agent=name, task=name[::-1], sample=name, epoch=number, attempts=2, cluster=cluster)
@@ -134,8 +105,8 @@ def test_trials_are_written_by_the_batch_whatever_their_names_are(url: str) -> N
     store.engine.dispose()
 
 
-def test_a_client_alone_reads_every_free_trial_once_and_those_with_attempts_first(url: str) -> None:
-    store = Store(connect(url), f"run-{secrets.token_hex(4)}")
+def test_a_client_alone_reads_every_free_trial_once_and_those_with_attempts_first(database_url: str) -> None:
+    store = Store(connect(database_url), f"run-{secrets.token_hex(4)}")
     planned = [trial.model_copy(update={"attempts": int(trial.id in (5, 9, 14))}) for trial in trials(20)]
     store.create(Manifest(version="1", plan_path="p", plan={}, identity={}), planned)
     t = trial_table.c
@@ -150,9 +121,9 @@ def test_a_client_alone_reads_every_free_trial_once_and_those_with_attempts_firs
     store.engine.dispose()
 
 
-def test_any_number_of_trials_is_played_again_and_read(url: str) -> None:
+def test_any_number_of_trials_is_played_again_and_read(database_url: str) -> None:
     store, many = (
-        Store(connect(url), f"run-{secrets.token_hex(4)}"),
+        Store(connect(database_url), f"run-{secrets.token_hex(4)}"),
         70_000,
     )  # a statement of PostgreSQL has 65,535 values
     store.create(Manifest(version="1", plan_path="p", plan={}, identity={}), trials(many))
@@ -162,8 +133,8 @@ def test_any_number_of_trials_is_played_again_and_read(url: str) -> None:
     store.engine.dispose()
 
 
-def test_what_a_client_alone_could_not_read_whole_it_reads_again(url: str) -> None:
-    store = Store(connect(url), f"run-{secrets.token_hex(4)}")
+def test_what_a_client_alone_could_not_read_whole_it_reads_again(database_url: str) -> None:
+    store = Store(connect(database_url), f"run-{secrets.token_hex(4)}")
     store.create(Manifest(version="1", plan_path="p", plan={}, identity={}), trials(8))
     unread = Unread(store.engine, store.run)
     unread.count()
@@ -349,13 +320,13 @@ async def test_whatever_else_a_write_raises_reaches_its_writer_and_later_writes_
 
 
 @pytest.mark.mariadb
-async def test_a_row_that_is_larger_than_the_server_takes_is_refused_with_the_variable(servers: dict[str, str]) -> None:
-    store = new_store(servers["mariadb"])
+async def test_a_row_that_is_larger_than_the_server_takes_is_refused_with_the_variable(mariadb_url: str) -> None:
+    store = new_store(mariadb_url)
     with store.engine.connect() as connection:
         usual = connection.exec_driver_sql("SELECT @@GLOBAL.max_allowed_packet").scalar_one()
         connection.exec_driver_sql("SET GLOBAL max_allowed_packet = 1048576")
     store.engine.dispose()
-    assert machine.store(servers["mariadb"]).id == "store-rows"
+    assert machine.store(mariadb_url).id == "store-rows"
     journal = Journal(store, store.take_over())
     first, second, *_ = unscored(store)
     await journal.begin(first, 1, 0, "0" * 32)
@@ -372,7 +343,7 @@ async def test_a_row_that_is_larger_than_the_server_takes_is_refused_with_the_va
     with store.engine.connect() as connection:
         connection.exec_driver_sql(f"SET GLOBAL max_allowed_packet = {usual}")
     store.engine.dispose()
-    assert machine.store(servers["mariadb"]).id == "store"
+    assert machine.store(mariadb_url).id == "store"
 
 
 def test_a_servers_store_of_narrow_counts_is_widened_when_it_is_written_again(store: Store) -> None:
@@ -390,28 +361,6 @@ def test_a_servers_store_of_narrow_counts_is_widened_when_it_is_written_again(st
     store.upgrade()
     with store.engine.begin() as connection:
         connection.execute(turn_table.insert(), {**row, **texts})
-
-
-async def test_an_attempt_is_kept_with_its_digest_also_in_a_store_made_before_there_was_one(store: Store) -> None:
-    first, second, *_ = unscored(store)
-    with store.engine.begin() as connection:
-        for column in ("digest", "version"):
-            connection.execute(sa.text(f"ALTER TABLE proctor_attempt DROP COLUMN {column}"))
-        row = {"run": store.run, "trial": first.id, "number": 1, "journal": 0, "session": "0" * 32, "started_at": ""}
-        names = ", ".join(row)
-        values = ", ".join(f":{name}" for name in row)
-        connection.execute(sa.text(f"INSERT INTO proctor_attempt ({names}) VALUES ({values})"), row)
-    assert store.manifest().digests() == {"t": "d"}
-    assert store.last_session(first.id) == "0" * 32
-    store.upgrade()
-    store.upgrade()
-    journal = Journal(store, store.take_over())
-    await journal.begin(second, 1, 0, "1" * 32, "d")
-    await journal.close()
-    a = attempt_table.c
-    query = sa.select(a.trial, a.digest, a.version).where(a.run == store.run).order_by(a.trial)
-    with store.engine.connect() as connection:
-        assert connection.execute(query).all() == [(first.id, None, None), (second.id, "d", VERSION)]
 
 
 def test_several_clients_may_give_a_store_its_new_columns_at_once(store: Store) -> None:

@@ -25,13 +25,13 @@ from eval_client.store.lock import sole_client, taken_over
 from eval_client.store.records import Turn
 from eval_client.store.runs import connect_read_only, run_moment
 from eval_client.store.store import Store
-from eval_client.store.tables import SCHEMA_VERSION, run_table
+from eval_client.store.tables import SCHEMA_VERSION, attempt_table, run_table
 from eval_client.store.trials.rows import SORTS
 from eval_client.view.access import ViewAccess
 from eval_client.view.app import build_app
 from eval_client.view.runs import OneRun
 from proctor.types import Action, Finish, FinishReason, Message, Observation
-from task_server.wire.messages import Act
+from task_server.wire.messages import VERSION, Act
 from tests.support import unscored
 
 TABLES = (
@@ -46,7 +46,7 @@ TABLES = (
     "completion_tokens BIGINT, seconds DOUBLE PRECISION, holder INTEGER DEFAULT '0' NOT NULL, PRIMARY KEY (run, id))",
     "proctor_attempt (run VARCHAR(64) NOT NULL, trial INTEGER NOT NULL, number INTEGER NOT NULL, "
     "journal INTEGER NOT NULL, session VARCHAR(32) NOT NULL, outcome VARCHAR(32), cause TEXT, worker VARCHAR(255), "
-    "started_at VARCHAR(32) NOT NULL, digest VARCHAR(255), version VARCHAR(64), PRIMARY KEY (run, trial, number))",
+    "started_at VARCHAR(32) NOT NULL, PRIMARY KEY (run, trial, number))",
     "proctor_turn (run VARCHAR(64) NOT NULL, trial INTEGER NOT NULL, journal INTEGER NOT NULL, "
     "turn INTEGER NOT NULL, digest VARCHAR(16) NOT NULL, observation TEXT NOT NULL, reply TEXT NOT NULL, "
     "prompt_tokens BIGINT NOT NULL, completion_tokens BIGINT NOT NULL, model_seconds DOUBLE PRECISION NOT NULL, "
@@ -63,7 +63,7 @@ OBSERVATION = Observation(messages=(Message(role="user", content="2 + 2?"),))
 REPLY = Act(action=Action(content="4"))
 NEW = {
     "proctor_trial": {"cluster", "cached_tokens", "reasoning_tokens", "ended_at", "cut_answers"},
-    "proctor_attempt": {"ended_at"},
+    "proctor_attempt": {"digest", "version", "ended_at"},
     "proctor_turn": {
         *("cached_tokens", "reasoning_tokens", "world_seconds", "stop", "model", "metered", "ended_at"),
     },
@@ -71,21 +71,14 @@ NEW = {
 SCORED, PENDING = 0, 1
 
 
-KINDS = [
-    "sqlite",
-    pytest.param("postgresql", marks=pytest.mark.postgresql),
-    pytest.param("mariadb", marks=pytest.mark.mariadb),
-]
-
-
-@pytest.fixture(params=KINDS)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+@pytest.fixture
+def store(database_url: str, tmp_path: Path) -> Iterator[Store]:
     """A run of schema 2: a scored trial, and one with a turn whose client was killed."""
-    if request.param == "sqlite":
+    if database_url.startswith("sqlite"):
         (tmp_path / "old").mkdir()
         made = Store(connect(sqlite_url(tmp_path / "old")), "old")
     else:
-        made = Store(_database(request.getfixturevalue(f"{request.param}_url")), "old")
+        made = Store(_database(database_url), "old")
     _write(made)
     yield made
     made.engine.dispose()
@@ -243,9 +236,10 @@ async def test_a_resume_adds_the_columns_under_the_lock_and_plays_on(store: Stor
         assert store.spent(store.pair_totals()) == {"a": Tokens(2_000_000, 200_000)}
 
         journal = Journal(store, fence)
+        await journal.begin(trial, 2, 0, "2" * 32, "d")
         await journal.turn(trial, 0, later(2))
         finish = Finish(reason=FinishReason.COMPLETED, score=0.5)
-        await journal.finish(trial, 1, "w", finish, Cost(2, 1_000_010, 100_004, 3.0, 6, 3, 1))
+        await journal.finish(trial, 2, "w", finish, Cost(2, 1_000_010, 100_004, 3.0, 6, 3, 1))
         await journal.close()
     (old, new), turn_rows = store.trial_rows(), list(store.turn_rows())
     assert (old["cached_tokens"], old["reasoning_tokens"], old["ended_at"], old["cluster"]) == (0, 0, None, None)
@@ -260,6 +254,10 @@ async def test_a_resume_adds_the_columns_under_the_lock_and_plays_on(store: Stor
     assert (last["world_seconds"], last["metered"], last["model"]) == (0.25, True, "m-1")
     assert (last["finish_reason"], last["stop"], last["cached_tokens"]) == ("length", None, 6)
     assert [pair.cached_tokens for pair in store.pair_totals()] == [6]
+    a = attempt_table.c
+    query = sa.select(a.number, a.digest, a.version).where(a.trial == PENDING).order_by(a.number)
+    with store.engine.connect() as connection:
+        assert connection.execute(query).all() == [(1, None, None), (2, "d", VERSION)]
 
 
 def later(number: int) -> Turn:
