@@ -15,7 +15,7 @@ from eval_client.plan.plan import Plan
 from eval_client.run.context import RunContext
 from eval_client.run.execute import execute
 from eval_client.run.request import RunRequest
-from eval_client.store.run_folders import open_store
+from eval_client.store.runs import open_store
 from proctor import event_loop
 from proctor.types import Value
 

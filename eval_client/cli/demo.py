@@ -10,7 +10,7 @@ from eval_client.cli.usage import UsageProblem
 from eval_client.plan.entries import AgentEntry, Assignment
 from eval_client.plan.plan import Plan
 from eval_client.run.request import RunRequest
-from eval_client.store.run_folders import new_name, open_store
+from eval_client.store.runs import new_name, open_store
 from proctor import registry
 from proctor.config.task import TaskDefinition
 from proctor.config.yaml import FileError

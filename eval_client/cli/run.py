@@ -41,7 +41,7 @@ from eval_client.plan.load import with_tags
 from eval_client.run.preflight import PartAsked, PreflightError, check_plan
 from eval_client.run.request import RunRequest
 from eval_client.store.records import part_name
-from eval_client.store.run_folders import checked_name, find_run, new_name, open_store
+from eval_client.store.runs import checked_name, find_run, new_name, open_store
 from eval_client.store.store import Store
 
 

@@ -22,7 +22,7 @@ from eval_client.run.request import RunRequest, Watcher
 from eval_client.run.screen import screen
 from eval_client.run.servers import ServerProcessError
 from eval_client.store.connection import DatabaseError, Fenced, StoreError, reason
-from eval_client.store.run_folders import find_run
+from eval_client.store.runs import find_run
 from proctor import registry
 from proctor.agent_function import AgentFunction, FunctionAgent, FunctionCaller
 from proctor.config.task import TaskDefinition

@@ -15,7 +15,7 @@ from eval_client.plan.plan import POLICIES_AT_ONCE, Plan
 from eval_client.python.results import PlanError
 from eval_client.run.request import RunRequest
 from eval_client.store.connection import DatabaseError, StoreError, reason
-from eval_client.store.run_folders import checked_name, new_name, open_store
+from eval_client.store.runs import checked_name, new_name, open_store
 from proctor.agent_function import AgentFunction
 from proctor.config.task import TaskDefinition
 from proctor.config.yaml import FileError, parse

@@ -16,7 +16,7 @@ from eval_client.run.preflight import PreflightError, check_trust
 from eval_client.store.journal import Journal
 from eval_client.store.lock import taken_over
 from eval_client.store.records import DIVERGED, Manifest, TaskRecord, Trial, Turn
-from eval_client.store.run_folders import owner_name
+from eval_client.store.runs import owner_name
 from eval_client.store.store import Store
 from eval_client.trial.episode import TrialHistory
 from proctor.config.task import TaskDefinition

@@ -35,9 +35,9 @@ from eval_client.run.sharing import SharedSpending, Sharing
 from eval_client.run.supply import TrialSupply
 from eval_client.run.task_watcher import TaskWatcher
 from eval_client.store.connection import RunExists, RunOver, retry_until_available
-from eval_client.store.damage import check_before_resume, check_whole, file_of
 from eval_client.store.lock import taken_over
 from eval_client.store.records import Manifest, PairTotals, now_text
+from eval_client.store.sqlite_file import check_before_resume, check_whole, file_of
 from eval_client.store.store import Store
 from eval_client.trial.agent_kind import loop_agents
 from proctor.config.tokens import AccessTokens

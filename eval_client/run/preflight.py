@@ -28,7 +28,7 @@ from eval_client.plan.plan import Plan, differences
 from eval_client.plan.published import other_play
 from eval_client.store.planned_trials import PlannedTrials
 from eval_client.store.records import Manifest, PlanPart, SeenModel, TaskRecord
-from eval_client.store.run_folders import owner_name
+from eval_client.store.runs import owner_name
 from proctor.config.yaml import FileError
 from proctor.digest import digest_of
 from proctor.event_loop import beside

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from eval_client.store import damage, values
-from eval_client.store.sqlite_file import open_for_writing
+from eval_client.store import values
+from eval_client.store.sqlite_file import open_for_writing, take_marks_away
 from eval_client.store.tables import LIVE, exact_order, is_mysql, run_table, shard_table
 from proctor.observability.redaction import remember
 
@@ -141,7 +141,7 @@ def _close_engines() -> None:
     """Close all connections, so that SQLite moves its log into the file."""
     for engine in tuple(_engines):
         engine.dispose()
-    damage.take_marks_away()
+    take_marks_away()
 
 
 def hold_live(connection: sa.Connection, run: str, fence: int) -> None:

@@ -21,8 +21,8 @@ from eval_client.store.connection import (
     reason,
     too_large,
 )
-from eval_client.store.damage import Acknowledged
 from eval_client.store.records import Trial, Turn, now_text, reply_row
+from eval_client.store.sqlite_file import Acknowledged
 from eval_client.store.store import Store
 from eval_client.store.tables import SETTLED, attempt_table, live_table, reply_table, trial_table, turn_table
 from eval_client.store.values import is_damage

@@ -19,8 +19,8 @@ import sqlalchemy as sa
 
 from eval_client.cli.doctor import machine
 from eval_client.store.connection import connect, sqlite_url
-from eval_client.store.damage import file_of
 from eval_client.store.records import Manifest, Trial
+from eval_client.store.sqlite_file import file_of
 from eval_client.store.store import Store
 from eval_client.store.tables import metadata, run_table
 from tests.database_servers import postgresql, program

@@ -12,7 +12,7 @@ from eval_client.cli.doctor.finding import Check, Finding, Status, fail, finding
 from eval_client.cli.doctor.plan_checks import Options, PlanChecks, machine_checks, whole_store
 from eval_client.cli.usage import FILE
 from eval_client.plan.load import read_plan
-from eval_client.store.run_folders import find_run
+from eval_client.store.runs import find_run
 from proctor import event_loop
 from proctor.config.yaml import FileError
 from proctor.http.client import http_client

@@ -17,7 +17,7 @@ from eval_client.endpoints.chat_configs import chat_config, replica_configs
 from eval_client.endpoints.replica_watch import replicas_of_file
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.plan import Plan
-from eval_client.store.damage import damage, losses
+from eval_client.store.sqlite_file import damage, losses
 from eval_client.store.store import Store
 from proctor import registry
 from proctor.config.task import TaskDefinition

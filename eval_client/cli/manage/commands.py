@@ -24,8 +24,7 @@ from eval_client.cli.manage.ls import (
 from eval_client.cli.usage import UsageProblem
 from eval_client.store.connection import StoreError
 from eval_client.store.lock import is_worked_on
-from eval_client.store.run_folders import find_run
-from eval_client.store.runs import remove_run
+from eval_client.store.runs import find_run, remove_run
 from eval_client.store.store import Store
 
 LOOK_S = 0.5

@@ -14,7 +14,7 @@ from eval_client.cli.common import json_option, output_option, report_usage_erro
 from eval_client.store.connection import DatabaseError, StoreError, connect, file_url, runs
 from eval_client.store.lock import is_worked_on
 from eval_client.store.records import PairTotals
-from eval_client.store.run_folders import owner_name, run_folders
+from eval_client.store.runs import owner_name, run_folders
 from eval_client.store.store import Store
 from proctor.observability.redaction import redacted
 

@@ -28,8 +28,7 @@ from eval_client.report.rescore import AnswersNotBought, RescoreRequest, check_o
 from eval_client.report.rescore import rescore as score_again
 from eval_client.run.preflight import PreflightError, check_identity
 from eval_client.store.lock import is_worked_on, sole_client
-from eval_client.store.run_folders import checked_name, find_run, new_name, open_store
-from eval_client.store.runs import remove_run
+from eval_client.store.runs import checked_name, find_run, new_name, open_store, remove_run
 from eval_client.store.store import Store
 
 

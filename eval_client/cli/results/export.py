@@ -14,7 +14,7 @@ from eval_client.report.exports.write import exports, separate_exports
 from eval_client.report.papers import finished_trials, recorded_pairs
 from eval_client.report.report import report
 from eval_client.store.parts import PlanStore
-from eval_client.store.run_folders import find_run
+from eval_client.store.runs import find_run
 from eval_client.store.store import Store
 from proctor.plugins import FinishedTrial, RecordedPair, RecordedRun
 from proctor.registry import EXPORTS, missing

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from eval_client.store.connection import StoreError
-from eval_client.store.run_folders import find_parts, find_run
+from eval_client.store.runs import find_parts, find_run
 from eval_client.store.store import Store
 
 

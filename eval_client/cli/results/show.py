@@ -13,7 +13,7 @@ from eval_client.report.task_environment import AnswerReader, answer_reader, tur
 from eval_client.report.terminal import ReadTrial, side_by_side, trial_text
 from eval_client.report.trial_markdown import Showing, trial_markdown
 from eval_client.store.connection import StoreError
-from eval_client.store.run_folders import find_run
+from eval_client.store.runs import find_run
 from eval_client.store.trials.trajectory import Trajectory, conversation, find_trial, read_trajectory
 from proctor.observability.output import console
 

@@ -13,7 +13,7 @@ from eval_client.report.report import PrimaryMetric, primary_metrics
 from eval_client.run.context import spent_so_far
 from eval_client.run.stall_reporter import SHARED, TROUBLES, lines_of
 from eval_client.store.lock import is_worked_on
-from eval_client.store.run_folders import find_run
+from eval_client.store.runs import find_run
 from proctor.config.tokens import AccessTokens
 from proctor.environment import MEAN_SCORE
 from proctor.tables.command import TableFormat, print_tables

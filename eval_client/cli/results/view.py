@@ -9,7 +9,7 @@ import click
 from eval_client.cli.common import output_option, report_usage_errors, store_option
 from eval_client.cli.usage import FILE, UsageProblem
 from eval_client.store.connection import StoreError
-from eval_client.store.run_folders import find_run
+from eval_client.store.runs import find_run
 from eval_client.view.runs import FolderRuns, OneRun, ServerRuns, ViewedRuns
 from eval_client.view.serve import PORT, PORTS, serve
 from proctor.http.server import ConfigError, is_loopback

@@ -25,7 +25,7 @@ from eval_client.run.preflight import PartAsked, PreflightError, check_plan, che
 from eval_client.run.request import RunRequest
 from eval_client.store.connection import connect, runs
 from eval_client.store.records import part_name
-from eval_client.store.run_folders import checked_name, find_run, new_name, open_store, run_folders
+from eval_client.store.runs import checked_name, find_run, new_name, open_store, run_folders
 from proctor_ray.connect import ClusterError, join, namespace_of
 
 ray_option = click.option(
