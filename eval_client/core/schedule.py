@@ -6,37 +6,9 @@ The maximum flow decides which trials start; every event that frees capacity ask
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from eval_client.core import events
 from eval_client.core.capacity import Backlog, CapacityLimits
-from eval_client.core.events import (
-    Abandon,
-    AttemptEnded,
-    AttemptOutcome,
-    Drain,
-    EndAttempt,
-    EndpointsChanged,
-    Event,
-    GaveUp,
-    GiveUp,
-    Instruction,
-    Job,
-    LowMarks,
-    NeedMore,
-    NoMoreTrials,
-    QuotasGranted,
-    Retry,
-    RetryDue,
-    Return,
-    RunFinished,
-    RunStopped,
-    ServiceSlots,
-    Settle,
-    SlotFreed,
-    Start,
-    TaskLost,
-    TaskSlots,
-    TrialsFree,
-    TrialsTaken,
-)
+from eval_client.core.events import AttemptEnded, AttemptOutcome, Event, Instruction, Job
 from eval_client.core.flow import Pair
 from eval_client.core.limits.pool import Quota
 from eval_client.core.progress import ErrorLimit, Progress, RunResult
@@ -91,8 +63,8 @@ class Schedule:
         """pair -> why the agent's endpoint refuses it"""
         self.lost: set[str] = set()
         """Tasks that were unavailable for too long, until they are available again: their trials are given up."""
-        self._task_slots: dict[str, TaskSlots] = {}
-        self._service_slots: dict[str, ServiceSlots] = {}
+        self._task_slots: dict[str, events.TaskSlots] = {}
+        self._service_slots: dict[str, events.ServiceSlots] = {}
         self._policy = RetryPolicy(max_tries=attempts, base_s=1.0)
         self._attempts: dict[int, _Attempts] = {}
         """Trials that go on after an attempt."""
@@ -112,46 +84,46 @@ class Schedule:
             case AttemptEnded():
                 self._attempt_ended(event)
                 return self._out  # its slots are not free yet
-            case TrialsFree(counts):
+            case events.TrialsFree(counts):
                 self.backlog.set_free({pair: count for pair, count in counts.items() if pair not in self.refused})
                 return self._out  # nothing follows from it at once
-            case LowMarks(marks):
+            case events.LowMarks(marks):
                 self.backlog.set_low_marks(marks)
                 return self._out
-            case SlotFreed(job):
+            case events.SlotFreed(job):
                 self._busy -= 1
                 self.progress.running[job.pair] -= 1
                 self.flow.release(job.pair)
-            case RetryDue(job):
+            case events.RetryDue(job):
                 self._pausing -= 1
                 self.backlog.add_again(job)
-            case GaveUp():
+            case events.GaveUp():
                 self._busy -= 1
-            case TaskSlots(task):
+            case events.TaskSlots(task):
                 self._task_slots[task] = event
                 self._limit_task(task)
-            case ServiceSlots(task):
+            case events.ServiceSlots(task):
                 self._service_slots[task] = event
                 self._limit_task(task)
-            case EndpointsChanged(capacities, down):
+            case events.EndpointsChanged(capacities, down):
                 self._down = down
                 self.limits.limit_endpoints(capacities)
-            case QuotasGranted(grants):
+            case events.QuotasGranted(grants):
                 self.limits.grant(grants)
-            case TrialsTaken(jobs):  # asked for before their agent was refused, some of them
+            case events.TrialsTaken(jobs):  # asked for before their agent was refused, some of them
                 self._return([job for job in jobs if job.pair in self.refused])
                 self.backlog.add([job for job in jobs if job.pair not in self.refused])
-            case NoMoreTrials():
+            case events.NoMoreTrials():
                 self._more_to_come = False
-            case TaskLost(task, cause, refused=True):
+            case events.TaskLost(task, cause, refused=True):
                 self._refuse([pair for pair in self.limits.pairs if pair[1] == task], cause)
-            case TaskLost(task, cause):
+            case events.TaskLost(task, cause):
                 self.lost.add(task)
                 self._lose_task(task, cause)
-            case Abandon(why):
+            case events.Abandon(why):
                 self.abandoned = True
                 self._drain(why)
-            case Drain(why):
+            case events.Drain(why):
                 self._drain(why)
         self._pump()
         return self._out
@@ -195,7 +167,7 @@ class Schedule:
             self._start(self.flow.start())
         if self.abandoned or (not self._busy and (self.stopped is not None or self.quiet)):
             may_go_on = self.stopped is None and self._more_to_come
-            self._out.append(NeedMore() if may_go_on else RunFinished())
+            self._out.append(events.NeedMore() if may_go_on else events.RunFinished())
 
     def _start(self, pairs: Iterable[Pair]) -> None:
         for pair in pairs:
@@ -203,14 +175,14 @@ class Schedule:
             attempts = self._attempts.get(job.trial, _Attempts())
             self._busy += 1
             self.progress.running[pair] = self.progress.running.get(pair, 0) + 1
-            self._out.append(Start(job, attempts.lost_worker, attempts.made == self._policy.max_tries - 1))
+            self._out.append(events.Start(job, attempts.lost_worker, attempts.made == self._policy.max_tries - 1))
             if self.backlog.low(pair):
-                self._out.append(NeedMore())
+                self._out.append(events.NeedMore())
 
     def _limit_task(self, task: str) -> None:
         """Apply what is known of a task's server and of the services of its environment."""
-        slots = self._task_slots.get(task, TaskSlots(task, 0, 0))
-        service = self._service_slots.get(task, ServiceSlots(task))
+        slots = self._task_slots.get(task, events.TaskSlots(task, 0, 0))
+        service = self._service_slots.get(task, events.ServiceSlots(task))
         ours = slots.ours if service.most is None else min(slots.ours, service.most)
         self.limits.limit_task(task, ours, slots.total)
         waits_for = slots.waits_for or service.waits_for
@@ -224,23 +196,23 @@ class Schedule:
         """Give a task's waiting trials up."""
         for jobs in self.backlog.drop_task(task):
             self._busy += len(jobs)
-            self._out += [GiveUp(job, cause) for job in jobs]
+            self._out += [events.GiveUp(job, cause) for job in jobs]
         if self.backlog.has_free(task):
-            self._out.append(NeedMore())
+            self._out.append(events.NeedMore())
 
     def _drain(self, why: str) -> None:
         self.stopped = self.stopped or why
         self.progress.draining = True
         for jobs in self.backlog.drop_all():
             self._return(jobs)
-        self._out.append(RunStopped(at_once=self.abandoned))
+        self._out.append(events.RunStopped(at_once=self.abandoned))
         self.backlog.set_free({})
 
     def _return(self, jobs: Sequence[Job]) -> None:
         for job in jobs:
             self._attempts.pop(job.trial, None)
         if jobs:
-            self._out.append(Return(tuple(jobs)))
+            self._out.append(events.Return(tuple(jobs)))
 
     def _attempt_ended(self, end: AttemptEnded) -> None:
         job = end.job
@@ -294,7 +266,7 @@ class Schedule:
         wait_s = self._policy.wait_s(attempts.made, end.chance)
         if not goes_on or wait_s is None:
             del self._attempts[end.job.trial]
-            self._out.append(Settle(end.job))
+            self._out.append(events.Settle(end.job))
             return
         self.progress.attempts_lost += 1
         self._go_on(end.job, wait_s)
@@ -307,7 +279,7 @@ class Schedule:
 
     def _go_on(self, job: Job, wait_s: float | None) -> None:
         """Write the end of an attempt, and enqueue its trial again after a wait; None leaves it to the next resume."""
-        self._out.append(EndAttempt(job))
+        self._out.append(events.EndAttempt(job))
         if wait_s is None:
             self._return([job])
         else:
@@ -316,4 +288,4 @@ class Schedule:
     def _pause(self, job: Job, wait_s: float) -> None:
         """Enqueue the trial again after a wait; its slots are free meanwhile."""
         self._pausing += 1
-        self._out.append(Retry(job, wait_s))
+        self._out.append(events.Retry(job, wait_s))
