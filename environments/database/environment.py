@@ -13,9 +13,14 @@ from pydantic import Field, JsonValue, PrivateAttr, SecretStr, model_validator
 
 from environments.database import dataset, errata, policies, prompt
 from environments.database.dataset import TableEntry
-from environments.database.engines.base import DatabaseEngine, DatabaseSession
-from environments.database.engines.private_server import installed
-from environments.database.engines.server import PASSWORD_VARIABLE, RunningServer, Server, parse_url
+from environments.database.engines.base import (
+    PASSWORD_VARIABLE,
+    DatabaseEngine,
+    DatabaseSession,
+    ServerAddress,
+    parse_url,
+)
+from environments.database.engines.private_server import PrivateServer, installed
 from environments.database.engines.sqlite import SqliteEngine
 from environments.database.functions import TOOLSET, with_calls
 from environments.database.prompt import PROMPT
@@ -115,7 +120,7 @@ class Database(Environment):
         if self.server is not None:
             if self.engine == "sqlite":
                 raise ValueError("server: the engine `sqlite` has no server; remove one of the two")
-            self._running_server(self.server)
+            self._address(self.server)
         return self
 
     def samples(self) -> Sequence[str]:
@@ -247,14 +252,13 @@ class Database(Environment):
         if self.engine == "sqlite":
             return SqliteEngine(self.statement_limit_s)
         from environments.database.engines.mysql import MySqlEngine
-        from environments.database.engines.private_server import PrivateServer
 
-        server = PrivateServer() if self.server is None else self._running_server(self.server)
+        server = PrivateServer() if self.server is None else self._address(self.server)
         return MySqlEngine(server, self.statement_limit_s)
 
     @staticmethod
-    def _running_server(url: SecretStr) -> Server:
-        return RunningServer(parse_url(url.get_secret_value(), secret_text(PASSWORD_VARIABLE)))
+    def _address(url: SecretStr) -> ServerAddress:
+        return parse_url(url.get_secret_value(), secret_text(PASSWORD_VARIABLE))
 
     def _finish(self, entry: TableEntry, result: SessionResult, changed: TableHash, setup_error: str | None) -> Finish:
         completed = result.reason is FinishReason.COMPLETED

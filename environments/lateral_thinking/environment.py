@@ -10,15 +10,13 @@ from pydantic import JsonValue, PrivateAttr
 
 from environments.lateral_thinking import dataset, game, policies
 from environments.lateral_thinking.dataset import Puzzle
-from environments.lateral_thinking.functions import toolset
 from environments.lateral_thinking.host import Host, Profile
-from environments.lateral_thinking.hosts.judge import SAMPLING
 from environments.lateral_thinking.hosts.lexical import LexicalHost
-from environments.lateral_thinking.hosts.model import ModelHost
+from environments.lateral_thinking.hosts.model import SAMPLING, ModelHost
 from environments.lateral_thinking.hosts.model_prompt import HOST_TEXTS
 from environments.lateral_thinking.prompt import CALL_TEXTS, ROUNDS, SOLVER_TEXTS
-from environments.lateral_thinking.reply import question_of, shown
-from environments.lateral_thinking.summary import PRIMARY, summarize
+from environments.lateral_thinking.reply import question_of, shown, toolset
+from environments.lateral_thinking.scoring import PRIMARY, summarize
 from proctor.digest import json_digest
 from proctor.environment import Agent, Environment, Policy, default_folder
 from proctor.llm.config import ChatConfig

@@ -4,10 +4,9 @@ from functools import partial
 from typing import NamedTuple
 
 from environments.lateral_thinking.dataset import Language, Puzzle
-from environments.lateral_thinking.functions import Question, toolset
 from environments.lateral_thinking.host import HostedGame, Profile, Ruling
 from environments.lateral_thinking.prompt import CALL_TEXTS, ROUNDS, SOLVER_TEXTS, SolverTexts
-from environments.lateral_thinking.reply import Screening, question_of, screen
+from environments.lateral_thinking.reply import Question, Screening, question_of, screen, toolset
 from environments.lateral_thinking.scoring import Tally
 from proctor.environment import Agent, AgentStopped
 from proctor.tools import CallReader, Protocol, ReplyReader, TextReader, UnreadableCall

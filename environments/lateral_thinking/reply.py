@@ -1,14 +1,18 @@
-"""Finds the question in a reply, and decides whether the host is asked."""
+"""What of a reply or call is its question, and which questions are answered by a hint."""
 
 import re
 from enum import StrEnum
+from functools import partial
 
 from environments.lateral_thinking.dataset import Language, Puzzle
 from environments.lateral_thinking.host import Profile
-from environments.lateral_thinking.prompt import SOLVER_TEXTS
+from environments.lateral_thinking.prompt import CALL_TEXTS, SOLVER_TEXTS
 from environments.lateral_thinking.text import character_bleu, share, words
+from proctor.tools import Arguments, Function, Toolset, arguments_schema
 from proctor.types import ParsedAction
 
+Question = str | None
+"""A question; None where there is none."""
 MAX_QUESTION = 2_000
 """Characters of a question that are read."""
 REPEATED = 0.85
@@ -66,3 +70,21 @@ def _repeats_story(question: str, puzzle: Puzzle, profile: Profile) -> bool:
         return True
     story = words(puzzle.story[:MAX_QUESTION], puzzle.language)
     return share(asked, story) > REPEATED and share(story, asked) > REPEATED
+
+
+def toolset(language: Language, profile: Profile) -> Toolset[Question]:
+    """`ask`, described in a puzzle's language; it reads a question as protocol `text` reads a reply."""
+    texts = CALL_TEXTS[language]
+    parameters = arguments_schema(question={"type": "string", "description": texts.question})
+    return Toolset((Function("ask", texts.ask, parameters, partial(_asked, profile), _arguments),))
+
+
+def _asked(profile: Profile, given: Arguments) -> Question:
+    question = question_of(str(given["question"]), profile)
+    if question is None:
+        raise ValueError("question is blank")
+    return question
+
+
+def _arguments(question: Question) -> Arguments | None:
+    return None if question is None else {"question": question}

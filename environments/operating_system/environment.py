@@ -15,8 +15,7 @@ from environments.operating_system.dataset import Dataset, SampleRecord, load, o
 from environments.operating_system.functions import toolset, with_calls
 from environments.operating_system.overlay import Errata
 from environments.operating_system.preflight import SampleFinding, has_way_out, inspect, require_whole_kernel
-from environments.operating_system.prompt import OWN, TOOLS, opening
-from environments.operating_system.published_prompt import PROMPT
+from environments.operating_system.prompt import OWN, PROMPT, TOOLS, opening
 from environments.operating_system.reply import ShellAction, parse, shown
 from environments.operating_system.scoring import OWN_FUNCTIONS_NOTE, OWN_PROMPT_NOTE, StrictCheck, summarize
 from environments.operating_system.session import ROUNDS, OnInitError, Profile, SessionRules, ShellSession

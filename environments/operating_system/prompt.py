@@ -4,8 +4,12 @@ The parts and their order follow AgentBench, arXiv 2308.03688, appendix B.3, and
 sentences are our own.
 """
 
+import ast
+
+from pydantic import TypeAdapter
+
 from environments.operating_system.observation import body
-from proctor.published import Opening
+from proctor.published import Opening, Source, Texts, beginning, injected, injections, value_of
 from proctor.types import Message
 
 _INSTRUCTION = """\
@@ -94,3 +98,29 @@ TOOLS = Opening((Message(role="system", content=_TOOLS_INSTRUCTION),), "My probl
 def opening(description: str, prompt: Opening = OWN) -> tuple[Message, ...]:
     """All messages before the first turn."""
     return (*prompt.messages, Message(role="user", content=f"{prompt.lead}{description}"))
+
+
+_MESSAGES = TypeAdapter(list[dict[str, str]])
+
+
+def _in_python(tree: ast.Module) -> Texts:
+    """The instruction followed by the example's question, the example, and the lead-in to the task; empty if absent."""
+    try:
+        question, *example = _MESSAGES.validate_python(value_of(tree, "ONE_SHOT"))
+    except ValueError:
+        return []
+    instruction = next(iter(injected(tree)), {})
+    added = (node.value for node in ast.walk(tree) if isinstance(node, ast.AugAssign))
+    bridge = next(filter(None, map(beginning, added)), "")
+    contents = (message["content"] for message in injections(tree) if "content" in message)
+    lead = next(filter(None, map(beginning, contents)), "")
+    first = {**instruction, "content": instruction.get("content", "") + bridge + question.get("content", "")}
+    return [first, *example, {"role": "user", "content": lead}]
+
+
+PROMPT = Source(
+    file="AgentBench v0.2's src/server/tasks/os_interaction/task.py",
+    fingerprints=frozenset(("c05c9c9db4d2d0fa167bee2a3093a91d", "cd721e37d330989c0657d2505f3ac6a2")),
+    in_python=_in_python,
+    has_lead=True,
+)

@@ -12,16 +12,10 @@ from typing import Any, ParamSpec, TypeVar
 import pymysql
 
 from environments.database.dataset import Table
-from environments.database.engines.base import (
-    INTERRUPTED,
-    MAX_STATEMENT_BYTES,
-    TOO_LONG,
-    DatabaseEngine,
-    DatabaseSession,
-)
+from environments.database.engines.base import INTERRUPTED, DatabaseEngine, DatabaseSession, ServerAddress
 from environments.database.engines.mysql_client import OWN_NAME, Account, drop_leftovers
 from environments.database.engines.mysql_connection import Admin, Connection, fault_of, is_alive
-from environments.database.engines.server import Server
+from environments.database.engines.private_server import PrivateServer
 from environments.database.table_hash import TableHash
 from proctor.environment import EnvironmentFault, ServiceAway
 
@@ -69,12 +63,9 @@ class MySqlSession(DatabaseSession):
         """Creates database, user and table. Raises EnvironmentFault."""
         self.setup_error = await self._in_time(self._account.open, self._table)
 
-    async def run(self, sql: str) -> str:
-        text = sql.encode(errors="replace").decode()
-        if len(text.encode()) > MAX_STATEMENT_BYTES:
-            return TOO_LONG
+    async def _run(self, sql: str) -> str:
         try:
-            return await self._in_time(self._account.run, text)
+            return await self._in_time(self._account.run, sql)
         except _Late:
             await self._admin(self._account.check_server)
             return INTERRUPTED
@@ -126,10 +117,11 @@ class MySqlSession(DatabaseSession):
 
 
 class MySqlEngine(DatabaseEngine):
-    """Sessions on one server; on a shared server it also removes what dead workers left behind."""
+    """Sessions on one server; on one that runs already it also removes what dead workers left behind."""
 
-    def __init__(self, server: Server, statement_limit_s: float) -> None:
+    def __init__(self, server: PrivateServer | ServerAddress, statement_limit_s: float) -> None:
         self._server = server
+        self._private = server if isinstance(server, PrivateServer) else None
         self._limit_s = statement_limit_s
         self._worker = secrets.token_hex(4)
         self._threads = Threads()
@@ -141,14 +133,16 @@ class MySqlEngine(DatabaseEngine):
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
         try:
-            await self._server.start()
-            if not self._server.private:
+            if self._private:
+                await self._private.start()
+            else:
                 await asyncio.to_thread(self._claim, await self._admin_now())
             yield
         finally:
             await asyncio.gather(*self._closing, return_exceptions=True)
             await asyncio.to_thread(self._disconnect)
-            await self._server.stop()
+            if self._private:
+                await self._private.stop()
 
     @asynccontextmanager
     async def session(self, table: Table) -> AsyncIterator[DatabaseSession]:
@@ -160,7 +154,8 @@ class MySqlEngine(DatabaseEngine):
             await session.open()
             yield session
         except ServiceAway:
-            await self._server.end_if_hung()
+            if self._private:
+                await self._private.end_if_hung()
             raise
         finally:
             closing = asyncio.create_task(session.close())
@@ -169,7 +164,7 @@ class MySqlEngine(DatabaseEngine):
             await asyncio.shield(closing)
 
     async def _admin_now(self) -> Admin:
-        address = await self._server.address()
+        address = self._server if isinstance(self._server, ServerAddress) else await self._server.address()
         if self._admin is None or self._admin.address != address:
             if self._admin is not None:
                 self._admin.close()

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import pymysql
 from pymysql.cursors import SSCursor
 
-from environments.database.engines.server import ServerAddress
+from environments.database.engines.base import ServerAddress
 from proctor.environment import EnvironmentFault, ServiceAway
 
 Connection: TypeAlias = "pymysql.Connection[SSCursor]"

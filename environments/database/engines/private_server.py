@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, NoReturn
 
-from environments.database.engines.server import Server, ServerAddress
+from environments.database.engines.base import ServerAddress
 from proctor.environment import EnvironmentFault, ServiceAway
 
 PREFIX = "proctor-db-"
@@ -49,10 +49,8 @@ _FLAGS = (
 )
 
 
-class PrivateServer(Server):
+class PrivateServer:
     """A server that is started again, with an empty data folder, after it died."""
-
-    private = True
 
     def __init__(self) -> None:
         self._server_program = _program("mariadbd")
@@ -70,6 +68,7 @@ class PrivateServer(Server):
         return self._process.pid if self._process and self._process.poll() is None else None
 
     async def start(self) -> None:
+        """Makes the server ready. Raises EnvironmentFault."""
         _remove_orphaned_folders()
         self._folder = Path(tempfile.mkdtemp(prefix=PREFIX))
         self._owned = (self._folder / "new").open("wb")
@@ -81,6 +80,7 @@ class PrivateServer(Server):
         await self.address()
 
     async def address(self) -> ServerAddress:
+        """The current address; a server that died is started again first. Raises EnvironmentFault."""
         async with self._lock:
             if self._process and self.pid is not None and not _listens(self._data / "socket"):
                 self._process.kill()  # it is shutting down: its socket closes before the process ends
@@ -90,12 +90,14 @@ class PrivateServer(Server):
             return ServerAddress(user="root", socket=str(self._data / "socket"))
 
     async def end_if_hung(self) -> None:
+        """Ends a server that answers no new connection, so that the next address is another's."""
         async with self._lock:
             if self._process and self.pid is not None and not await _greets(self._data / "socket"):
                 self._process.kill()
                 await asyncio.to_thread(self._process.wait)
 
     async def stop(self) -> None:
+        """Ends the server and removes its folder."""
         if self._process:
             self._process.kill()
             await asyncio.to_thread(self._process.wait)

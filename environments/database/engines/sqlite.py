@@ -12,7 +12,6 @@ from environments.database.dataset import Table
 from environments.database.engines.base import (
     INTERRUPTED,
     MAX_STATEMENT_BYTES,
-    TOO_LONG,
     DatabaseEngine,
     DatabaseSession,
     create_statement,
@@ -39,11 +38,8 @@ class SqliteSession(DatabaseSession):
         self._connection.set_authorizer(_authorize)
         self._connection.set_progress_handler(self._is_late, _STEPS_BETWEEN_CHECKS)
 
-    async def run(self, sql: str) -> str:
-        text = sql.encode(errors="replace").decode()
-        if len(text.encode()) > MAX_STATEMENT_BYTES:
-            return TOO_LONG
-        return await self._in_thread(lambda: self._run(text))
+    async def _run(self, sql: str) -> str:
+        return await self._in_thread(lambda: self._observed(sql))
 
     async def table_hash(self) -> TableHash:
         return await self._in_thread(self._hash)
@@ -74,7 +70,7 @@ class SqliteSession(DatabaseSession):
             return _error_text(error)
         return None
 
-    def _run(self, sql: str) -> str:
+    def _observed(self, sql: str) -> str:
         try:
             cursor = self._connection.execute(sql)
             text = observation.NO_ROWS if cursor.description is None else observation.of_rows(cursor)

@@ -5,7 +5,8 @@ from typing import TypeVar, cast
 
 from environments.stss import prompt
 from environments.stss.agent.forms import Forms, Reply
-from environments.stss.reply import ActionError, FirstPlan, PerformerReply, Reminder
+from environments.stss.appointments import ActionError
+from environments.stss.reply import FirstPlan, PerformerReply, Reminder
 from environments.stss.town.schedule import Commitment
 from proctor.environment import Agent, AgentStopped
 from proctor.tools import ParsedReply, UnreadableCall

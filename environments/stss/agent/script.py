@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from environments.stss.appointments import HOUR
 from environments.stss.characters.routine import day_plan, habits
 from environments.stss.dataset import ANY, SocialTask, Town, home_of
 from environments.stss.invitation import ONLINE, Leg, form_of, in_words
-from environments.stss.reply import HOUR
 from environments.stss.town.schedule import DAY, Block, agenda, overlaps, read_stamp
 
 OUT = (6 * 60 + 30, 21 * 60)

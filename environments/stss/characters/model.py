@@ -8,8 +8,8 @@ from typing import Annotated, TypeVar
 
 from pydantic import BeforeValidator, Field, JsonValue
 
+from environments.stss import appointments, spellings
 from environments.stss import reply as forms
-from environments.stss import spellings
 from environments.stss.characters.driver import Context, Driver, TalkResult
 from environments.stss.dataset import Town, home_of
 from environments.stss.town.schedule import Commitment, DayPlan, spoken, stamp
@@ -133,11 +133,13 @@ class ModelDriver(Driver):
 
         def made(text: str, last: bool) -> DayPlan:
             try:
-                return forms.day_plan_of(forms.read(text, forms.Day, last=True), day, self._town.places, home)
+                return appointments.day_plan_of(forms.read(text, forms.Day, last=True), day, self._town.places, home)
             except ValueError:
                 if not last:
                     raise
-            return forms.readable_day(forms.read(text, forms.RoughDay, last=True), day, self._town.places, home)
+            return appointments.readable_day(
+                forms.read(text, appointments.RoughDay, last=True), day, self._town.places, home
+            )
 
         return await self._ask(context, request, made)
 
@@ -211,7 +213,7 @@ class ModelDriver(Driver):
                 made.append(self._kept(entry, made, context, follows=follows, errand=len(reply.commitments) > 1))
             except (ValueError, RecursionError) as error:
                 dropped.append(f"{spellings.in_words(entry)[: forms.TEXT_CHARS]}: {error}")
-                unread = unread or (None if isinstance(error, forms.CannotBeKept) else error)
+                unread = unread or (None if isinstance(error, appointments.CannotBeKept) else error)
         if unread is not None and not last:
             raise unread
         first = next((spellings.in_words(entry)[: forms.TEXT_CHARS] for entry in reply.commitments), "")
@@ -227,11 +229,11 @@ class ModelDriver(Driver):
         fields = forms.Promise.fields(entry) if isinstance(entry, dict) else {"start": "?"}
         follows = follows and spellings.nothing(fields.get("start"))
         if follows and not made:
-            raise forms.CannotBeKept("what comes before it can't be kept")
+            raise appointments.CannotBeKept("what comes before it can't be kept")
         promise = forms.fitted({**fields, "start": stamp(made[-1].end)} if follows else entry, forms.Promise)
         existing, home = (*context.commitments, *made), home_of(context.persona)
-        length = forms.ERRAND if errand else forms.HOUR
-        kept = forms.commitment_of(promise, context.now, existing, self._town.places, home, length=length)
+        length = appointments.ERRAND if errand else appointments.HOUR
+        kept = appointments.commitment_of(promise, context.now, existing, self._town.places, home, length=length)
         return kept.model_copy(update={"with_whom": context.partner, "after_previous": follows})
 
     async def _ask(self, context: Context, request: str, read: Reader[Result]) -> Result:

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from environments.stss.appointments import ERRAND, HOUR
 from environments.stss.characters.driver import SIDE_LIMIT, Context, Driver, TalkResult
 from environments.stss.characters.routine import Habits, chance, day_plan, habits
 from environments.stss.dataset import Town, home_of
 from environments.stss.invitation import FORM, ONLINE, FormContent, Leg, changed, form_of, in_words, missing, read, same
-from environments.stss.reply import ERRAND, HOUR
 from environments.stss.summary import RULES
 from environments.stss.town.schedule import DAY, END, Commitment, DayPlan, overlaps, time_text
 

@@ -5,7 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from environments.stss import prompt
+from environments.stss import appointments, prompt
 from environments.stss import reply as forms
 from environments.stss.agent.performer import Performer
 from environments.stss.characters.driver import SIDE_LIMIT, Context, Driver, TalkResult
@@ -111,9 +111,9 @@ class Simulation:
         today = [each for each in performer.commitments if day_of(each.start) == day]
         text = prompt.day(now, performer.reminder, today)
         plan = await performer.ask(
-            text, forms.Day, lambda reply: forms.day_plan_of(reply, day, self._places, home), begins=True
+            text, forms.Day, lambda reply: appointments.day_plan_of(reply, day, self._places, home), begins=True
         )
-        self._self.live(plan or forms.day_at_home(day), now)
+        self._self.live(plan or appointments.day_at_home(day), now)
 
     async def _review(self, now: int) -> None:
         notes = await self._performer.ask(prompt.REVIEW, forms.Review, lambda reply: reply.notes, begins=True)
@@ -131,7 +131,7 @@ class Simulation:
         """Plans the day of every person; the performer sleeps until its request at 06:00."""
         for person in self._people.values():
             if person is self._self:
-                person.live(forms.day_at_home(day_of(now)), now)
+                person.live(appointments.day_at_home(day_of(now)), now)
             else:
                 person.live(await self._driver.day_plan(self._context(person, now), day_of(now)), now)
 
@@ -201,12 +201,14 @@ class Simulation:
         def check(reply: forms.Note) -> tuple[forms.Note, Commitment | None, DayPlan | None]:
             promise = None
             if reply.commitment is not None:
-                promise = forms.commitment_of(reply.commitment, now, performer.commitments, self._places, me.home)
+                promise = appointments.commitment_of(
+                    reply.commitment, now, performer.commitments, self._places, me.home
+                )
             if reply.reschedule is None:
                 return reply, promise, None
-            rows = forms.rows_of(reply.reschedule, day_of(now), self._places, me.home)
+            rows = appointments.rows_of(reply.reschedule, day_of(now), self._places, me.home)
             if rows and rows[0].start < now:
-                raise forms.ActionError("reschedule: the first row lies in the past; give the rest of today")
+                raise appointments.ActionError("reschedule: the first row lies in the past; give the rest of today")
             return reply, promise, me.plan._replace(rows=rows)
 
         text = prompt.note(partner.name, last.text if last.speaker == partner.name else None, left)

@@ -29,7 +29,6 @@ from environments.database.engines.mysql import MySqlEngine
 from environments.database.engines.mysql_client import Account
 from environments.database.engines.mysql_connection import Admin, Connection
 from environments.database.engines.private_server import PrivateServer
-from environments.database.engines.server import RunningServer
 from environments.database.environment import Database
 from environments.database.policies import answer, operation
 from environments.database.reply import Malformed, SqlAnswer, SqlOperation, read
@@ -67,7 +66,7 @@ async def admin(server: PrivateServer) -> AsyncIterator[Admin]:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def engine(server: PrivateServer) -> AsyncIterator[MySqlEngine]:
     """Sessions on the module's server, with a short limit for statements."""
-    engine = MySqlEngine(RunningServer(await server.address()), statement_limit_s=slowly(1.0))
+    engine = MySqlEngine(await server.address(), statement_limit_s=slowly(1.0))
     async with engine.lifespan():
         yield engine
 
@@ -672,7 +671,7 @@ async def test_what_a_dead_worker_left_is_removed_and_what_a_living_one_has_is_k
 
 @asynccontextmanager
 async def living_session(server: PrivateServer) -> AsyncIterator[DatabaseSession]:
-    engine = MySqlEngine(RunningServer(await server.address()), statement_limit_s=slowly(5.0))
+    engine = MySqlEngine(await server.address(), statement_limit_s=slowly(5.0))
     async with engine.lifespan(), engine.session(PEOPLE) as session:
         yield session
 

@@ -18,8 +18,7 @@ from environments.lateral_thinking.dataset import Language, Puzzle, key_points, 
 from environments.lateral_thinking.environment import LateralThinking
 from environments.lateral_thinking.game import game_protocol, play
 from environments.lateral_thinking.host import Profile
-from environments.lateral_thinking.hosts.judge import PuzzleJudge
-from environments.lateral_thinking.hosts.model import ModelGame
+from environments.lateral_thinking.hosts.model import ModelGame, PuzzleJudge
 from environments.lateral_thinking.policies import asking
 from environments.lateral_thinking.prompt import SOLVER_TEXTS
 from proctor.environment import ContextLimitExceeded, Policy

@@ -13,8 +13,7 @@ from environments.lateral_thinking.dataset import Puzzle, load
 from environments.lateral_thinking.game import game_protocol, play
 from environments.lateral_thinking.host import Profile
 from environments.lateral_thinking.hosts import model_prompt
-from environments.lateral_thinking.hosts.judge import PuzzleJudge
-from environments.lateral_thinking.hosts.model import ModelGame
+from environments.lateral_thinking.hosts.model import ModelGame, PuzzleJudge
 from environments.lateral_thinking.prompt import SOLVER_TEXTS
 from proctor.environment import Agent
 from proctor.llm.cached_model import Replies

@@ -12,7 +12,7 @@ from environments.database import prompt as database
 from environments.database.environment import Database
 from environments.knowledge_graph import prompt as graph
 from environments.knowledge_graph.environment import KnowledgeGraph
-from environments.operating_system import published_prompt as shell
+from environments.operating_system import prompt as shell
 from environments.operating_system.environment import OperatingSystem
 from environments.operating_system.prompt import opening
 from proctor.environment import Agent, AgentUnavailable, Environment

@@ -63,20 +63,6 @@ def test_of_each_type_the_first_games_can_be_asked_for() -> None:
     assert len(ALFWorld(per_type=2).samples()) == 12
 
 
-@pytest.mark.parametrize(
-    ("fields", "reason"),
-    [
-        ({"profile": "strict"}, "'strict' plays differently"),
-        ({"per_type": 1}, "the first 1 games"),
-        ({}, "Proctor's own words"),
-    ],
-)
-def test_what_is_no_published_run_says_why(split: Path, fields: dict[str, object], reason: str) -> None:
-    environment = ALFWorld.model_validate({"data": split.parent, "split": split, **fields})
-    assert reason in str(environment.not_comparable_because())
-    assert "Proctor's own" in str(ALFWorld().not_comparable_because())
-
-
 async def test_a_broken_game_is_a_fault_of_its_own_and_the_others_are_played(split: Path) -> None:
     broken = split.parent / "pick_two_obj_and_place-A" / "trial" / "game.tw-pddl"
     environment = ALFWorld(data=split.parent, split=split)

@@ -1,49 +1,16 @@
 """Protocol `tools`: what function there is, and how a session with calls goes."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from environments.alfworld import environment as household
 from environments.alfworld import prompt
-from environments.alfworld.dataset import own_games
 from environments.alfworld.environment import ALFWorld
-from environments.alfworld.functions import spelled, toolset
-from environments.alfworld.reply import Move, NoMove, Profile, read
-from proctor.session.play import play_to_finish
+from environments.alfworld.functions import toolset
+from environments.alfworld.reply import Profile
 from proctor.tools import Toolset
-from proctor.types import Action, Finish, FinishReason
-from tests.tool_calls import CallingAgent, Reply, replying, sessions_in_text
-
-PROFILES: Sequence[Profile] = ("compat", "strict")
-PLAN = own_games()[0].plan
-
-
-def text(content: str) -> Action:
-    return Action(content=content)
-
-
-async def play(*replies: Reply, profile: Profile = "compat") -> tuple[Finish, CallingAgent]:
-    agent = replying(*replies)
-    return await play_to_finish(ALFWorld(profile=profile, protocol="tools"), "own-00000", agent), agent
-
-
-def test_the_function_reads_what_it_writes() -> None:
-    for profile in PROFILES:
-        function = toolset(profile).functions[0]
-        move = read("ACTION: Look", profile)
-        arguments = function.write(move)
-        assert arguments == {"action": "look"}
-        assert function.read(arguments) == Move(action="look", written="look")
-        assert spelled(function.read(arguments)) == "ACTION: look"
-    assert toolset("compat").functions[0].write(NoMove(reason=FinishReason.INVALID_FORMAT)) is None
-    assert spelled(NoMove(reason=FinishReason.INVALID_FORMAT)) == ""
-
-
-def test_an_argument_is_compared_with_commands_as_an_action_in_a_reply() -> None:
-    moves = [toolset(profile).functions[0].read({"action": '\n "Look". \nthen go'}) for profile in PROFILES]
-    assert [move.action for move in moves if isinstance(move, Move)] == ['"look".', "look"]
+from tests.tool_calls import sessions_in_text
 
 
 @pytest.mark.thorough

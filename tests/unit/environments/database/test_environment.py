@@ -1,19 +1,18 @@
 """The database environment as configured, played on the embedded engine, and the addresses of servers."""
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from environments.database.engines.server import RunningServer, ServerAddress
+from environments.database.engines.base import ServerAddress
 from environments.database.environment import Database
 from environments.database.policies import answer, operation
 from proctor.config.task import TaskDefinition
 from proctor.config.yaml import FileError
-from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded, Policy
-from proctor.session.play import PolicyAgent, play_to_finish
-from proctor.types import Action, Finish, FinishReason, Observation
+from proctor.environment import Agent
+from proctor.session.play import play_to_finish
+from proctor.types import Action, Finish, Observation
 from tests.pace import slowly
 from tests.scripted_agent import Scripted
 
@@ -24,52 +23,6 @@ async def play(sample: str, *replies: Action | Exception) -> tuple[Finish, list[
     agent = Scripted(*replies)
     async with EMBEDDED.lifespan():
         return await play_to_finish(EMBEDDED, sample, agent), agent.told
-
-
-async def overall(database: Database, policy: Callable[[str], Policy]) -> float:
-    async with database.lifespan():
-        finishes = [await play_to_finish(database, each, PolicyAgent(policy(each))) for each in database.samples()]
-    assert not [finish for finish in finishes if finish.reason is not FinishReason.COMPLETED]
-    return database.summarize(finishes).metrics["overall_cat_accuracy"]
-
-
-@pytest.mark.thorough
-@pytest.mark.mariadb
-async def test_the_reference_solves_every_shipped_sample_on_mariadb() -> None:
-    for profile in ("strict", "errata"):
-        database = Database(profile=profile)
-        assert await overall(database, database.reference) == 1.0
-
-
-async def test_the_naive_policy_scores_a_little_and_the_random_one_is_well_formed() -> None:
-    assert 0 < await overall(EMBEDDED, EMBEDDED.naive) < 0.3
-    assert await overall(EMBEDDED, lambda sample: EMBEDDED.random(sample, seed=7)) < 0.3
-
-
-async def test_policies_repeat_themselves_for_a_seed_and_differ_between_seeds() -> None:
-    async def replies(seed: int) -> list[str]:
-        said: list[str] = []
-        for sample in EMBEDDED.samples():
-            policy = EMBEDDED.random(sample, seed)
-
-            def listening(conversation: str, transcript: object, policy: Policy = policy) -> Action:
-                action = policy(conversation, transcript)  # type: ignore[arg-type]
-                said.append(action.content)
-                return action
-
-            await play_to_finish(EMBEDDED, sample, PolicyAgent(listening))
-        return said
-
-    async with EMBEDDED.lifespan():
-        assert await replies(1) == await replies(1)
-        assert await replies(1) != await replies(2)
-
-
-async def test_an_agent_that_stops_or_breaks_is_told_apart() -> None:
-    finish, _ = await play("select-00000", ContextLimitExceeded())
-    assert (finish.reason, finish.score, finish.detail["type"]) == (FinishReason.CONTEXT_LIMIT, 0.0, "other")
-    finish, _ = await play("select-00000", AgentUnavailable("gone"))
-    assert (finish.reason, finish.score) == (FinishReason.AGENT_ERROR, None)
 
 
 async def test_errors_limits_and_refusals_of_the_embedded_engine_are_observations(tmp_path: Path) -> None:
@@ -125,10 +78,3 @@ async def test_an_unknown_sample_and_a_play_outside_of_the_lifespan_are_refused(
 
 def test_an_address_never_prints_its_password() -> None:
     assert "hunter2" not in repr(ServerAddress("me", "hunter2"))
-
-
-async def test_a_running_server_stays_where_it_is() -> None:
-    server = RunningServer(ServerAddress("me"))
-    await server.start()
-    await server.stop()
-    assert await server.address() == ServerAddress("me")

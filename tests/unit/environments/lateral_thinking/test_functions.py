@@ -1,7 +1,7 @@
 """The puzzles' function of protocol `tools`, and protocol `text` as it was before there was one."""
 
 from environments.lateral_thinking.environment import LateralThinking
-from environments.lateral_thinking.functions import toolset
+from environments.lateral_thinking.reply import toolset
 from proctor.session.play import play_to_finish
 from proctor.types import Action
 from tests.tool_calls import replying, sessions_in_text

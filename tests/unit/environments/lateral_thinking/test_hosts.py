@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from environments.lateral_thinking.dataset import Language, Puzzle
 from environments.lateral_thinking.host import Answer, Profile
-from environments.lateral_thinking.hosts.judge import PuzzleJudge
 from environments.lateral_thinking.hosts.lexical import LexicalHost
+from environments.lateral_thinking.hosts.model import PuzzleJudge
 from environments.lateral_thinking.hosts.model_prompt import answer_prompt, merge_prompt
 from environments.lateral_thinking.text import character_bleu, share, words
 from proctor.llm.cached_model import Replies

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from environments.stss.appointments import commitment_of
 from environments.stss.characters.driver import Context
 from environments.stss.characters.model import ModelDriver, open_models
 from environments.stss.dataset import home_of, shipped
-from environments.stss.reply import FormatError, Note, PerformerReply, Promise, Review, commitment_of, read
+from environments.stss.reply import FormatError, Note, PerformerReply, Promise, Review, read
 from environments.stss.town.schedule import Commitment, stamp, time_text
 from proctor.environment import EnvironmentFault
 from tests.unit.environments.stss.town_model import Model, model
