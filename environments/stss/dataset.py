@@ -9,9 +9,10 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
 from environments.stss.town import world
-from environments.stss.town.files import bad, first_problem, only, parsed, read_json, read_text
+from environments.stss.town.files import bad, only, parsed, read_json, read_text
 from environments.stss.town.schedule import read_stamp, read_time
 from environments.stss.town.world import Places, TownMap
+from proctor.config.wording import first_problem
 from proctor.types import Value
 
 Category = Literal["public", "appointment", "companions", "online", "help"]
@@ -226,8 +227,7 @@ def _people(path: Path, built: TownMap) -> dict[str, Persona]:
         try:
             people[name] = persona = Persona.model_validate(record)
         except ValidationError as error:
-            where, problem = first_problem(error)
-            raise bad(path, name, where, f"{problem}; correct this field") from error
+            raise ValueError(f"{path}: {name}: {first_problem(error)}; correct this field") from error
         if persona.name != name:
             raise bad(path, name, "name", f"is {persona.name!r}; give it the same name as its key")
         if home_of(persona) not in built:

@@ -10,8 +10,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, JsonValue, PrivateAttr
 
 from environments.stss import policies, prompt, scoring
-from environments.stss.agent.forms import CallForms, Forms, toolset
-from environments.stss.agent.performer import Performer, Silent
+from environments.stss.agent.performer import CallForms, Forms, Performer, Silent, toolset
 from environments.stss.agent.script import PerformerScript, public_places, script
 from environments.stss.characters.driver import Driver
 from environments.stss.characters.model import CharacterModel, ModelDriver, open_models

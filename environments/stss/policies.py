@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from environments.stss.agent.forms import Reply, toolset
+from environments.stss.agent.performer import Reply, toolset
 from environments.stss.agent.script import PerformerScript, Visit, invitation
 from environments.stss.characters.routine import chance
 from environments.stss.dataset import ANY, SocialTask

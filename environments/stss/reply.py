@@ -7,7 +7,6 @@ from typing import Annotated, ClassVar, TypeVar
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from environments.stss import spellings
-from environments.stss.town.files import first_problem
 from proctor.json_objects import MAX_CHARS
 from proctor.types import Value
 
@@ -286,8 +285,9 @@ def fitted(value: JsonValue, kind: type[Kind]) -> Kind:
     except RecursionError as error:
         raise FormatError("it is nested too deeply") from error
     except ValidationError as error:
-        where, what = first_problem(error)
-        raise FormatError(f"{where}: {what}" if error.errors()[0]["loc"] else what) from error
+        first = error.errors(include_input=False)[0]
+        where, what = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
+        raise FormatError(f"{where}: {what}" if where else what) from error
 
 
 def limited(text: str) -> str:

@@ -9,8 +9,8 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from environments.stss.dataset import SocialTask
 from environments.stss.days.transcript import EventLog
-from environments.stss.town.files import first_problem
 from environments.stss.town.schedule import DAY, Commitment, read_stamp, stamp
+from proctor.config.wording import first_problem
 from proctor.types import Value
 
 A_PAIR = 2
@@ -61,7 +61,7 @@ def load(path: Path) -> tuple[Scenario, ...]:
     try:
         return ScenarioFile.model_validate_json(path.read_bytes()).scenarios
     except (OSError, ValidationError) as error:
-        problem = f"can't be read: {error}" if isinstance(error, OSError) else ": ".join(first_problem(error))
+        problem = f"can't be read: {error}" if isinstance(error, OSError) else first_problem(error)
         raise ValueError(f"{path}: {problem}; make it with `proctor export RUN --as stss-scenarios`") from error
 
 

@@ -6,6 +6,8 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from proctor.config.wording import first_problem
+
 Parsed = TypeVar("Parsed")
 
 
@@ -46,11 +48,4 @@ def read_json(path: Path, adapter: TypeAdapter[Parsed]) -> Parsed:
     try:
         return adapter.validate_python(parsed(path))
     except ValidationError as error:
-        where, problem = first_problem(error)
-        raise ValueError(f"{path}: {where}: {problem}; correct this field") from error
-
-
-def first_problem(error: ValidationError) -> tuple[str, str]:
-    """The field and the message of the first problem."""
-    problem = error.errors(include_input=False)[0]
-    return ".".join(str(part) for part in problem["loc"]) or "the file", problem["msg"].removeprefix("Value error, ")
+        raise ValueError(f"{path}: {first_problem(error)}; correct this field") from error

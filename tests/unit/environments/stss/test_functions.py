@@ -6,7 +6,7 @@ from typing import Literal
 import pytest
 from pydantic import JsonValue
 
-from environments.stss.agent.forms import toolset
+from environments.stss.agent.performer import toolset
 from environments.stss.environment import Stss
 from environments.stss.prompt import ANSWERS, NAMES
 from environments.stss.reply import Day, Encounter, Note, PerformerReply, Review, fields_of, fitted

@@ -15,9 +15,7 @@ from environments.stss.language.scenarios import load
 from proctor.llm.config import ChatConfig
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason
-from tests.unit.environments.stss.town_model import Model, model
-
-__all__ = ["model"]
+from tests.unit.environments.stss.town_model import Model
 
 TOWN = shipped().town
 SAMPLE = "fernmouth_birthday"
@@ -142,48 +140,11 @@ async def test_where_no_verdict_can_be_read_the_task_is_a_fault(model: Model, tm
 
 @pytest.mark.parametrize(
     "reply",
-    [
-        *("", "yes", "1: yes", "1: yes\n2: maybe\n3: no", "1: yes\n2: no\n3: no\n4: no"),
-        *("yes\nno", "yes\nno\nyes\nno", "Yes, all of them.\nno\nyes", "1: yes\nno\nyes"),
-        "| 1 | yes |\n| 2 | perhaps |\n| 3 | no |",
-        "| 1 | yes |\n| 2 | No date is named |\n| 3 | no |",
-        "1: yes\n2: not sure, there is no date in it\n3: yes",
-        "10: yes\n20: yes\n30: no",
-    ],
-)
-def test_what_is_no_verdict_on_each_condition_is_refused(reply: str) -> None:
-    with pytest.raises(ValueError, match="3 lines"):
-        read_verdicts(reply, 3)
-
-
-@pytest.mark.parametrize(
-    "reply",
     ["\n" * 200_000, "1:\n" * 60_000, "-" * 200_000, "1" * 9_000 + ": yes", "1" + "-" * 90_000, "1 x:" * 40_000],
 )
 def test_an_endless_reply_is_no_verdict_and_holds_nobody_up(reply: str) -> None:
     with pytest.raises(ValueError, match="3 lines"):
         read_verdicts(reply, 3)
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "- 1: yes\n**2.** No, never\n 3) **Yes**",
-        "Condition 1: yes\nCondition 2: no\nCondition 3: yes",
-        "**Condition 1:** Yes\n**Condition 2:** No, no date was named.\n**Condition 3**: yes",
-        "Here are my verdicts.\n\n1. Ada Birch invites to: party: **Yes**\n2. a date is agreed - no.\n3: yes",
-        "| Condition | Verdict |\n|---|---|\n| 1 | yes |\n| 2 | No |\n| 3 | **Yes** |",
-        "| # | Condition | Met? | Why |\n|:-:|---|---|---|\n| 1 | invited | Yes | said so |\n"
-        "| 2 | date: no year | no | 1 |\n| 3 | place | yes | inn |",
-        "Condition | Verdict\n--- | ---\nCondition 1 | yes\nCondition 2 | no\nCondition 3 | yes",
-        "| 1 | Yes, at once |\n| 2 | **No** (no date) |\n| 3 | yes - by name |",
-        "| Condition | Met |\n|---|---|\n| invited | yes |\n| date | no |\n| place | yes |",
-        "Yes\nNo.\n- **yes**\n",
-        "yes\n\nno\n\nyes",
-    ],
-)
-def test_verdicts_are_found_however_they_are_set(reply: str) -> None:
-    assert read_verdicts(reply, 3) == (True, False, True)
 
 
 def test_who_drives_and_who_judges_are_told_apart_by_the_digest() -> None:

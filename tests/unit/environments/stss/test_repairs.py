@@ -2,7 +2,7 @@
 
 import pytest
 
-from environments.stss.data.repairs import Repair, of_goal, repair
+from environments.stss.data.repairs import Repair, repair
 from environments.stss.dataset import SocialTask, shipped
 from environments.stss.environment import Stss
 
@@ -52,23 +52,3 @@ def test_no_shipped_task_needs_it() -> None:
 def test_a_goal_that_names_nothing_keeps_its_keywords() -> None:
     task = with_keywords(QUIZ, "welding", goal="Online at 2023-02-14 20:00", FPG="x", Description="x")
     assert repair(task, DATA.town).task.task.goal[0].keywords == ("welding",)
-
-
-@pytest.mark.parametrize(
-    ("goal", "location", "words"),
-    [
-        ("Hold a lantern walk at Harbour Green at 2023-02-14 19:00", "Harbour Green", ("lantern walk",)),
-        ("Ada Birch wants to host the summer sale at the inn on 2023-02-14 10:00", "N/A", ("summer sale at the inn",)),
-        (
-            "Meet Dr. Finn Larsen for revising an essay at some time on 2023-02-14.",
-            "N/A",
-            ("revising an essay", "essay"),
-        ),
-        ("Meet Finn Larsen to discuss tides at Anchor Inn:taproom.", "Anchor Inn:taproom", ("discuss tides",)),
-        ("Find partners to go sailing with at Anchor Inn at some time.", "Anchor Inn", ("sailing",)),
-        ("Find some players for the upcoming darts night at 2023-02-14 20:00", "N/A", ("darts night",)),
-        ("", "N/A", ()),
-    ],
-)
-def test_the_words_are_what_the_goal_wants_done(goal: str, location: str, words: tuple[str, ...]) -> None:
-    assert of_goal(goal, location) == words

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from environments.stss.dataset import shipped
 from environments.stss.days.person import Person
-from environments.stss.town.schedule import DAY, START, Commitment, DayPlan, Row, agenda, read_stamp, read_time, stamp
+from environments.stss.town.schedule import DAY, START, Commitment, DayPlan, Row, agenda, read_stamp, stamp
 from environments.stss.town.world import Places, TownMap
 
 TOWN = shipped().town
@@ -164,12 +164,6 @@ def test_a_bedtime_after_midnight_lasts_into_the_next_day() -> None:
     records = lived(somebody, DAY + 700)
     assert records[DAY + 120][0] == "sleep"
     assert records[DAY + 600][0] == "act"
-
-
-@pytest.mark.parametrize("text", ["24:00", "7 pm", "7", "12:60", "aa:bb", ""])
-def test_what_is_no_time_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="HH:MM"):
-        read_time(text)
 
 
 @given(st.integers(0, 2 * DAY - 1))
