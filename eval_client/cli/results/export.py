@@ -9,7 +9,7 @@ import click
 from eval_client.cli.common import output_option, report_usage_errors, store_option
 from eval_client.cli.results.plan_parts import find_results
 from eval_client.cli.usage import UsageProblem
-from eval_client.report.export import FORMATS, export_rows
+from eval_client.report.exports.rows import FORMATS, export_rows
 from eval_client.report.exports.write import exports, separate_exports
 from eval_client.report.papers import finished_trials, recorded_pairs
 from eval_client.report.report import report

@@ -1,1 +1,1 @@
-"""Runs in the formats of other people's programs: Inspect's logs, ATIF trajectories, rows to train on."""
+"""Runs as files: rows, Inspect's logs, and what forms of whole trials have in common."""

@@ -13,8 +13,8 @@ from typing import IO
 
 from pydantic import JsonValue
 
-from eval_client.report.export import written_whole
 from eval_client.report.exports import inspect_log
+from eval_client.report.exports.rows import written_whole
 from eval_client.report.exports.trials import ExportedPair, exported_pairs
 from eval_client.store.connection import StoreError
 from eval_client.store.store import Store

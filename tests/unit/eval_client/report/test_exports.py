@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from eval_client.report.export import json_lines
 from eval_client.report.exports import inspect_log
+from eval_client.report.exports.rows import json_lines
 from eval_client.report.exports.trials import arguments_object, exported_pairs
 from eval_client.report.exports.write import write_inspect
 from eval_client.store.connection import StoreError
