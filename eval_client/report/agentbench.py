@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from eval_client.core.statistics.missing import group_mean_bounds
 from eval_client.report.pair_report import ERROR_PARTS, PairReport
-from eval_client.report.run_tables import repeat_cells, repeat_titles
-from proctor.tables.table import DAGGER, Figure, ResultTable, TableColumn, TableRow, row_names, title_with_behind
+from eval_client.report.run_tables import repeat_cells, repeat_columns, repeat_titles
+from proctor.tables.table import DAGGER, Figure, Part, ResultTable, TableColumn, TableRow, row_names, title_with_behind
 from proctor.types import FinishReason
 
 
@@ -48,6 +48,7 @@ REASONS = {
     FinishReason.TURN_LIMIT: "TLE",
 }
 """The rows of the paper's table 4."""
+COUNTS = {"Faults": "unscored", "Cut answers": "cut_answers"}
 TEXT_PROTOCOL = "text"
 OVERALL = (
     "OA: AgentBench's overall score, the mean over its eight tasks of the score in percent divided by the average "
@@ -110,18 +111,28 @@ def agent_rows(played: Sequence[PlayedTask]) -> Rows:
 def scores_table(rows: Rows) -> ResultTable:
     """The paper's table 3: the overall score, and the eight tasks' scores in percent; the best agent first."""
     name_columns, names = row_names(list(rows), ("Model", "Run"))
-    made = [(name, _scores_row(row)) for name, row in zip(names, rows.values(), strict=True)]
-    made.sort(key=lambda item: -math.inf if item[1].overall.value is None else item[1].overall.value, reverse=True)
-    task_columns = tuple(
-        TableColumn(task.title, group=task.group, parts=(*ERROR_PARTS, "coverage", "mark")) for task in TASKS
+    made = [_scores_row(name, row) for name, row in zip(names, rows.values(), strict=True)]
+    made.sort(key=lambda item: -math.inf if item[0].value is None else item[0].value, reverse=True)
+    parts: tuple[Part, ...] = (*ERROR_PARTS, "coverage", "mark")
+    columns = (
+        *(*name_columns, TableColumn("VER", left=True)),
+        TableColumn("OA", parts=("standard_error", "low", "high", "mark")),
+        *(TableColumn(task.title, group=task.group, parts=parts) for task in TASKS),
     )
-    overall_column = TableColumn("OA", parts=("standard_error", "low", "high", "mark"))
-    columns = (*name_columns, TableColumn("VER", left=True), overall_column, *task_columns)
-    table_rows = tuple(TableRow((*name, row.version, row.overall, *row.scores), notes=row.notes) for name, row in made)
-    marked = any(figure.mark for _, row in made for figure in row.scores)
-    bounded = any(row.overall.low is not None for _, row in made)
+    marked = any(entry.mark for _, row in made for entry in row.cells if isinstance(entry, Figure))
+    bounded = any(found.low is not None for found, _ in made)
     notes = (*([NOT_COMPARABLE] if marked else []), OVERALL, *([BOUNDED] if bounded else []))
-    return ResultTable(_title("AgentBench: scores in percent (table 3)", _all(rows)), columns, table_rows, notes)
+    title = _title("AgentBench: scores in percent (table 3)", _all(rows))
+    return ResultTable(title, columns, tuple(row for _, row in made), notes)
+
+
+def _scores_row(name: Sequence[str], row: Mapping[str, PlayedTask]) -> tuple[Figure, TableRow]:
+    """The overall score, and an agent's row of the table of scores."""
+    scores = tuple(_score(task, row.get(task.environment)) for task in TASKS)
+    versions = dict.fromkeys(each.model_version for each in row.values() if each.model_version)
+    notes = tuple(note for task in TASKS for note in _notes(task, row.get(task.environment)))
+    found = _overall_figure(scores, row)
+    return found, TableRow((*name, ", ".join(versions) or None, found, *scores), notes=notes)
 
 
 def agentbench_tables(rows: Rows, *, validity: bool = True) -> list[ResultTable]:
@@ -136,10 +147,10 @@ def _repeats_table(rows: Rows) -> ResultTable:
     titles = repeat_titles([each.pair for each in repeated])
     names = [(each.pair.agent, each.pair.task, each.run) for each in repeated]
     name_columns, cells = row_names(names, ("Model", "Task", "Run"), always=2)
-    columns = (*name_columns, *(TableColumn(title, parts=ERROR_PARTS[1:]) for title in titles))
     found = zip(cells, repeated, strict=True)
     shown = tuple(TableRow((*name, *repeat_cells(each.pair, titles))) for name, each in found)
-    return ResultTable(_title("AgentBench: repeated trials, pass@k and pass^k", repeated), columns, shown)
+    title = _title("AgentBench: repeated trials, pass@k and pass^k", repeated)
+    return ResultTable(title, (*name_columns, *repeat_columns(titles)), shown)
 
 
 def validity_table(rows: Rows) -> ResultTable:
@@ -154,8 +165,8 @@ def validity_table(rows: Rows) -> ResultTable:
         ]
         refused = (_share(of_block, task, FinishReason.REFUSED) for task in TASKS)
         lines.append(TableRow((*key, "Refused", *refused), rule=True))
-        lines.append(TableRow((*key, "Faults", *(_faults(of_block, task) for task in TASKS))))
-        lines.append(TableRow((*key, "Cut answers", *(_cut_answers(of_block, task) for task in TASKS))))
+        for title, field in COUNTS.items():
+            lines.append(TableRow((*key, title, *(_count(of_block, task, field) for task in TASKS))))
     task_columns = tuple(TableColumn(task.title, group=task.group) for task in TASKS)
     columns = (*name_columns, TableColumn("Reason", left=True), *task_columns)
     title = _title("AgentBench: validity in percent (table 4)", _all(rows))
@@ -168,22 +179,6 @@ def _all(rows: Rows) -> list[PlayedTask]:
 
 def _title(title: str, played: Sequence[PlayedTask]) -> str:
     return title_with_behind(title, ((each.pair.scored, each.pair.planned) for each in played))
-
-
-class _ScoresRow(NamedTuple):
-    """An agent's row of the table of scores."""
-
-    version: str | None
-    overall: Figure
-    scores: tuple[Figure, ...]
-    notes: tuple[str, ...]
-
-
-def _scores_row(row: Mapping[str, PlayedTask]) -> _ScoresRow:
-    scores = tuple(_score(task, row.get(task.environment)) for task in TASKS)
-    versions = dict.fromkeys(each.model_version for each in row.values() if each.model_version)
-    notes = tuple(note for task in TASKS for note in _notes(task, row.get(task.environment)))
-    return _ScoresRow(", ".join(versions) or None, _overall_figure(scores, row), scores, notes)
 
 
 def _score(task: BenchTask, played: PlayedTask | None) -> Figure:
@@ -272,11 +267,7 @@ def _share(rows: Sequence[Mapping[str, PlayedTask]], task: BenchTask, reason: Fi
     return Figure(100 * math.fsum(shares) / len(shares) if shares else None, ".1f")
 
 
-def _faults(rows: Sequence[Mapping[str, PlayedTask]], task: BenchTask) -> int | None:
-    counts = [row[task.environment].pair.unscored for row in rows if task.environment in row]
-    return sum(counts) if counts else None
-
-
-def _cut_answers(rows: Sequence[Mapping[str, PlayedTask]], task: BenchTask) -> int | None:
-    counts = [row[task.environment].pair.cut_answers for row in rows if task.environment in row]
-    return None if not counts or None in counts else sum(filter(None, counts))
+def _count(rows: Sequence[Mapping[str, PlayedTask]], task: BenchTask, field: str) -> int | None:
+    """The sum of a count over agents; None where one is not known."""
+    counts = [getattr(row[task.environment].pair, field) for row in rows if task.environment in row]
+    return None if not counts or None in counts else sum(counts)
