@@ -2,14 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from itertools import combinations
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.plan import Plan
 from eval_client.store.records import Manifest
-from proctor.types import Value
 
 SHOWN_VALUE = 60
 """Characters of a value that a difference shows."""
@@ -17,57 +16,38 @@ AGENT_FIELDS = ("builtin", "model", "sampling", "reasoning", "system_role")
 """What makes an agent another one; endpoint, price and concurrency may differ."""
 
 
-class TaskShape(Value):
-    """What shaped a run's trials of one task."""
+class TaskShape(NamedTuple):
+    """A task of a run."""
 
     run: str
     task: str
     environment: str
-    digest: str
-    """Hash of data, prompts and parameters."""
-    samples: int
-    selection: str
-    """How the samples were chosen; empty where all were played, and in older runs."""
-    seed: int
-    epochs: int
-    trial_limits: dict[str, JsonValue]
-    version: str
-    """Major and minor version of Proctor."""
+    shape: Mapping[str, object]
+    """What shaped its trials; `selection` is how the samples were chosen, empty where all were, and in older runs."""
 
 
-SHAPING = tuple(name for name in TaskShape.model_fields if name not in ("run", "task"))
-
-
-def task_shapes(run: str, manifest: Manifest) -> tuple[TaskShape, ...]:
-    """The facts of every task of a run, in the run's order."""
+def task_shapes(run: str, manifest: Manifest) -> list[TaskShape]:
+    """Every task of a run, in the run's order."""
     plan = manifest.read_plan()
-    return tuple(
-        TaskShape(
-            run=run,
-            task=name,
-            environment=record.environment,
-            digest=record.digest,
-            samples=record.samples,
-            selection=record.selection,
-            seed=plan.seed,
-            epochs=plan.epochs,
-            trial_limits=plan.limits.trial.model_dump(mode="json"),
-            version=".".join(manifest.version.split(".")[:2]),
-        )
-        for name, record in manifest.tasks.items()
-    )
+    limits, version = plan.limits.trial.model_dump(mode="json"), ".".join(manifest.version.split(".")[:2])
+    shared = {"seed": plan.seed, "epochs": plan.epochs, "trial_limits": limits, "version": version}
+    found = []
+    for name, task in manifest.tasks.items():
+        own = {"environment": task.environment, "digest": task.digest, "samples": task.samples}
+        found.append(TaskShape(run, name, task.environment, {**own, "selection": task.selection, **shared}))
+    return found
 
 
-def unlike_tasks(facts: Iterable[TaskShape], same: Literal["task", "environment"]) -> list[str]:
-    """The differences between facts with an equal `same`, a line for each field; empty where they are alike."""
+def unlike_tasks(tasks: Iterable[TaskShape], same: Literal["task", "environment"]) -> list[str]:
+    """The differences between tasks with an equal `same`, a line for each field; empty where they are alike."""
     lines, known = [], dict[str, TaskShape]()
-    for fact in facts:
-        first = known.setdefault(getattr(fact, same), fact)
+    for each in tasks:
+        first = known.setdefault(getattr(each, same), each)
         lines += [
-            f"{first.task} of {first.run}, {fact.task} of {fact.run}: {name}: "
-            f"{_shown(getattr(first, name))} and {_shown(getattr(fact, name))}"
-            for name in SHAPING
-            if getattr(first, name) != getattr(fact, name)
+            f"{first.task} of {first.run}, {each.task} of {each.run}: {name}: {_shown(value)} and "
+            f"{_shown(each.shape[name])}"
+            for name, value in first.shape.items()
+            if value != each.shape[name]
         ]
     return lines
 
