@@ -236,59 +236,20 @@ async def test_05_what_the_errata_correct_is_wrong_without_and_right_with_them(s
         assert {finish.score for finish in finishes} == {score}
 
 
-ANSWERS: list[tuple[str, list[str], bool, bool]] = [
-    # answer text, label, right in compat, right in strict
-    (' ["Giza"]', ["Giza"], True, True),
-    ("['Giza']", ["Giza"], True, True),
-    ('("Giza",)', ["Giza"], True, True),
-    (' "Giza"', ["Giza"], False, True),
-    (' "5"', ["5"], True, True),
-    (" Giza", ["Giza"], False, True),
-    ("Giza", ["Giza"], True, True),
-    (' ["giza"]', ["Giza"], False, False),
-    (' [" Giza"]', ["Giza"], False, True),
-    (' ["5"]', ["5.0"], True, True),
-    (" [5]", ["5.0"], True, True),
-    (" 5", ["5.0"], True, True),
-    (' ["+5"]', ["5"], True, True),
-    (' ["5.01"]', ["5"], False, False),
-    (' ["5e0"]', ["5"], True, True),
-    (' ["nan"]', ["nan"], False, True),
-    (' ["32,502"]', ["32502.0"], False, False),
-    (' ["5%"]', ["5"], False, False),
-    (' ["none"]', ["none"], True, True),
-    (" none", ["none"], False, True),
-    (" [None]", ["none"], False, False),
-    (" [null]", ["0"], False, False),
-    (" [None]", ["0"], False, False),
-    (" [True]", ["1"], True, True),
-    (" []", ["none"], False, False),
-    (' ["b", "a"]', ["a", "b"], True, True),
-    (' "b", "a"', ["a", "b"], True, True),
-    (' ["a", "b", "a"]', ["a", "b"], True, True),
-    (' ["a"]', ["a", "b"], False, False),
-    (' ["a", "b", "c"]', ["a", "b"], False, False),
-    (" [1, 2]", ["1", "2"], False, True),
-    (' ["1.0", "2"]', ["1", "2"], False, True),
-    (' [["a"], ["b"]]', ["a", "b"], False, False),
-    (' ["a", "b"', ["a", "b"], False, False),
-    (' ["O\'Hara"]', ["O'Hara"], True, True),
-    (' ["caf\\u00e9"]', ["café"], True, True),
-    (' ["x\\\\ny"]', ["x\\ny"], True, True),
-    (" __import__('os').getcwd()", [os.getcwd()], False, False),
-    (" [__import__('os').getpid()]", [str(os.getpid())], False, False),
-    (" [4 + 1]", ["5"], False, False),
-    ("[" * 100_000, ["5"], False, False),
-    ("[" * 1_000 + "5" + "]" * 1_000, ["5"], False, False),
-    (" [" + '"a", ' * 200_000 + '"a"]', ["a"], False, False),
-    (" " + "9" * 5_000, ["5"], False, False),
-    ("", [""], True, True),
+ANSWERS: list[tuple[str, list[str]]] = [
+    (" __import__('os').getcwd()", [os.getcwd()]),
+    (" [__import__('os').getpid()]", [str(os.getpid())]),
+    ("[" * 100000, ["5"]),
+    ("[" * 1000 + "5" + "]" * 1000, ["5"]),
+    (" [" + '"a", ' * 200000 + '"a"]', ["a"]),
+    (" " + "9" * 5000, ["5"]),
 ]
+"""Answers that are right in neither profile; the others are in tests/unit/environments/tables/database.jsonl."""
 
 
-@pytest.mark.parametrize(("text", "label", "compat", "strict"), ANSWERS, ids=[case[0].strip()[:30] for case in ANSWERS])
-async def test_06_answers_compare_as_the_table_says(text: str, label: list[str], compat: bool, strict: bool) -> None:
-    assert (scoring.compat(text, label), scoring.strict(text, label)) == (compat, strict)
+@pytest.mark.parametrize(("text", "label"), ANSWERS, ids=[case[0].strip()[:30] for case in ANSWERS])
+async def test_06_what_is_no_literal_or_far_too_long_is_wrong(text: str, label: list[str]) -> None:
+    assert (scoring.compat(text, label), scoring.strict(text, label)) == (False, False)
 
 
 async def test_06_compat_judges_every_recorded_answer_as_the_published_code_does() -> None:

@@ -1,19 +1,27 @@
-"""A session: what is said when, how it ends, what it scores; and the rates of many sessions."""
+"""A session in both protocols: what is said when, how it ends, what it scores; and the rates of many sessions."""
+
+from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from environments.alfworld import environment as household
 from environments.alfworld import prompt
 from environments.alfworld.dataset import own_games
 from environments.alfworld.engine.grammar import Format
 from environments.alfworld.environment import ALFWorld
 from environments.alfworld.examples import LEAST_PLAN, LONGEST_PLAN, example
+from environments.alfworld.functions import toolset
 from environments.alfworld.prompt import MAX_KEPT
-from environments.alfworld.reply import Chosen, Profile
+from environments.alfworld.reply import MAX_ACTION, Chosen, CommandCandidate, Profile, action_of, choose, nearest
 from environments.alfworld.scoring import CommandStep, end_reason
 from environments.alfworld.texts import TASK_TYPES, TaskType
 from proctor.session.play import play_to_finish
+from proctor.tools import Toolset
 from proctor.types import Finish, FinishReason, Message, Observation
 from tests.scripted_agent import Scripted
+from tests.tool_calls import sessions_in_text
 
 
 async def play(
@@ -128,3 +136,59 @@ def test_faults_enter_no_rate_and_types_have_rates_of_their_own() -> None:
     nothing = ALFWorld().summarize([fault]).metrics
     assert not [name for name in nothing if name.startswith(("success_rate", "steps_of"))]
     assert (nothing["requested"], nothing["scored"], nothing["refused"]) == (1.0, 0.0, 0.0)
+
+
+LIST = ["go to desk 1", "look", "open drawer 1"]
+
+
+def test_a_long_action_is_cut() -> None:
+    assert action_of("ACTION: " + "x" * 1_000_000, "compat") == "x" * MAX_ACTION
+
+
+@given(st.text(), st.sampled_from(["compat", "strict"]))
+def test_any_reply_is_read(reply: str, profile: Profile) -> None:
+    action = action_of(f"ACTION: {reply}", profile)
+    assert action is not None
+    choose(action, LIST, profile)
+
+
+def test_a_command_resembles_itself_fully_and_strangers_not_at_all() -> None:
+    assert CommandCandidate("put mug 1 in/on desk 1").similarity("put mug 1 in/on desk 1") == pytest.approx(1.0)
+    assert CommandCandidate("take soapbar").similarity("go to desk 1") == 0.0
+
+
+def test_of_a_long_text_each_part_counts() -> None:
+    long = "go to " * 2_000
+    assert CommandCandidate(long).similarity("go to desk 1") == pytest.approx(2.2776460336e-4, abs=1e-12)
+    assert nearest(long, ["look", "go to desk 1"]) is None
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("profile", "digest", "sessions"),
+    [
+        ("compat", "f67052121b39ee17e292bf7e45aa3597", "9149bfaa4905bab3"),
+        ("strict", "e42672f34804eb0183fecc65b1fc42dc", "f74137366b27e3c4"),
+    ],
+)
+async def test_text_is_as_it_was_before_there_were_functions(profile: Profile, digest: str, sessions: str) -> None:
+    """A run of then goes on. The values change with the shipped games, and where the revision is raised."""
+    environment = ALFWorld(profile=profile)
+    assert environment.digest() == digest
+    mixed = ("ACTION: look", "ACTION: go to the moon", "action: **inventory**.", "ACTION: look")
+    assert (
+        await sessions_in_text(environment, environment.samples(), mixed, ["hm"], ["ACTION:"], ["ACTION: look"])
+        == sessions
+    )
+
+
+def test_the_digest_holds_instruction_and_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = ALFWorld(protocol="tools")
+    digests = [environment.digest(), ALFWorld().digest(), ALFWorld(profile="strict", protocol="tools").digest()]
+    monkeypatch.setattr(prompt, "CALLS_INSTRUCTION", "Play.")
+    digests.append(environment.digest())
+    monkeypatch.undo()
+    described = replace(toolset("compat").functions[0], description="Acts.")
+    monkeypatch.setattr(household, "toolset", lambda profile: Toolset((described,)))
+    digests.append(environment.digest())
+    assert len({*digests}) == 5

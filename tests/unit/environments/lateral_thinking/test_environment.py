@@ -11,14 +11,15 @@ from pydantic import JsonValue, ValidationError
 from environments.lateral_thinking.dataset import Language
 from environments.lateral_thinking.environment import LateralThinking
 from environments.lateral_thinking.prompt import SOLVER_TEXTS
-from environments.lateral_thinking.reply import question_of
+from environments.lateral_thinking.reply import question_of, toolset
 from proctor.config.task import TaskDefinition
 from proctor.environment import AgentUnavailable, ContextLimitExceeded, Policy
 from proctor.llm.config import ChatConfig
 from proctor.session.play import PolicyAgent, play_to_finish
-from proctor.types import Finish, FinishReason, Message
+from proctor.types import Action, Finish, FinishReason, Message
 from tests.scripted_agent import Scripted
 from tests.support import SHARED_DATA
+from tests.tool_calls import replying, sessions_in_text
 
 OWN = LateralThinking()
 JUDGE = ChatConfig(model="gpt-3.5-turbo-0613", base_url="http://host/v1")
@@ -121,3 +122,30 @@ def test_a_summary_is_means_over_scored_games_by_language_and_names_its_host() -
         "scored": 0.0,
     }
     assert OWN.summarize([]).notes[0] == "Judged by the host: lexical."
+
+
+TEXT = LateralThinking()
+
+
+def test_the_function_is_declared_with_its_one_argument() -> None:
+    (tool,) = toolset("en", "strict").tools()
+    assert tool.name == "ask"
+    assert tool.parameters["required"] == ["question"]
+    assert tool.parameters["additionalProperties"] is False
+    assert list(tool.parameters["properties"]) == ["question"]  # type: ignore[arg-type]
+    (chinese,) = toolset("zh", "strict").tools()
+    assert chinese.name == "ask"
+    assert chinese.description != tool.description
+
+
+async def test_the_text_protocol_is_as_it_was() -> None:
+    agent = replying(Action(content="Is it raining?"))
+    async with TEXT.lifespan():
+        finish = await play_to_finish(TEXT, "english-00000", agent)
+    (first,) = agent.seen[0].messages
+    assert (first.role, agent.seen[0].tools) == ("user", ())
+    assert "`ask`" not in first.content
+    assert "calls" not in finish.metrics
+    assert await sessions_in_text(TEXT, TEXT.samples()) == "850abd428a90c035"
+    compat = LateralThinking(profile="compat")
+    assert await sessions_in_text(compat, compat.samples()) == "be1f8513c06c4fb1"

@@ -1,4 +1,4 @@
-"""The two hosts: what the lexical one says, what two texts have in common, how a model's answers are read and kept."""
+"""The two hosts: what the lexical one says and reads as a denial, how a model's answers are read and kept."""
 
 import asyncio
 from pathlib import Path
@@ -13,6 +13,7 @@ from environments.lateral_thinking.host import Answer, Profile
 from environments.lateral_thinking.hosts.lexical import LexicalHost
 from environments.lateral_thinking.hosts.model import PuzzleJudge
 from environments.lateral_thinking.hosts.model_prompt import answer_prompt, merge_prompt
+from environments.lateral_thinking.hosts.negation import agree
 from environments.lateral_thinking.text import character_bleu, share, words
 from proctor.llm.cached_model import Replies
 from proctor.llm.config import ChatConfig
@@ -96,3 +97,16 @@ def test_a_text_covers_itself_and_nothing_raises(text: str, language: Language) 
     found = words(text, language)
     assert share(found, found) == (1.0 if text.strip() else 0.0)
     assert 0.0 <= character_bleu(text, text[::-1]) <= 1.0
+
+
+@given(st.text(), st.sampled_from(["en", "zh"]))
+def test_any_text_is_read(text: str, language: Language) -> None:
+    assert agree(text, text, language)
+
+
+@pytest.mark.parametrize(
+    "text", ["no " * 700, ", isn't" * 300, "不是" * 1000, "或" * 2000, " " * 2000, "or " * 700, "，" * 2000]
+)
+def test_the_longest_question_is_read_at_once(text: str) -> None:
+    assert agree(text, text, "en")
+    assert agree(text, text, "zh")

@@ -1,4 +1,4 @@
-"""Talks with people driven by rules: what they answer, what they keep, and that nothing is silently wrong."""
+"""Invitations and talks with people driven by rules: what is read and kept, and that nothing is silently wrong."""
 
 import asyncio
 import itertools
@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from environments.stss.characters.driver import Context
 from environments.stss.characters.rule_driver import RuleDriver
 from environments.stss.dataset import home_of, shipped
-from environments.stss.invitation import SpokenLine
+from environments.stss.invitation import ONLINE, FormContent, Leg, SpokenLine, form_of, in_words, read
 from environments.stss.reply import limited
-from environments.stss.town.schedule import Commitment, stamp, time_text
+from environments.stss.town.schedule import DAY, Commitment, stamp, time_text
 
 TOWN = shipped().town
 DEV = TOWN.personas["Dev Anand"]
@@ -111,3 +111,33 @@ def test_whatever_is_kept_was_read_back_in_the_last_answer_about_it(said: list[s
         )
     for one, other in itertools.combinations(kept, 2):
         assert one.rsplit(", ", 1)[1] != other.rsplit(", ", 1)[1]
+
+
+PLACES = shipped().town.places
+INN, STORE = "Anchor Inn", "Tidewater Store"
+
+
+def heard(text: str, today: int = 0) -> FormContent:
+    return read(text, PLACES, today)
+
+
+LEGS = st.builds(
+    Leg,
+    st.sampled_from(["party", "chess club", "watching movies"]),
+    st.sampled_from([INN, STORE, ONLINE, "Anchor Inn:taproom"]),
+    st.sampled_from([0, 1]),
+    st.integers(0, DAY - 1),
+    st.none(),
+).flatmap(lambda leg: st.integers(1, 300).map(lambda length: leg._replace(end=(leg.start or 0) + length)))
+
+
+@given(LEGS)
+def test_both_spellings_of_what_was_heard_are_read_as_the_same(leg: Leg) -> None:
+    assert heard(form_of([leg])).legs == (leg,)
+    assert heard(f"Would you like to {in_words([leg])}?").legs == (leg,)
+
+
+@given(st.text(max_size=300))
+def test_no_text_breaks_the_reader(text: str) -> None:
+    for said in (text, f"what: {text}", f"when: {text}", f"where: {text}", f"Would you like to {text}?"):
+        heard(said)

@@ -1,14 +1,20 @@
-"""Pages and prompts, beside what the acceptance list says of them."""
+"""Pages, prompts and scores, beside what the acceptance list says of them."""
 
 import ast
 import json
 from collections.abc import Mapping
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from environments.webshop import policies, prompt, reply
 from environments.webshop.catalogue.product import Goal, Product
 from environments.webshop.prompt import observation, opening
+from environments.webshop.scoring import (
+    reward,
+    similarity,
+)
 from environments.webshop.shop import pages
 from environments.webshop.shop.pages import Button, Choice, Page
 
@@ -109,3 +115,44 @@ def test_the_reference_searches_titles_that_hold_brackets(title: str) -> None:
     move = reply.read(policies.gold(goal)("main", (*opening(), message)).content)
     assert move is not None
     assert move.name == "search"
+
+
+PRODUCT = Product(
+    asin="A1",
+    title="Solid Wood Table",
+    description="It has a Walnut finish",
+    bullets=("first", "Second bullet"),
+    price_tag="$20.0",
+    price=20.0,
+    category="garden",
+    query="tables",
+    product_category="Home › Furniture › Tables",
+    options={},
+    attributes=("easy clean",),
+    nouns=("wood", "table"),
+    image="",
+)
+GOAL = Goal(
+    asin="A1",
+    instruction="i want a table",
+    attributes=("solid wood",),
+    options=(),
+    price_upper=30.0,
+    category="garden",
+    query="tables",
+    name="Solid Wood Table",
+    product_category="Home › Furniture › Tables",
+    nouns=("wood", "table"),
+)
+
+
+@given(st.text("ab c-é"), st.text("ab c-é"))
+def test_similarity_is_symmetric_and_full_for_a_part(one: str, other: str) -> None:
+    assert similarity(one, other) == similarity(other, one)
+    assert similarity(one, f"{one} {other}") in (100, 0)
+
+
+@pytest.mark.parametrize(("limit", "paid"), [(20.0, 1.0), (19.99, 0.0), (0.0, 0.0), (-5.0, 0.0)])
+def test_the_price_counts_up_to_its_limit(limit: float, paid: float) -> None:
+    goal = GOAL.model_copy(update={"price_upper": limit})
+    assert reward(goal, PRODUCT, {}, "compat").r_price == paid
