@@ -1,12 +1,15 @@
 """Task definitions of plans: built into environments, or rejected with file, task, field and fix."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from click.testing import CliRunner
 from pydantic import model_validator
 
+from eval_client.cli.plans.plan_file import plan
 from eval_client.plan.entries import Endpoint
 from proctor import registry
 from proctor.config.task import TaskDefinition, load_tasks, task_file_text
@@ -162,3 +165,9 @@ def test_a_model_of_a_task_names_no_endpoint_of_several_servers(several: str, tm
     )
     with pytest.raises(FileError, match="many has several servers; a model of a task takes one"):
         load_tasks(tmp_path / "plan.yaml")
+
+
+def test_the_schema_says_what_fields_mean() -> None:
+    printed = json.loads(CliRunner().invoke(plan, ["print", "--schema"]).stdout)
+    assert printed["properties"]["epochs"]["description"] == "How often each agent plays each sample."
+    assert printed["$defs"]["SampleSelection"]["properties"]["limit"]["description"].startswith("Play at most so many")
