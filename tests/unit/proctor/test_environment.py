@@ -1,4 +1,4 @@
-"""The defaults of an environment that defines only `samples` and `play`."""
+"""The defaults of an environment that defines only `samples` and `play`, and how its errors end a session."""
 
 from collections.abc import Sequence
 
@@ -9,13 +9,17 @@ from proctor.environment import (
     POLICY_KINDS,
     Agent,
     Environment,
+    EnvironmentFault,
     Policy,
+    ServiceAway,
     missing_policies,
     policy_of,
 )
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.session.transcript import Transcript
 from proctor.summary import summarize
 from proctor.types import Action, Finish, FinishReason, Message, Observation, ToolCall
+from task_server.wire.messages import Finished
 
 
 class Bare(Environment):
@@ -99,3 +103,32 @@ def test_a_history_keeps_what_its_endpoint_demands_and_gets_it_back_where_it_is_
 def test_a_call_that_the_agent_did_not_make_in_the_conversation_gets_nothing(call: ToolCall, conversation: str) -> None:
     message = Message(role="assistant", content="", tool_calls=(call,))
     assert told(ASKED, message, *ANSWERED, conversation=conversation)[1] == message
+
+
+class Broken(Environment):
+    """One turn, then the error."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def samples(self) -> list[str]:
+        return ["only"]
+
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        await agent.act(Observation(messages=(Message(role="user", content="?"),)))
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("error", "away"),
+    [
+        (ServiceAway("gone"), True),
+        (EnvironmentFault("the sample's table can't be made"), False),
+        (ConnectionRefusedError("of something else"), False),
+    ],
+)
+async def test_only_a_service_that_is_away_is_told_as_such(error: Exception, away: bool) -> None:
+    finish = await play_to_finish(Broken(error), "only", PolicyAgent(lambda _, __: Action(content="!")))
+    told = Finished.model_validate_json(Finished(finish=finish).model_dump_json()).finish
+    assert (told.reason, told.score, told.is_away) == (FinishReason.TASK_ERROR, None, away)
+    assert told.detail["cause"] == f"{type(error).__name__}: {error}"

@@ -1,13 +1,17 @@
-"""Environments are found by entry points; the error for a broken one names the fix."""
+"""Environments and commands are found by entry points; the error for a broken one names the fix."""
 
 import importlib
 import importlib.metadata
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 
+from eval_client.cli.main import GONE, proctor
 from proctor import registry
 from proctor.environment import Environment
 
@@ -93,3 +97,51 @@ def test_a_name_offered_by_two_packages_is_refused(install: Install) -> None:
 @pytest.mark.parametrize("name", registry.names())
 def test_the_scales_beside_an_environment_are_its_own(name: str) -> None:
     assert registry.scales(name) == registry.load(name).scales
+
+
+@click.group()
+def toy() -> None:
+    """Commands of a toy."""
+
+
+@toy.command()
+def scores() -> None:
+    """Print a score."""
+    click.echo("0.5")
+
+
+@pytest.fixture
+def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [
+        EntryPoint("toy", "tests.unit.proctor.test_registry:toy", registry.COMMANDS),
+        EntryPoint("bare", "no_such_package.commands:bare", registry.COMMANDS),
+    ]
+
+    def entry_points(group: str, name: str | None = None) -> Sequence[EntryPoint]:
+        return [point for point in points if point.group == group and name in (None, point.name)]
+
+    monkeypatch.setattr(registry, "entry_points", entry_points)
+
+
+@pytest.mark.usefixtures("_installed")
+def test_a_command_of_a_package_is_called_and_one_that_lacks_a_package_names_it() -> None:
+    done = CliRunner().invoke(proctor, ["toy", "scores"])
+    assert (done.exit_code, done.output) == (0, "0.5\n")
+    no_package = CliRunner().invoke(proctor, ["bare"])
+    assert no_package.exit_code == 2
+    assert "No module named 'no_such_package'; install what it needs: pip install " in no_package.output
+
+
+@pytest.mark.usefixtures("_installed")
+def test_the_help_lists_them() -> None:
+    output = CliRunner().invoke(proctor, ["--help"]).output
+    assert "Commands of environments" in output
+    assert "proctor toy --help" in output
+
+
+@pytest.mark.parametrize("name", GONE)
+def test_a_command_of_the_version_before_is_answered_by_one_line(name: str) -> None:
+    done = CliRunner().invoke(proctor, [*name.split(), "FOLDER", "--seed", "1"])
+    (line,) = [line for line in done.output.splitlines() if line.startswith("Error: ")]
+    told = name if name.startswith("--") else f"proctor {name}"
+    assert (done.exit_code, line) == (2, f"Error: `{told}` is gone: {GONE[name]}")
