@@ -3,7 +3,7 @@
 import socket
 from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import BeforeValidator, Field, InstanceOf, model_validator
 from starlette.types import ASGIApp
@@ -19,10 +19,12 @@ from proctor.http.serving import serve_until_signal, uvicorn_config
 from proctor.http.tls import NO_TLS, ServerTls
 from proctor.types import Value
 from task_server.http.access import forms_at, worker_access
-from task_server.http.service import Service
 from task_server.http.transport import Caller
 from task_server.wire.messages import SETTLE_S, WORKER_LEASE_S
 from task_server.worker.advertise import ANYWHERE, address_towards, reached_by
+
+if TYPE_CHECKING:
+    from task_server.http.routes import Service
 
 KEEP_ALIVE_S = 120
 """Longer than a model call, so that a session's turns share a connection."""
@@ -171,7 +173,7 @@ def serve_controller(config: ControllerConfig, on_ready: OnReady = lambda url: N
 
 
 async def run_service(
-    service: Service,
+    service: "Service",
     app: ASGIApp,
     listener: socket.socket,
     config: ServeConfig,

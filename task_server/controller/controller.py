@@ -21,8 +21,7 @@ from task_server.controller.admission import Admit, loopback_only
 from task_server.controller.placement import Placement, WorkerRef
 from task_server.controller.publication import Publication
 from task_server.http.access import token_for
-from task_server.http.routes import build_app
-from task_server.http.service import PlacementService
+from task_server.http.routes import PlacementService, build_app
 from task_server.http.transport import Caller, Done
 from task_server.metrics import PlacementMetrics, task_gauges, worker_gauges
 from task_server.wire.clients import Clients

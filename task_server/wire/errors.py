@@ -169,27 +169,12 @@ class Internal(ApiError):
     type, status, title = "internal", 500, "The server failed"
 
 
-_REFUSALS: tuple[type[ApiError], ...] = (
-    BadRequest,
-    Unauthorized,
-    Forbidden,
-    TooLarge,
-    UnknownTask,
-    UnknownSample,
-    UnknownSession,
-    WorkerLost,
-    TurnConflict,
-    SessionHeld,
-    SessionTaken,
-    DigestDiffers,
-    InWork,
-    NoCapacity,
-    NotReady,
-    Internal,
-)
-_BY_TYPE = {refusal.type: refusal for refusal in _REFUSALS}
-
-
+_BY_TYPE = {
+    kind.type: kind
+    for parent in (ApiError, SessionLost, OtherClient)
+    for kind in parent.__subclasses__()
+    if kind not in (SessionLost, OtherClient)
+}
 UNKNOWN_FIELD = "Extra inputs are not permitted"
 """A server's message about a field it does not know. Servers of this version know every field that we send."""
 OLDER = "unknown to the task server, which is older than its client; upgrade controller and workers before clients"

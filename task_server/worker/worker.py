@@ -18,8 +18,7 @@ from proctor.summary import summarize
 from proctor.types import Summary
 from task_server.change_counter import Changes
 from task_server.heartbeat import BATCH_S, Reporter
-from task_server.http.routes import build_app
-from task_server.http.service import TaskService
+from task_server.http.routes import TaskService, build_app
 from task_server.http.transport import Caller
 from task_server.metrics import task_gauges
 from task_server.shares import Holder, Shares, holder_of

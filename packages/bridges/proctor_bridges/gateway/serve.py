@@ -25,7 +25,7 @@ from proctor_bridges.gateway.gateway import Gateway
 from proctor_bridges.gateway.wires import ForeignWire, wires
 from task_server.client.client import TaskClient
 from task_server.http.access import worker_access
-from task_server.http.service import Service
+from task_server.http.routes import Service
 from task_server.serve import (
     KEEP_ALIVE_S,
     Given,
