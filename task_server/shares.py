@@ -284,14 +284,7 @@ class Shares:
     def claims(self, now: float) -> Sequence[Claim]:
         """What each run has of each task, the largest first."""
         found = [
-            Claim(
-                name,
-                holder,
-                claim.held,
-                claim.wants,
-                len(claim.offers),
-                0.0 if claim.since is None else now - claim.since,
-            )
+            Claim(name, holder, claim.held, claim.wants, len(claim.offers), now - (claim.since or now))
             for name, task in self._tasks.items()
             for holder, claim in task.claims.items()
         ]
