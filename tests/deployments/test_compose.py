@@ -2,8 +2,11 @@
 
 import contextlib
 import json
+import os
 import subprocess
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import docker
@@ -14,7 +17,6 @@ import yaml
 from eval_client.store.tables import trial_table
 from proctor.sandbox.docker_containers import HOME_LABEL
 from tests.deployments.docker_compose import Stack, stack
-from tests.deployments.elsewhere import elsewhere
 from tests.e2e.proctor import COMMAND, begin, environment, exits, proctor
 from tests.pace import slowly
 from tests.support import ROOT
@@ -128,3 +130,48 @@ def _table(path: Path) -> list[dict[str, object]]:
     rows = map(json.loads, path.read_text().splitlines())
     kept = [{key: value for key, value in row.items() if key not in VARYING | {"id"}} for row in rows]
     return sorted(kept, key=lambda row: (row["task"], row["sample"]))
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """A place from which only one address of this machine is reached, and none of its containers."""
+
+    address: str
+    """This machine's, as seen from there."""
+    prefix: tuple[str, ...]
+    """Begins a command that is to run there."""
+
+
+@contextlib.contextmanager
+def network_namespace() -> Iterator[int]:
+    """A network namespace without any interface that is up: the id of a process in it; needs root."""
+    with subprocess.Popen(["unshare", "--net", "cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        holder.stdin.write(b"\n")
+        holder.stdin.flush()
+        holder.stdout.read(1)  # it has entered its namespace once it answers
+        try:
+            yield holder.pid
+        finally:
+            holder.stdin.close()
+
+
+@contextlib.contextmanager
+def elsewhere() -> Iterator[Elsewhere]:
+    """A network namespace at the end of a cable of its own, without further routes; needs root."""
+    cable, subnet = f"pe{os.getpid()}", f"10.{200 + os.getpid() % 50}.{os.getpid() // 50 % 250}"
+    with network_namespace() as pid:
+        there = ("nsenter", f"--net=/proc/{pid}/ns/net")
+        _run("ip", "link", "add", f"{cable}a", "type", "veth", "peer", "name", f"{cable}b", "netns", str(pid))
+        _run("ip", "address", "add", f"{subnet}.1/24", "dev", f"{cable}a")
+        _run("ip", "link", "set", f"{cable}a", "up")
+        _run(*there, "ip", "link", "set", "lo", "up")
+        _run(*there, "ip", "address", "add", f"{subnet}.2/24", "dev", f"{cable}b")
+        _run(*there, "ip", "link", "set", f"{cable}b", "up")
+        yield Elsewhere(f"{subnet}.1", there)
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (command, done.stderr)

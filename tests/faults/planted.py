@@ -104,7 +104,7 @@ BUGS = (
     Bug(
         "a metric may be any number",
         "Finish.metrics: FiniteFloat => float",
-        "faults/hostile/test_numbers.py::is_no_number",
+        "faults/hostile/test_hostile_agents.py::is_no_number",
     ),
     Bug(
         "a report opens the files that a stranger's plan names",
@@ -233,7 +233,7 @@ BUGS = (
         "garbage is an empty answer",
         "ModelEndpoint._read: problem = error.errors(include_input=False)[0]"
         " => return Reply(Action(content=''), None, None, None)",
-        "faults/hostile/test_endpoint.py::1",
+        "faults/hostile/test_hostile_agents.py::whatever_an_endpoint and 1",
     ),
     Bug(
         "a full disk is final",
@@ -513,12 +513,12 @@ BUGS = (
         "Store.journal: [turn_of(row) for row in rows]"
         " => [t if t.reply.kind == 'stop' else t.model_copy(update={'reply': t.reply.model_copy(update={'action': "
         "t.reply.action.without_echo()})}) for t in map(turn_of, rows)]",
-        "faults/test_tools.py::killed_50_times",
+        "faults/test_kills.py::killed_50_times",
     ),
     Bug(
         "the tools of a conversation are forgotten with the client",
         "Episode._catch_up: self._offered.note(observation) => pass",
-        "faults/test_tools.py::killed_50_times",
+        "faults/test_kills.py::killed_50_times",
     ),
     Bug(
         "an endpoint that takes no tools ends its agent's other tasks too",

@@ -14,6 +14,7 @@ from eval_client.run.stall_reporter import TROUBLES, lines_of
 from eval_client.store.tables import attempt_table, trial_table
 from task_server.wire.messages import SETTLE_S, VERSION
 from tests.e2e.proctor import Server
+from tests.e2e.tools_endpoint import killed_again_and_again
 from tests.faults.parts.farm import SHORT_LEASE_S, Farm, farm, go_on, stop
 from tests.faults.parts.invariants import rows_of
 from tests.faults.parts.proxy import Call, Fault
@@ -246,3 +247,7 @@ def test_of_two_clients_at_once_one_plays_and_the_other_is_refused(parts: Farm) 
     assert sorted(client.returncode for client in clients) == [0, 2, 2]
     assert sum("played by another client" in errors for errors in ended) == 2
     parts.verify(clients=2, paid_twice=IN_FLIGHT)
+
+
+def test_a_client_of_a_run_with_tools_killed_50_times_at_random_places(tmp_path: Path) -> None:
+    killed_again_and_again(tmp_path, kills=50, samples=14, turns=12)

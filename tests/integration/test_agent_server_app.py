@@ -3,12 +3,14 @@
 import asyncio
 import json
 import logging
+import re
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import httpx
 import pytest
 import pytest_asyncio
+import yaml
 
 from agent_server.agents.base import AgentReply, AgentRequest, ServedAgent
 from agent_server.app import build_app
@@ -23,7 +25,7 @@ from proctor.llm.model import ChatModel
 from proctor.llm.outcome import Outcome, Seen, outcome
 from proctor.observability.metrics import ProcessMetrics
 from proctor.types import Action, Message
-from tests.support import via
+from tests.support import ROOT, via
 from tests.toy_environment import installed
 
 ASKED = {"model": "ref", "messages": [{"role": "user", "content": "?"}], "metadata": {"task": "toy", "sample": "b"}}
@@ -191,3 +193,27 @@ async def test_the_description_of_the_request_can_be_resolved(client: httpx.Asyn
     schemas = described["components"]["schemas"]
     request = schemas[body["schema"]["$ref"].rpartition("/")[2]]
     assert "role" in schemas[request["properties"]["messages"]["items"]["$ref"].rpartition("/")[2]]["properties"]
+
+
+GUIDE = (ROOT / "docs" / "how-to" / "agents.md").read_text(encoding="utf-8")
+
+
+def block(language: str, holding: str) -> str:
+    blocks: list[str] = re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL)
+    return next(text for text in blocks if holding in text)
+
+
+def test_the_settings_shown_are_settings() -> None:
+    config = AgentServerConfig.model_validate(yaml.safe_load(block("yaml", "token_env")))
+    assert {agent.kind for agent in config.agents} == {"reference", "recorded", "human", "proxied"}
+
+
+async def test_the_program_shown_is_an_agent() -> None:
+    names: dict[str, object] = {"my_agent": lambda messages, tools: f"{len(messages)} messages"}
+    exec(block("python", "my_agent"), names)
+    app = names["app"]
+    assert callable(app)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app)) as client:
+        model = ChatModel(ChatConfig(model="mine", base_url="http://agent/v1"), via(client))
+        completion = await model.complete([Message(role="user", content="hello")])
+    assert (completion.action.content, completion.model) == ("1 messages", "mine")

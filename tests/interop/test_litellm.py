@@ -19,7 +19,7 @@ from tests.e2e.proctor import proctor, rows, server
 from tests.e2e.scripted import listening
 from tests.e2e.servers.test_dialects import DoorsEndpoint
 from tests.e2e.tools_endpoint import importable
-from tests.interop.counterparts import environment, interpreter
+from tests.interop.counterparts import environment, interpreter, run
 from tests.pace import slowly, until
 from tests.support import free_port
 
@@ -113,3 +113,18 @@ async def test_mock_replies_and_errors_are_read(
     monkeypatch.setenv("WRONG_KEY", "sk-wrong-0123456789")
     with pytest.raises(AgentRefused):
         await model("says", "WRONG_KEY").complete(asked)
+
+
+VERSIONS = {
+    "inspect": {"inspect-ai": "0.3.285"},
+    "agentrl": {"agentrl-worker": "0.4.0", "agentrl-eval": "0.1.2"},
+    "openenv": {"openenv": "0.10.0"},
+    "harbor": {"harbor": "0.25.0"},
+    "litellm": {"litellm": "1.108.7"},
+}
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+def test_a_counterpart_is_of_the_version_that_was_tried(name: str) -> None:
+    wanted = VERSIONS[name]
+    assert run(name, "versions.py", *wanted) == list(wanted.values())

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import os
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,12 +13,14 @@ import pytest
 
 from eval_client.store.connection import sqlite_url
 from eval_client.store.tables import attempt_table
-from tests.e2e.proctor import Server, begin, completed, exits, rows, server
+from tests.e2e.proctor import Server, begin, completed, exits, proctor, rows, server
 from tests.e2e.run.test_parts_gone import mariadbds_of
 from tests.e2e.scripted import ScriptedEndpoint, reply
-from tests.faults.parts.farm import KEY, LEASE_S, marked, put_away
+from tests.faults.parts.farm import KEY, LEASE_S, Farm, marked, put_away
 from tests.faults.parts.invariants import rows_of
+from tests.faults.parts.proxy import Fault
 from tests.pace import slowly, until
+from tests.support import ROOT
 
 OWNER_LABEL = "proctor.sandbox.owner"
 OS = f"{{name: hostile, environment: os, capacity: 8, parameters: {{pool: 2, command_limit_s: {slowly(4)}}}}}"
@@ -160,3 +163,76 @@ def test_a_query_that_never_ends_is_ended_and_delays_nobody(tmp_path: Path, engi
         assert {row["score"] for row in played if row["agent"] == "reference"} == {1.0}
         assert {(row["reason"], row["turns"]) for row in played if row["agent"] == "endless"} == {("completed", 2)}
     assert not any(Path(f"/proc/{pid}").exists() for pid in databases)
+
+
+SLOW_DOWN = reply(429, b'{"error": {"message": "slow down"}}', "Retry-After: 0")
+BROKEN = reply(500, b'{"error": {"message": "oops"}}')
+AWAY = reply(503, b"<html>no JSON at all</html>")
+GARBAGE = reply(200, b"{{{{ not json")
+NO_CHOICE = reply(200, b'{"choices": []}')
+WRONG_TYPES = reply(200, b'{"choices": [{"message": "hello"}], "usage": "much"}')
+OVERSIZED = reply(200, b'{"choices": "' + b"x" * 20_000_000 + b'"}')
+NOT_HTTP = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
+ANSWERS = (SLOW_DOWN, BROKEN, AWAY, GARBAGE, NO_CHOICE, WRONG_TYPES, OVERSIZED)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_whatever_an_endpoint_does_costs_retries_and_never_a_score(parts: Farm, seed: int) -> None:
+    parts.start(deadline_s=slowly(2))
+    link = parts.link("agents")
+    link.chance.seed(seed)
+    link.faults += [Fault("answer", "POST", chance=0.03, body=body) for body in ANSWERS]
+    link.faults += [
+        Fault("answer", "POST", chance=0.02, body=NOT_HTTP),
+        Fault("silence", "POST", chance=0.02),
+        Fault("endless", "POST", chance=0.02),
+        Fault("truncate", "POST", chance=0.02),
+        Fault("drop", "POST", chance=0.02),
+        Fault("drop_reply", "POST", chance=0.02),
+        Fault("half_close", "POST", chance=0.02),
+        Fault("throttle", "POST", chance=0.02, seconds=0.5),
+    ]
+    parts.completed(parts.begin())
+    parts.verify()
+    assert set(parts.attempts()) == {1}
+
+
+WORLD = """\
+from proctor import Action, Environment, Finish, FinishReason, Message, Observation
+
+class Odd(Environment):
+    def samples(self):
+        return ["a", "b", "c"]
+
+    async def play(self, sample, agent, seed=0):
+        await agent.act(Observation(messages=(Message(role="user", content="say 1"),)))
+        value = {value} if sample == "b" else 0.5
+        return Finish(reason=FinishReason.COMPLETED, score=1.0, metrics={{"mean_error": value}})
+
+    def naive(self, sample, seed=0):
+        return lambda conversation, messages: Action(content="1")
+"""
+
+
+@pytest.mark.parametrize("value", ['float("nan")', 'float("inf")', '-float("inf")', '"high"', "None"])
+def test_a_metric_that_is_no_number_is_a_fault_of_its_trial_alone(value: str, tmp_path: Path) -> None:
+    info = tmp_path / "odd_world-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: odd-world\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[proctor.environments]\nodd = odd_world:Odd\n")
+    (tmp_path / "odd_world.py").write_text(WORLD.format(value=value))
+    there = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+
+    checked = exits(1, "check", "odd", cwd=tmp_path, **there)
+    assert "mean_error" in checked.stdout
+    assert "b" in checked.stdout
+
+    (tmp_path / "plan.yaml").write_text(
+        "agents: [{name: naive, builtin: naive}]\ntasks: [{name: odd, environment: odd}]\n"
+    )
+    for command in (("run", "plan.yaml", "--name", "r"), ("resume", "r")):
+        exits(1, *command, cwd=tmp_path, **there)
+        found = {str(row["sample"]): (row["score"], str(row["cause"])) for row in rows("r", tmp_path)}
+        assert (found["a"][0], found["c"][0], found["b"][0]) == (1.0, 1.0, None)
+        assert "mean_error" in found["b"][1]
+    assert proctor("report", "r", cwd=tmp_path, **there).returncode == 0
