@@ -170,7 +170,7 @@ BUGS = (
     ),
     Bug(
         "no patience for the last worker",
-        "TaskWatcher._give_up_tasks: now - since > self._patience_s => now - since > 0.5",
+        "TaskWatcher._give_up_tasks: now - since > patience_s => now - since > 0.5",
         "faults/test_kills.py::the_only_worker",
     ),
     Bug(
@@ -439,7 +439,7 @@ BUGS = (
     ),
     Bug(
         "a body without a token may take for ever",
-        "_BoundedProtocol.on_headers_complete: self in self.unauthorized => False",
+        "_BoundedProtocol.on_headers_complete: self._incomplete = self in self.unauthorized => self._incomplete = 0",
         "faults/hostile/test_connections.py::whole_in_time and worker",
     ),
     Bug(
