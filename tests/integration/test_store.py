@@ -27,6 +27,7 @@ from eval_client.store.planned_trials import PlannedTrials, Unread
 from eval_client.store.records import Manifest, TaskRecord, Trial, Turn
 from eval_client.store.store import Store
 from eval_client.store.tables import SETTLED, attempt_table, trial_table, turn_table
+from eval_client.store.trials.scores import trial_facts
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 from task_server.wire.messages import Act
 from tests.database_servers import DatabaseServer, mariadb, postgresql
@@ -284,14 +285,14 @@ async def test_what_was_cached_and_thought_is_added_up_over_journals_and_trials(
     await journal.end(diverged, 1, "diverged", "why", "w")
     await journal.begin(diverged, 2, 1, "1" * 32)
     await journal.turn(diverged, 1, told)
-    await journal.finish(over, 1, "w", scored(1.0), Cost(1, 100, 10, 1.0, 60, 7))
+    await journal.finish(over, 1, "w", scored(1.0), Cost(1, 100, 10, 1.0, 60, 7, billed_tokens=110, billed_money=0.5))
     assert store.journal(diverged.id) == (1, [told], Tokens(10, 1, 6, 1))
     assert store.spent(store.pair_totals()) == {
         diverged.agent: Tokens(20, 2, 12, 2),
-        over.agent: Tokens(100, 10, 60, 7),
+        over.agent: (paid := Tokens(100, 10, 60, 7, billed=110, billed_money=0.5)),
     }
-    pair = next(pair for pair in store.pair_totals() if pair.agent == over.agent)
-    assert pair.tokens() == Tokens(100, 10, 60, 7)
+    assert [pair.tokens() for pair in store.pair_totals() if pair.agent == over.agent] == [paid]
+    assert [trial.tokens for trial in trial_facts(store)[over.agent, "t"] if trial.score is not None] == [paid]
 
 
 async def test_trials_and_attempts_keep_their_end(store: Store, journal: Journal) -> None:
