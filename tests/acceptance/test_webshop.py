@@ -357,57 +357,6 @@ def test_6_the_real_record_is_imported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "move"),
-    [
-        ("Thought: a\n\nAction:\nsearch[red shoes]", ("search", "red shoes")),
-        ("action: click[Buy Now]", ("click", "buy now")),
-        ("Action:search[a]", ("search", "a")),
-        ("Action: \n click[a]b]", ("click", "a")),
-        ("Action: search[one]\nAction: click[two]", ("search", "one")),
-        ("Action: click[a [b] c]", ("click[a ", "b")),
-        ("Action: Search[x]\nAction: click[y]", ("click", "y")),
-        ("Action: Search[x]", None),
-        ("Action: search[]", None),
-        ("Action: search x", None),
-        ("Action:\n\nsearch[x]", ("search", "x")),
-        ("Action: \n\n\n click[x]", ("click", "x")),
-        ("Action:\tsearch[x]", None),
-        ("Action:\r\nsearch[x]", None),
-        ("Action: search[desk\nAction: click[buy now]", ("click", "buy now")),
-        ("ACTION: search[x]", None),
-        ("search[x]", None),
-        ("", None),
-    ],
-)
-def test_7_the_first_action_of_a_reply_is_read(text: str, move: tuple[str, str] | None) -> None:
-    found = reply.read(text)
-    assert (None if found is None else (found.name, found.argument)) == move
-
-
-@pytest.mark.parametrize(
-    ("text", "compat"),
-    [
-        ("ACTION: click[a b]", False),
-        ("**Action:** click[a b]", False),
-        ("**Action**: click[a b]", False),
-        ("**ACTION:**\nclick[a b]", False),
-        ("Thought:\nhm\n\n**ACTION:** `click[a b]`.", False),
-        ("Action:\n`click[a b]`", False),
-        ("Action: **click[a b]**", False),
-        ('Action: "click[a b]".', False),
-        ("Action: 'click[A B]'", False),
-        ("Action: “click[a b]”", False),
-        ("Action: click[a b].", True),
-        ("Action: click[a b]", True),
-    ],
-)
-def test_7_marks_around_an_action_are_no_part_of_it_in_strict(text: str, compat: bool) -> None:
-    move = ShopMove("click", "a b", "a b")
-    assert reply.read(text, "strict") == move
-    assert reply.read(text) == (move if compat else None)
-
-
-@pytest.mark.parametrize(
     "text", ["Action: Search[x]", "Action: search[]", "Action: search x", "search[x]", "**click[x]**", ""]
 )
 def test_7_what_is_no_action_is_none_in_strict_either(text: str) -> None:

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from openpyxl import Workbook
 
-from environments.lateral_thinking.dataset import Language, Puzzle, key_points, load
+from environments.lateral_thinking.dataset import Language, Puzzle, load
 from environments.lateral_thinking.environment import LateralThinking
 from environments.lateral_thinking.game import game_protocol, play
 from environments.lateral_thinking.host import Profile
@@ -71,24 +71,6 @@ def test_01_twenty_puzzles_load_in_each_language_with_91_clean_key_points_each()
         points = [point for puzzle in loaded for point in (*puzzle.keys, *puzzle.story_keys)]
         assert [point for point in points if not point or point != point.strip() or point[0] in "-0123456789."] == []
     assert all(puzzle.key_lines == len(puzzle.keys) for puzzle in (*puzzles("en"), *puzzles("zh")))
-
-
-@pytest.mark.parametrize(
-    ("cell", "points"),
-    [
-        ("1. He is blind.\n2. He fell.\n10.He died.", ("He is blind.", "He fell.", "He died.")),
-        ("- He is blind.\n-He fell.", ("He is blind.", "He fell.")),
-        ("He is blind.\nHe fell.", ("He is blind.", "He fell.")),
-        ("  1. He is blind.  \n\t- He fell. \r\n", ("He is blind.", "He fell.")),
-        ("\n\nHe is blind.\n  \nHe fell.\n", ("He is blind.", "He fell.")),
-        ("a\n-\n1.\n盲\n!", ("a", "盲", "!")),
-        ("1.5 metres\n-5 degrees\n18 floors", ("1.5 metres", "-5 degrees", "18 floors")),
-        ("", ()),
-    ],
-    ids=["numbered", "dashed", "bare", "padded", "blank", "one character", "figures", "empty"],
-)
-def test_02_key_lines_are_normalised(cell: str, points: tuple[str, ...]) -> None:
-    assert key_points(cell) == points
 
 
 @pytest.mark.shared

@@ -14,8 +14,7 @@ from environments.alfworld.environment import ALFWorld
 from environments.alfworld.examples import LEAST_PLAN, LONGEST_PLAN, example
 from environments.alfworld.functions import toolset
 from environments.alfworld.prompt import MAX_KEPT
-from environments.alfworld.reply import MAX_ACTION, Chosen, CommandCandidate, Profile, action_of, choose, nearest
-from environments.alfworld.scoring import CommandStep, end_reason
+from environments.alfworld.reply import MAX_ACTION, CommandCandidate, Profile, action_of, choose, nearest
 from environments.alfworld.texts import TASK_TYPES, TaskType
 from proctor.session.play import play_to_finish
 from proctor.tools import Toolset
@@ -94,31 +93,6 @@ async def test_of_a_long_reply_the_history_keeps_the_end() -> None:
     finish, seen = await play(long, "")
     assert seen[1].messages[-2].content == long[-MAX_KEPT:]
     assert finish.metrics["steps"] == 1
-
-
-def step(reply: str, *, refused: bool = False, command: str = "look", similarity: float = 1.0) -> CommandStep:
-    return CommandStep(reply, "look", Chosen(command=command, similarity=similarity), refused)
-
-
-@pytest.mark.parametrize(
-    ("replies", "refused", "won", "profile", "reason"),
-    [
-        ("abc", False, False, "compat", None),
-        ("abc", False, True, "compat", FinishReason.COMPLETED),
-        ("aaa", True, False, "compat", None),
-        ("abbb", False, False, "compat", FinishReason.INVALID_ACTION),
-        ("abab", True, False, "compat", None),
-        ("abbb", False, True, "compat", FinishReason.INVALID_ACTION),
-        ("abbb", False, False, "strict", None),
-        ("abbb", True, False, "strict", FinishReason.INVALID_ACTION),
-        ("abbb", True, True, "strict", FinishReason.COMPLETED),
-        ("abab", True, False, "strict", None),
-    ],
-)
-def test_a_session_ends_when_it_is_won_or_its_replies_repeat(
-    replies: str, refused: bool, won: bool, profile: Profile, reason: FinishReason | None
-) -> None:
-    assert end_reason(won, [step(each, refused=refused) for each in replies], profile) == reason
 
 
 def test_faults_enter_no_rate_and_types_have_rates_of_their_own() -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from environments.operating_system.dataset import AnswerMatch, load
+from environments.operating_system.dataset import load
 from environments.operating_system.environment import SAMPLES, OperatingSystem
 from environments.operating_system.functions import toolset
 from environments.operating_system.reply import MAX_ANSWER_BYTES, Bash, Commit, Invalid
-from environments.operating_system.scoring import CHECKERS, _holds, matches
+from environments.operating_system.scoring import CHECKERS, _holds
 from environments.operating_system.tampering import named_by_checks
 from proctor.environment import Agent
 from proctor.tools import CallReader, UnreadableCall
@@ -128,23 +128,6 @@ def test_an_answer_that_no_checker_can_get_is_invalid(name: str) -> None:
     longest = "x" * MAX_ANSWER_BYTES
     assert read(call(name, **{argument: longest}), strict=False) == Commit(longest)
     assert not isinstance(read(call(name, **{argument: longest + "x"}), strict=False), Commit)
-
-
-@pytest.mark.parametrize(
-    ("match", "answer", "right"),
-    [
-        (AnswerMatch(answer="log"), " log\n", True),
-        (AnswerMatch(answer="log"), "Log", False),
-        (AnswerMatch(answer="log", strip=False), " log", False),
-        (AnswerMatch(regex="^a+$"), "aaa", True),
-        (AnswerMatch(regex="a"), "cat", True),
-        (AnswerMatch(regex="a"), "dog", False),
-        (AnswerMatch(answer="None"), None, False),
-        (AnswerMatch(regex=""), None, False),
-    ],
-)
-def test_an_answer_matches(match: AnswerMatch, answer: str | None, right: bool) -> None:
-    assert matches(match, answer) is right
 
 
 PAIRS = [("5", "5\n"), (" 5 ", "05"), ("5", "6"), ("five", "5"), ("5.0", "5"), ("a\r\nb", "a\nb "), ("b", "abc")]
