@@ -46,10 +46,11 @@ class RunDetails(NamedTuple):
 
 
 def overview_page(viewer: Viewer, request: Request) -> Response:
-    """The overview of a run. Its tables are rendered once for each report."""
+    """The overview of a run."""
     store = viewer.open(request)
     live = live_panel(viewer, store)  # before the scores, which are then never older
     kept = viewer.kept_report(store)
+    # what is below is rendered once for each report
     figures = kept.made("overview", lambda: _figures(viewer, store, kept.report))
     page = viewer.page(
         "overview.html",

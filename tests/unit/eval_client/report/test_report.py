@@ -1,10 +1,13 @@
 """What a run found out, and how it is shown."""
 
 import itertools
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from pydantic import JsonValue
 
 from eval_client.plan.plan import Plan
 from eval_client.report.pair_report import RunReport
@@ -22,7 +25,7 @@ from task_server.wire.messages import Act
 from tests.support import unscored
 from tests.unit.eval_client.report.pairs import pair
 
-PLAN = {
+PLAN: dict[str, JsonValue] = {
     "agents": [
         {"name": "paid", "model": "m", "price": {"input": 2.0, "output": 10.0}},
         {"name": "free", "builtin": "naive"},
@@ -36,22 +39,42 @@ ENDS = [
 ]
 
 
+async def played(
+    folder: Path,
+    ends: Sequence[Finish],
+    cost: Cost,
+    *,
+    plan: Mapping[str, JsonValue] = PLAN,
+    clusters: Sequence[str] = (),
+    **task: Any,
+) -> Store:
+    """A run in whose first trials, which are of the plan's first agent, all this came out; of others none is played."""
+    folder.mkdir(exist_ok=True)
+    store = Store(connect(sqlite_url(folder)), "r")
+    agents, cluster = [agent.name for agent in Plan.model_validate(plan).agents], dict(enumerate(clusters))
+    trials = [
+        Trial(id=n, agent=agent, task="t", sample=f"s{n % len(ends)}", epoch=0, cluster=cluster.get(n))
+        for n, agent in enumerate(agent for agent in agents for _ in ends)
+    ]
+    tasks = {"t": TaskRecord(environment="ltp", digest="d", samples=len(ends), **task)}
+    store.create(Manifest(version="1", plan_path="p", plan={**plan}, identity={}, tasks=tasks), trials)
+    journal = Journal(store, store.take_over())
+    for trial, end in zip(trials, ends, strict=False):
+        await journal.begin(trial, 1, 0, f"{trial.id:032}")
+        await journal.finish(trial, 1, "w", end, cost)
+    await journal.close()
+    return store
+
+
+def alone(**agent: JsonValue) -> dict[str, JsonValue]:
+    """The plan with this agent alone."""
+    return {**PLAN, "agents": [agent]}
+
+
 @pytest.fixture
 async def store(tmp_path: Path) -> Store:
     """Two of three trials of `paid` are scored, none of `free` is played."""
-    store = Store(connect(sqlite_url(tmp_path)), "r")
-    trials = [
-        Trial(id=number, agent=agent, task="t", sample=f"s{number % 3}", epoch=0)
-        for number, agent in enumerate(["paid"] * 3 + ["free"] * 3)
-    ]
-    tasks = {"t": TaskRecord(environment="ltp", digest="d", samples=3, comparable="it is small")}
-    store.create(Manifest(version="1", plan_path="p", plan=PLAN, identity={}, tasks=tasks), trials)
-    journal = Journal(store, store.take_over())
-    for trial, end in zip(trials, ENDS, strict=False):
-        await journal.begin(trial, 1, 0, f"{trial.id:032}")
-        await journal.finish(trial, 1, "w", end, Cost(4, 1_000_000, 200_000, 6.0))
-    await journal.close()
-    return store
+    return await played(tmp_path, ENDS, Cost(4, 1_000_000, 200_000, 6.0), comparable="it is small")
 
 
 async def test_a_report_counts_what_was_scored_and_says_what_was_not(store: Store) -> None:
@@ -80,16 +103,8 @@ async def test_the_report_says_where_thoughts_stood_in_scored_replies(store: Sto
 async def test_a_refused_input_is_no_fault_and_the_score_is_not_comparable(
     score: float | None, shares: tuple[float, float], declined: int, tmp_path: Path
 ) -> None:
-    store = Store(connect(sqlite_url(tmp_path)), "r")
-    trials = [Trial(id=number, agent="paid", task="t", sample=f"s{number}", epoch=0) for number in range(2)]
-    tasks = {"t": TaskRecord(environment="ltp", digest="d", samples=2)}
-    store.create(Manifest(version="1", plan_path="p", plan=PLAN, identity={}, tasks=tasks), trials)
-    journal = Journal(store, store.take_over())
     refused = Finish(reason=FinishReason.REFUSED, score=score, detail={"cause": "it was flagged"})
-    for trial, end in zip(trials, (Finish(reason=FinishReason.COMPLETED, score=1.0), refused), strict=True):
-        await journal.begin(trial, 1, 0, f"{trial.id:032}")
-        await journal.finish(trial, 1, "w", end, Cost(1, 1, 1, 1.0))
-    await journal.close()
+    store = await played(tmp_path, (ENDS[0], refused), Cost(1, 1, 1, 1.0), plan=alone(name="paid", model="m"))
     (pair,) = report(store).pairs
     assert (pair.validity["completed"], pair.validity["refused"]) == shares
     assert (pair.scored, pair.declined, pair.faults) == (2 - declined, declined, {})
@@ -105,16 +120,9 @@ async def test_the_environments_own_metrics_replace_the_mean_while_they_are_of_t
 
 
 async def test_what_was_cached_costs_its_own_price_and_stands_beside_what_was_thought(tmp_path: Path) -> None:
-    price = {"input": 2.0, "output": 10.0, "cached_input": 0.5}
-    plan = {**PLAN, "agents": [{"name": "paid", "model": "m", "price": price}]}
-    store = Store(connect(sqlite_url(tmp_path)), "r")
-    trials = [Trial(id=number, agent="paid", task="t", sample=f"s{number}", epoch=0) for number in range(2)]
-    tasks = {"t": TaskRecord(environment="ltp", digest="d", samples=2)}
-    store.create(Manifest(version="1", plan_path="p", plan=plan, identity={}, tasks=tasks), trials)
-    journal = Journal(store, store.take_over())
-    for trial in trials:
-        await journal.finish(trial, 1, "w", ENDS[0], Cost(4, 1_000_000, 200_000, 6.0, 600_000, 70_000))
-    await journal.close()
+    price: JsonValue = {"input": 2.0, "output": 10.0, "cached_input": 0.5}
+    plan = alone(name="paid", model="m", price=price)
+    store = await played(tmp_path, [ENDS[0]] * 2, Cost(4, 1_000_000, 200_000, 6.0, 600_000, 70_000), plan=plan)
     made = report(store)
     (paid,) = made.pairs
     assert (paid.cached_tokens, paid.reasoning_tokens) == (1_200_000, 140_000)
@@ -123,14 +131,10 @@ async def test_what_was_cached_costs_its_own_price_and_stands_beside_what_was_th
     assert costs.split()[3:8] == ["2,000,000", "1,200,000", "400,000", "140,000", "6.20"]
 
 
-def notes_of(folder: Path, endpoint: dict[str, object], epochs: int = 1, **agent: object) -> str:
+async def notes_of(folder: Path, endpoint: dict[str, JsonValue], epochs: int = 1, **agent: JsonValue) -> str:
     """The notes of an agent at such an endpoint."""
-    agents = [{"name": "paid", "endpoint": "e", **agent}]
-    plan = {**PLAN, "agents": agents, "endpoints": [{"name": "e", **endpoint}], "epochs": epochs}
-    store = Store(connect(sqlite_url(folder)), "r")
-    tasks = {"t": TaskRecord(environment="ltp", digest="d", samples=1)}
-    trials = [Trial(id=0, agent="paid", task="t", sample="s", epoch=0)]
-    store.create(Manifest(version="1", plan_path="p", plan=plan, identity={}, tasks=tasks), trials)
+    plan = alone(name="paid", endpoint="e", **agent) | {"endpoints": [{"name": "e", **endpoint}], "epochs": epochs}
+    store = await played(folder, ENDS[:1], Cost(1, 1, 1, 1.0), plan=plan)
     return " ".join(report(store).pairs[0].notes)
 
 
@@ -138,10 +142,10 @@ def notes_of(folder: Path, endpoint: dict[str, object], epochs: int = 1, **agent
     ("dialect", "sampling", "told"),
     [("messages", {}, True), ("messages", {"max_tokens": 9}, False), ("responses", {}, False)],
 )
-def test_a_limit_of_tokens_that_the_dialect_needed_is_told(
-    tmp_path: Path, dialect: str, sampling: dict[str, int], told: bool
+async def test_a_limit_of_tokens_that_the_dialect_needed_is_told(
+    tmp_path: Path, dialect: str, sampling: dict[str, JsonValue], told: bool
 ) -> None:
-    notes = notes_of(tmp_path, {"dialect": dialect}, sampling=sampling)
+    notes = await notes_of(tmp_path, {"dialect": dialect}, sampling=sampling)
     assert ("Answers of paid end at 4,096 tokens: dialect messages needs a limit, the plan has none." in notes) is told
 
 
@@ -154,16 +158,17 @@ def test_a_limit_of_tokens_that_the_dialect_needed_is_told(
         (2, {"sampling": {"seed": 5}, "seed_per_epoch": False}, "sampling is 5 in every epoch"),
     ],
 )
-def test_the_seeds_of_epochs_are_told(tmp_path: Path, epochs: int, agent: dict[str, object], told: str) -> None:
-    notes = notes_of(tmp_path, {}, epochs, **agent)
+async def test_the_seeds_of_epochs_are_told(
+    tmp_path: Path, epochs: int, agent: dict[str, JsonValue], told: str
+) -> None:
+    notes = await notes_of(tmp_path, {}, epochs, **agent)
     assert (told in notes, "seed" in notes) == (True, bool(told))
 
 
-def test_a_certificate_that_was_not_verified_is_told_wherever_the_report_is_made(tmp_path: Path) -> None:
-    (tmp_path / "b").mkdir()
-    endpoint: dict[str, object] = {"base_url": "https://model.example/v1", "tls": {"verify": False}}
-    assert "The certificate of e was not verified" in notes_of(tmp_path, endpoint)
-    assert "certificate" not in notes_of(tmp_path / "b", {})
+async def test_a_certificate_that_was_not_verified_is_told_wherever_the_report_is_made(tmp_path: Path) -> None:
+    endpoint: dict[str, JsonValue] = {"base_url": "https://model.example/v1", "tls": {"verify": False}}
+    assert "The certificate of e was not verified" in await notes_of(tmp_path / "a", endpoint)
+    assert "certificate" not in await notes_of(tmp_path / "b", {})
 
 
 def shown(made: RunReport, *, full: bool = True) -> str:
@@ -256,22 +261,11 @@ def test_what_comes_from_outside_is_no_markup() -> None:
 
 async def test_samples_that_share_a_world_count_as_one_for_the_error(tmp_path: Path) -> None:
     """Four samples of two worlds tell less than four of their own."""
+    ends = [Finish(reason=FinishReason.COMPLETED, score=score) for score in (1.0, 1.0, 0.0, 0.0)]
     errors = []
-    for clusters in (("", "", "", ""), ("w", "w", "v", "v")):
-        folder = tmp_path / (clusters[0] or "own")
-        folder.mkdir()
-        store = Store(connect(sqlite_url(folder)), "r")
-        trials = [
-            Trial(id=n, agent="paid", task="t", sample=f"s{n}", epoch=0, cluster=cluster or None)
-            for n, cluster in enumerate(clusters)
-        ]
-        tasks = {"t": TaskRecord(environment="ltp", digest="d", samples=4)}
-        store.create(Manifest(version="1", plan_path="p", plan=PLAN, identity={}, tasks=tasks), trials)
-        journal = Journal(store, store.take_over())
-        for trial, score in zip(trials, (1.0, 1.0, 0.0, 0.0), strict=True):
-            await journal.begin(trial, 1, 0, f"{trial.id:032}")
-            await journal.finish(trial, 1, "w", Finish(reason=FinishReason.COMPLETED, score=score), Cost(1, 0, 0, 1.0))
-        await journal.close()
+    for clusters in ((), ("w", "w", "v", "v")):
+        plan, folder = alone(name="paid", model="m"), tmp_path / str(len(clusters))
+        store = await played(folder, ends, Cost(1, 0, 0, 1.0), plan=plan, clusters=clusters)
         errors.append(report(store).pairs[0].standard_error)
     assert errors == [pytest.approx(0.2887, abs=1e-4), pytest.approx(0.5)]
 
@@ -352,17 +346,8 @@ async def test_what_is_paid_in_trials_that_are_not_over_has_a_row_and_one_sum(st
 async def test_what_an_agent_costs_is_unknown_where_nothing_tells_it(
     tmp_path: Path, builtin: str | None, tokens: str
 ) -> None:
-    agent = {"name": "a", "builtin": builtin} if builtin else {"name": "a", "endpoint": "http://127.0.0.1:1/v1"}
-    plan = {"agents": [agent], "tasks": PLAN["tasks"]}
-    store = Store(connect(sqlite_url(tmp_path / "unknown")), "r")
-    tasks = {"t": TaskRecord(environment="ltp", digest="d", samples=1)}
-    (tmp_path / "unknown").mkdir(exist_ok=True)
-    trial = Trial(id=0, agent="a", task="t", sample="s0", epoch=0)
-    store.create(Manifest(version="1", plan_path="p", plan=plan, identity={}, tasks=tasks), [trial])
-    journal = Journal(store, store.take_over())
-    await journal.begin(trial, 1, 0, "0" * 32)
-    await journal.finish(trial, 1, "w", ENDS[0], Cost(4, 0, 0, 6.0))
-    await journal.close()
+    agent: dict[str, JsonValue] = {"builtin": builtin} if builtin else {"endpoint": "http://127.0.0.1:1/v1"}
+    store = await played(tmp_path, ENDS[:1], Cost(4, 0, 0, 6.0), plan=alone(name="a", **agent))
     costs = shown(report(store)).partition("costs of the finished trials")[2].splitlines()
     (row,) = (line.split() for line in costs if line.startswith("a "))
     assert row[2:7] == ["4", tokens, tokens, tokens, tokens]
