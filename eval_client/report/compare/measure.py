@@ -19,7 +19,7 @@ from eval_client.core.statistics.power import (
 )
 from eval_client.core.statistics.resampling import bootstrap_interval
 from eval_client.core.statistics.samples import Interval, SamplePair, Scores
-from eval_client.core.statistics.single import Passes, all_passes, mean_interval
+from eval_client.core.statistics.single import all_passes, mean_interval
 from eval_client.report.compare.sides import NotComparable, TaskSide, unlike
 from eval_client.report.compare.values import (
     MissingTrials,
@@ -164,9 +164,11 @@ def _bootstrap(matched: Sequence[SamplePair], settings: Settings) -> Interval | 
 
 
 def _passes(matched: Sequence[SamplePair], pass_at: float) -> tuple[RepeatedPasses, ...]:
-    if all(len(side.scores) == 1 for pair in matched for side in (pair.a, pair.b)):
+    """Of epochs, which are passed with a score of at least `pass_at`; none where each sample has one."""
+    sides = [pair.a.scores for pair in matched], [pair.b.scores for pair in matched]
+    if all(len(scores) == 1 for side in sides for scores in side):
         return ()
-    a, b = _passes_of([pair.a for pair in matched], pass_at), _passes_of([pair.b for pair in matched], pass_at)
+    a, b = (all_passes([(len(of), sum(score >= pass_at for score in of)) for of in side]) for side in sides)
     return tuple(
         RepeatedPasses(
             k=one.k,
@@ -177,11 +179,6 @@ def _passes(matched: Sequence[SamplePair], pass_at: float) -> tuple[RepeatedPass
         for one, other in zip(a, b, strict=False)
         if len(a) > 1 or len(b) > 1
     )
-
-
-def _passes_of(sides: Sequence[Scores], pass_at: float) -> list[Passes]:
-    """An epoch is passed with a score of at least `pass_at`."""
-    return all_passes([(len(side.scores), sum(score >= pass_at for score in side.scores)) for side in sides])
 
 
 def primary_difference(

@@ -15,16 +15,6 @@ MAX_PAIRS = 60
 """Pairs in the table; the others are counted."""
 
 
-class Use(NamedTuple):
-    """How much of a capacity limit is in use."""
-
-    name: str
-    """Such as `agent gpt`."""
-    used: int
-    capacity: int
-    full: bool
-
-
 class LivePanel(NamedTuple):
     """The part of an overview that shows a run under way."""
 
@@ -33,7 +23,8 @@ class LivePanel(NamedTuple):
     left: str
     running: int
     view: RunView
-    use: list[Use]
+    use: list[tuple[str, int, int, bool]]
+    """Of each capacity limit, such as `agent gpt`: its name, how much is in use and allowed, whether it is full."""
     warnings: list[str]
     pairs: list[PairView]
     """Those with trials to play, as many as are shown."""
@@ -60,7 +51,7 @@ def _panel(live: LiveRun, view: RunView) -> LivePanel:
         left=clock(view.left_s),
         running=sum(pair.running for pair in view.pairs),
         view=view,
-        use=[Use(name, used, capacity, used >= capacity) for name, (used, capacity) in view.use.items()],
+        use=[(name, used, capacity, used >= capacity) for name, (used, capacity) in view.use.items()],
         warnings=list(_warnings(view)),
         pairs=pairs[:MAX_PAIRS],
         more=max(0, len(pairs) - MAX_PAIRS),
