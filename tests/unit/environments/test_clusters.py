@@ -1,4 +1,4 @@
-"""Which shipped samples share a world, so that their scores are not independent."""
+"""Which categories samples have, and which shipped samples share a world, so that their scores are not independent."""
 
 from collections import Counter, defaultdict
 
@@ -15,6 +15,7 @@ from environments.simulbench.environment import SimulBench
 from environments.simulbench.records import Mode
 from environments.stss.environment import Stss
 from environments.webshop.environment import WebShop
+from eval_client.core.selection import NO_FILTERS, Catalogue, choose
 from proctor.environment import Environment
 
 
@@ -87,3 +88,40 @@ def test_webshop_goals_share_their_product() -> None:
 def test_other_samples_are_clusters_of_their_own(kind: type[Environment]) -> None:
     environment = kind()
     assert clusters(environment) == {sample: [sample] for sample in environment.samples()}
+
+
+def categories(environment: Environment, limit: int | None = None) -> Counter[str]:
+    samples = environment.samples()
+    catalogue = Catalogue(
+        {sample: environment.cluster(sample) for sample in samples},
+        {sample: environment.category(sample) for sample in samples},
+    )
+    chosen = choose("t", catalogue, None, NO_FILTERS, limit)
+    return Counter(catalogue.category_of[sample] for sample in chosen.samples)
+
+
+@pytest.mark.parametrize(
+    ("environment", "kinds"),
+    [
+        (Database(engine="sqlite"), {"SELECT", "INSERT", "UPDATE"}),
+        (OperatingSystem(), {"own-operations check", "own-questions check", "own-questions match"}),
+        (LateralThinking(), {"zh", "en"}),
+        (CardGame(), {"random-stage2", "greedy-stage2"}),
+        (Stss(), {"public", "appointment", "companions", "online", "help"}),
+    ],
+)
+def test_so_many_samples_as_there_are_categories_cover_all(environment: Environment, kinds: set[str]) -> None:
+    assert set(categories(environment)) == kinds
+    assert categories(environment, len(kinds)) == dict.fromkeys(kinds, 1)
+
+
+@pytest.mark.parametrize("environment", [ALFWorld(), SimulBench(), KnowledgeGraph()])
+def test_other_worlds_have_several_categories_too(environment: Environment) -> None:
+    kinds = categories(environment)
+    assert len(kinds) == 6
+    assert categories(environment, 6) == dict.fromkeys(kinds, 1)
+
+
+@pytest.mark.parametrize("environment", [Mind2Web(), WebShop()])
+def test_the_others_have_one(environment: Environment) -> None:
+    assert set(categories(environment)) == {""}

@@ -92,14 +92,6 @@ async def test_those_who_index_the_shipped_catalogue_at_once_end_with_the_same(t
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_the_digest_follows_from_what_shapes_a_trial(cache: Path, tmp_path: Path) -> None:
-    digest = WebShop(cache=cache).digest()
-    assert WebShop(cache=tmp_path).digest() == digest
-    assert WebShop(cache=cache, profile="strict").digest() != digest
-    assert WebShop(cache=cache, goals=(0, 9)).digest() != digest
-    assert WebShop(cache=cache, candidates=100).digest() != digest
-
-
 async def test_a_purchase_tells_its_parts_and_what_they_rest_on(environment: WebShop) -> None:
     sample = "goal-00007"
     finish = await play_to_finish(environment, sample, PolicyAgent(environment.reference(sample)))
