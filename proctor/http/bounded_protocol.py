@@ -208,15 +208,16 @@ class _BoundedProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         super().on_headers_complete()
-        if self in self.unauthorized and "path" in self.scope:  # not in a WebSocket's request, which has no cycle
+        if "path" in self.scope:  # not in a WebSocket's request, which has no cycle
             self._authorize(self.scope["path"])
         self._incomplete = self in self.unauthorized
 
     def _authorize(self, path: str) -> None:
-        shown = authorization(self.headers) or dict(self.headers).get(b"cookie", b"")
-        if self.knows(self.scope["method"], path, shown):
-            self.unauthorized.discard(self)
-            self.transport.set_write_buffer_limits()
+        if self in self.unauthorized:
+            shown = authorization(self.headers) or dict(self.headers).get(b"cookie", b"")
+            if self.knows(self.scope["method"], path, shown):
+                self.unauthorized.discard(self)
+                self.transport.set_write_buffer_limits()
 
     def handle_websocket_upgrade(self) -> None:
         """Leave the connection to the WebSocket protocol: its app rejects what has no token at once.

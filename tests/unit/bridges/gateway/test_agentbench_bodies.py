@@ -36,7 +36,7 @@ class Agent(v1.BaseModel):
     content: str | None = None
 
     @v1.root_validator(skip_on_failure=True)
-    def says_something(cls, values: dict[str, Any]) -> dict[str, Any]:  # noqa: N805
+    def says_something(cls, values: dict[str, Any]) -> dict[str, Any]:  # noqa: N805 - of pydantic's version 1
         if values["status"] is AgentStatus.NORMAL and values["content"] is None:
             raise ValueError("nothing said")
         return values
