@@ -1,7 +1,10 @@
-"""The plan that a resume acts on: one of this machine, since others may write into a store.
+"""What this user's state folder knows of runs, which no store's author can write: their plans, and their last clients.
 
 A store's plan names commands to run, URLs to send keys to, and files to read. So this user's list of the runs that were
-started here holds a fingerprint of each one's plan, outside of all stores.
+started here holds a fingerprint of each one's plan, and a resume acts on a plan of this machine.
+
+Task servers know clients by ids that processes draw at random. The last one of each run is kept with its process: one
+that was killed here is succeeded at once; one on another machine may still play, so that one's silence is waited for.
 """
 
 import hashlib
@@ -9,9 +12,9 @@ import json
 import logging
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from eval_client.plan.filters import narrowed
 from eval_client.plan.load import load_plan, with_overrides
@@ -43,20 +46,15 @@ class AtHand(NamedTuple):
     """What the user should know of it."""
 
 
-def fingerprint(run: str, plan: Mapping[str, Any], plan_path: str, overrides: Sequence[str]) -> str:
+def _fingerprint(run: str, manifest: Manifest) -> str:
     """A hash of a run's plan as its store holds it, with the file that it came from and its `--set` options."""
-    text = json.dumps([run, plan, plan_path, list(overrides)], sort_keys=True)
+    text = json.dumps([run, manifest.plan, manifest.plan_path, list(manifest.overrides)], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def stored_fingerprint(run: str, manifest: Manifest) -> str:
-    """The fingerprint of what a store holds."""
-    return fingerprint(run, manifest.plan, manifest.plan_path, manifest.overrides)
 
 
 def list_run(run: str, manifest: Manifest) -> None:
     """Write into this user's list that the run is played here by the manifest's plan. A failure is only said."""
-    hashes = f"{stored_fingerprint(run, manifest)} {_file_hash(Path(manifest.plan_path))}"
+    hashes = f"{_fingerprint(run, manifest)} {_file_hash(Path(manifest.plan_path))}"
     path = _list()
     try:
         make_private(path.parent)
@@ -71,7 +69,7 @@ def list_run(run: str, manifest: Manifest) -> None:
 
 def is_listed(run: str, manifest: Manifest) -> bool:
     """Whether the run was started or resumed by this user with the plan that its store holds now."""
-    return _listed(stored_fingerprint(run, manifest)) is not None
+    return _listed(_fingerprint(run, manifest)) is not None
 
 
 def plan_at_hand(
@@ -87,7 +85,7 @@ def plan_at_hand(
 
     `given` is a plan's file, or makes a plan with overrides. Raises FileError where no plan is at hand.
     """
-    text_hash = _listed(stored_fingerprint(run, manifest))
+    text_hash = _listed(_fingerprint(run, manifest))
     vouched = text_hash is not None
     stored = manifest.overrides if vouched or trust_stored else ()
     texts = (*stored, *overrides)

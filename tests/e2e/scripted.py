@@ -6,8 +6,10 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+from tests.e2e.proctor import Server
 from tests.pace import slowly
 
 ANSWER = "Action: Answer\nFinal Answer: []"
@@ -121,3 +123,11 @@ def listening(scripted: ScriptedEndpoint) -> Iterator[None]:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
+
+
+def write_plan(folder: Path, worker: Server, url: str, *more: str, **fields: object) -> None:
+    """A plan of one model, two trials at once, on the worker's task; `fields` are those of its endpoint at this URL."""
+    endpoint = json.dumps({"name": "scripted", "base_url": url, "api_key_env": "SCRIPTED_KEY", **fields})
+    agents, tasks = "agents: [{name: model, endpoint: scripted, concurrency: 2}]", "tasks: [{name: db-own}]"
+    lines = [f"controller: {worker.url}", f"endpoints: [{endpoint}]", agents, tasks, *more]
+    (folder / "plan.yaml").write_text("\n".join(lines) + "\n")

@@ -12,25 +12,14 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.proctor import Server, begin, ended, exits, rows
-from tests.e2e.scripted import GOOD, ScriptedEndpoint, listening, reply
+from tests.e2e.scripted import GOOD, ScriptedEndpoint, listening, reply, write_plan
 from tests.pace import slowly, until
 
 PATIENCE_S = slowly(1)
-PLAN = """\
-name: dead
-controller: {worker}
-endpoints: [{{name: scripted, base_url: "{endpoint}", api_key_env: SCRIPTED_KEY, max_tries: {tries}}}]
-agents: [{{name: model, endpoint: scripted, concurrency: 2}}]
-tasks: [{{name: db-own}}]
-limits: {{patience_s: {patience_s}}}
-"""
+LIMITS = f"limits: {{patience_s: {PATIENCE_S}}}"
 GONE = reply(503, b'{"error": {"message": "no backend"}}', f"Retry-After: {PATIENCE_S}")
 DOWN = "endpoint scripted is down, 20 trials wait for it; it has answered nothing for "
 FAILED = reply(500, b'{"error": {"message": "oops"}}', f"Retry-After: {PATIENCE_S}")
-
-
-def plan(folder: Path, worker: Server, url: str, tries: int = 3) -> None:
-    (folder / "plan.yaml").write_text(PLAN.format(worker=worker.url, endpoint=url, tries=tries, patience_s=PATIENCE_S))
 
 
 def troubles(folder: Path) -> str:
@@ -65,7 +54,7 @@ def test_trials_wait_for_an_endpoint_behind_a_gateway_and_go_on_when_it_is_back(
     tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
 ) -> None:
     endpoint.always = GONE
-    plan(tmp_path, worker, endpoint.url)
+    write_plan(tmp_path, worker, endpoint.url, LIMITS, max_tries=3)
     with ended():
         client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path)
         until_so(client, lambda: DOWN in troubles(tmp_path))
@@ -82,7 +71,7 @@ def test_no_trial_is_lost_to_an_endpoint_that_goes_down_in_the_middle_of_a_run(
     tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
 ) -> None:
     endpoint.bad = [*[reply(200, GOOD)] * 5, *[GONE] * 4]  # a call, two probes of it and one for a single token
-    plan(tmp_path, worker, endpoint.url, tries=1)
+    write_plan(tmp_path, worker, endpoint.url, LIMITS, max_tries=1)
     settings = "limits.patience_s=600", "agents.model.concurrency=1"
     exits(0, "run", "plan.yaml", "--name", "r", *(f"--set={each}" for each in settings), cwd=tmp_path)
     assert [row["reason"] for row in rows("r", tmp_path)] == ["completed"] * 20
@@ -94,7 +83,7 @@ def test_trials_wait_for_an_endpoint_that_nobody_listens_at(tmp_path: Path, work
     with socket.socket() as bound, ended():
         bound.bind(("127.0.0.1", 0))  # nobody else listens there either
         scripted.bound = bound
-        plan(tmp_path, worker, f"http://127.0.0.1:{bound.getsockname()[1]}/v1", tries=7)
+        write_plan(tmp_path, worker, f"http://127.0.0.1:{bound.getsockname()[1]}/v1", LIMITS, max_tries=7)
         client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path)
         said = lines_until(client, r"endpoint scripted .*has answered nothing for \d+ s: .*onnect")
         with listening(scripted):
@@ -108,7 +97,7 @@ def test_a_run_that_waits_can_be_stopped_by_ctrl_c_or_by_fail_on_error_and_its_t
     limit: tuple[str, ...], tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
 ) -> None:
     endpoint.always = GONE
-    plan(tmp_path, worker, endpoint.url)
+    write_plan(tmp_path, worker, endpoint.url, LIMITS, max_tries=3)
     with ended():
         client = begin("run", "plan.yaml", "--name", "r", *limit, cwd=tmp_path)
         if not limit:
@@ -127,6 +116,6 @@ def test_an_endpoint_that_answers_but_never_these_requests_holds_no_run_up(
     tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
 ) -> None:
     endpoint.rule = lambda request: None if request.get("max_tokens") == 1 else FAILED
-    plan(tmp_path, worker, endpoint.url)
+    write_plan(tmp_path, worker, endpoint.url, LIMITS, max_tries=3)
     exits(2, "run", "plan.yaml", "--name", "r", "--limit", "2", cwd=tmp_path)
     assert [row["reason"] for row in rows("r", tmp_path)] == ["agent_error"] * 2

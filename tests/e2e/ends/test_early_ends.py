@@ -7,17 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.proctor import Server, begin, ended, exits, proctor, rows
-from tests.e2e.scripted import ScriptedEndpoint, reply
+from tests.e2e.scripted import ScriptedEndpoint, reply, write_plan
 from tests.pace import slowly, until
 
-PLAN = """\
-name: early
-controller: {worker}
-endpoints: [{{name: scripted, base_url: "{endpoint}", api_key_env: SCRIPTED_KEY, max_tries: 1}}]
-agents: [{{name: model, endpoint: scripted, concurrency: 2}}]
-tasks: [{{name: db-own}}]
-limits: {{patience_s: {patience_s}}}
-"""
 FAILED = reply(500, b'{"error": {"message": "oops"}}')
 REJECTED = reply(400, b'{"error": {"message": "oops"}}')
 NOTIFY = """\
@@ -28,8 +20,7 @@ exit ${NOTIFY_CODE:-0}
 
 
 def plan(folder: Path, worker: Server, endpoint: ScriptedEndpoint, more: str = "") -> None:
-    text = PLAN.format(worker=worker.url, endpoint=endpoint.url, patience_s=slowly(60))
-    (folder / "plan.yaml").write_text(text + more)
+    write_plan(folder, worker, endpoint.url, f"limits: {{patience_s: {slowly(60)}}}", more, max_tries=1)
     (folder / "notify").write_text(NOTIFY)
     (folder / "notify").chmod(0o755)
 
@@ -74,7 +65,7 @@ def test_on_end_is_run_after_each_run_and_resume_with_its_state(
     tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
 ) -> None:
     endpoint.always = FAILED
-    plan(tmp_path, worker, endpoint, "on_end: [./notify, 'two words; $(x)']\n")
+    plan(tmp_path, worker, endpoint, "on_end: [./notify, 'two words; $(x)']")
     early = proctor("run", "plan.yaml", "--name", "r", "--fail-on-error", "1", cwd=tmp_path)
     endpoint.always = False
     resumed = proctor("resume", "r", cwd=tmp_path, NOTIFY_CODE="7")
@@ -89,7 +80,7 @@ def test_on_end_is_run_after_each_run_and_resume_with_its_state(
 def test_on_end_that_is_not_there_is_a_warning_and_a_refused_run_runs_none(
     tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
 ) -> None:
-    plan(tmp_path, worker, endpoint, "on_end: [./no-such-program]\n")
+    plan(tmp_path, worker, endpoint, "on_end: [./no-such-program]")
     whole = exits(0, "run", "plan.yaml", "--name", "r", "--limit", "1", cwd=tmp_path)
     assert "on_end: ./no-such-program: No such file or directory" in whole.stderr
     exists = exits(2, "run", "plan.yaml", "--name", "r", cwd=tmp_path)
@@ -99,14 +90,14 @@ def test_on_end_that_is_not_there_is_a_warning_and_a_refused_run_runs_none(
 def test_on_end_that_is_no_list_of_words_is_told_by_its_line(
     tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
 ) -> None:
-    plan(tmp_path, worker, endpoint, "on_end: ./notify me\n")
+    plan(tmp_path, worker, endpoint, "on_end: ./notify me")
     refused = exits(2, "run", "plan.yaml", cwd=tmp_path)
-    assert "plan.yaml:7: on_end: must be a list" in refused.stderr
+    assert "plan.yaml:6: on_end: must be a list" in refused.stderr
 
 
 def test_on_end_is_told_of_an_interrupted_run(tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint) -> None:
     endpoint.always = True
-    plan(tmp_path, worker, endpoint, "on_end: [./notify, word]\n")
+    plan(tmp_path, worker, endpoint, "on_end: [./notify, word]")
     with ended():
         client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path)
         until(lambda: bool(endpoint.requests))

@@ -10,16 +10,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.proctor import Server, exits, proctor, rows
-from tests.e2e.scripted import ANSWER, GOOD, ScriptedEndpoint, reply
-
-PLAN = """\
-name: outcomes
-controller: {worker}
-endpoints: [{{name: scripted, base_url: "{endpoint}", api_key_env: SCRIPTED_KEY, max_tries: 2}}]
-agents: [{{name: model, endpoint: scripted, concurrency: 2}}]
-tasks: [{{name: db-own}}]
-refusals: {refusals}
-"""
+from tests.e2e.scripted import ANSWER, GOOD, ScriptedEndpoint, reply, write_plan
 
 
 def failure(status: int, message: str, **more: object) -> bytes:
@@ -58,7 +49,7 @@ def by_sample(replies: list[bytes]) -> Callable[[dict[str, Any]], bytes | None]:
 
 
 def plan(folder: Path, worker: Server, endpoint: ScriptedEndpoint, refusals: str = "scored") -> None:
-    (folder / "plan.yaml").write_text(PLAN.format(worker=worker.url, endpoint=endpoint.url, refusals=refusals))
+    write_plan(folder, worker, endpoint.url, f"refusals: {refusals}", max_tries=2)
 
 
 def reasons(folder: Path) -> Counter[object]:

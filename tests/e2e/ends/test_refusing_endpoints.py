@@ -7,15 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.proctor import Server, exits, rows
-from tests.e2e.scripted import GOOD, ScriptedEndpoint, reply
+from tests.e2e.scripted import GOOD, ScriptedEndpoint, reply, write_plan
 
-PLAN = """\
-name: refused
-controller: {worker}
-endpoints: [{{name: proxy, base_url: "{endpoint}", api_key_env: SCRIPTED_KEY, max_tries: 2}}]
-agents: [{{name: model, endpoint: proxy, concurrency: 2}}]
-tasks: [{{name: db-own}}]
-"""
 WRONG_MODEL = "/chat/completions: Invalid model name passed in model=modle. Call `/v1/models` to view the models."
 WRONG_KEY = "No connected db."
 OTHER = "The text was flagged."
@@ -29,16 +22,12 @@ def refusal(message: str, status: int = 400) -> bytes:
     )
 
 
-def plan(folder: Path, worker: Server, endpoint: ScriptedEndpoint) -> None:
-    (folder / "plan.yaml").write_text(PLAN.format(worker=worker.url, endpoint=endpoint.url))
-
-
 @pytest.mark.parametrize(("message", "most"), [(WRONG_MODEL, 2), (WRONG_KEY, 2), (OTHER, 9)])
 def test_an_agent_whose_calls_are_all_refused_is_stopped_and_a_resume_plays_the_rest(
     message: str, most: int, tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
 ) -> None:
     endpoint.always = refusal(message)
-    plan(tmp_path, worker, endpoint)
+    write_plan(tmp_path, worker, endpoint.url, max_tries=2)
     refused = exits(2, "run", "plan.yaml", "--name", "r", cwd=tmp_path)
     last = refused.stderr.strip().splitlines()[-1]
     assert last.startswith(
@@ -64,8 +53,8 @@ def test_a_short_run_that_scores_nothing_ends_with_its_one_cause_and_the_fix(
 ) -> None:
     counted = iter(range(100, 999))
     endpoint.rule = lambda _request: refusal(f"{message} (request req_{next(counted)})", status)
-    plan(tmp_path, worker, endpoint)
-    settings = "--limit=2", "--set=endpoints.proxy.patience_s=8"
+    write_plan(tmp_path, worker, endpoint.url, max_tries=2)
+    settings = "--limit=2", "--set=endpoints.scripted.patience_s=8"
     refused = exits(2, "run", "plan.yaml", "--name", "r", *settings, cwd=tmp_path)
     last = refused.stderr.strip().splitlines()[-1]
     assert last.startswith("nothing was scored: ")
@@ -80,7 +69,7 @@ def test_calls_rejected_alike_stop_the_agent_and_others_are_their_trials(
 ) -> None:
     alike = [refusal(OTHER)] * 7
     endpoint.bad = [reply(200, GOOD), *alike, reply(200, GOOD), *alike, refusal("Another."), *alike]
-    plan(tmp_path, worker, endpoint)
+    write_plan(tmp_path, worker, endpoint.url, max_tries=2)
     exits(1, "run", "plan.yaml", "--name", "r", "--set", "agents.model.concurrency=1", cwd=tmp_path)
     assert [row["reason"] for row in rows("r", tmp_path)].count("agent_error") == 18
 
@@ -93,6 +82,6 @@ def test_a_context_that_a_proxy_names_exceeded_ends_trials_with_a_score_whatever
     tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
 ) -> None:
     endpoint.always = refusal(TOO_LONG)
-    plan(tmp_path, worker, endpoint)
+    write_plan(tmp_path, worker, endpoint.url, max_tries=2)
     exits(0, "run", "plan.yaml", "--name", "r", cwd=tmp_path)
     assert [row["reason"] for row in rows("r", tmp_path)] == ["context_limit"] * 20

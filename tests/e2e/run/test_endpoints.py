@@ -7,26 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.proctor import Server, exits, proctor, rows
-from tests.e2e.scripted import GOOD, ScriptedEndpoint, reply
+from tests.e2e.scripted import GOOD, ScriptedEndpoint, reply, write_plan
 from tests.pace import slowly
 from tests.support import ROOT
 
-PLAN = """\
-name: bad
-controller: {worker}
-endpoints:
-  - name: scripted
-    base_url: "{endpoint}"
-    api_key_env: SCRIPTED_KEY
-    deadline_s: {deadline_s}
-    patience_s: {patience_s}
-    max_tries: 2
-agents:
-  - {{name: model, endpoint: scripted, concurrency: 2}}
-tasks:
-  - {{name: db-own}}
-limits: {{patience_s: {patience_s}}}
-"""
 KEY = "sk-canary-7f3a9c"
 TOO_LARGE = reply(200, b'{"choices": "' + b"x" * 10_000_000 + b'"}')
 MISBEHAVIOURS: dict[str, tuple[bytes | bool, str]] = {
@@ -40,9 +24,9 @@ MISBEHAVIOURS: dict[str, tuple[bytes | bool, str]] = {
 
 
 def plan(folder: Path, worker: Server, endpoint: ScriptedEndpoint) -> None:
-    (folder / "plan.yaml").write_text(
-        PLAN.format(worker=worker.url, endpoint=endpoint.url, deadline_s=slowly(1), patience_s=slowly(8))
-    )
+    patience_s = slowly(8)
+    fields = {"deadline_s": slowly(1), "patience_s": patience_s, "max_tries": 2}
+    write_plan(folder, worker, endpoint.url, f"limits: {{patience_s: {patience_s}}}", **fields)
 
 
 @pytest.mark.parametrize("name", MISBEHAVIOURS)
