@@ -55,6 +55,8 @@ async def test_the_doctor_asks_in_the_dialect(dialect: DialectName, reply: Actio
         probe = ModelProbe(via(client), "a", config, 10.0)
         findings = [await probe.complete(), *await probe.tools()]
     assert [each.id for each in findings] == ["agent", found, "agent-tools"]
+    cached = "" if dialect == "chat" else ", 60 of them from its cache"
+    assert findings[0].what.endswith(f" s (dialect {dialect}); tokens: 100 + 7{cached}")
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

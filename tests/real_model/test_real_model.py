@@ -29,12 +29,12 @@ SLOTS, CONTEXT, ANSWER = 2, 4096, 40
 PLAN = """\
 name: smollm2
 endpoints:
-  - {{name: llama.cpp, base_url: "{url}/v1", dialect: {dialect}, concurrency: 2, deadline_s: 600, patience_s: 600}}
+  - {{name: llama.cpp, base_url: {url}, dialect: {dialect}, concurrency: 2, deadline_s: 600, patience_s: 600}}
 agents:
   - {{name: SmolLM2-135M, endpoint: llama.cpp, model: smollm2, sampling: {{temperature: 0, max_tokens: 40}}}}
 tasks:
 {tasks}
-limits: {{attempts: 1, trial: {{turns: 2}}}}
+limits: {{attempts: 1, trial: {{turns: {turns}}}}}
 """
 """One attempt: whatever is a fault stays one."""
 TEXT = {
@@ -121,7 +121,7 @@ Row = dict[str, Any]
 
 def turns(folder: Path, run: str) -> list[Row]:
     """The turns of a run that are in its store by now, also while it plays."""
-    columns = "trial, turn, observation, reply, stop, prompt_tokens, cached_tokens, completion_tokens"
+    columns = "trial, turn, observation, reply, stop, prompt_tokens, cached_tokens, completion_tokens, replica"
     file = folder / "runs" / run / "run.sqlite"
     with contextlib.suppress(sqlite3.OperationalError), contextlib.closing(sqlite3.connect(file)) as store:
         store.row_factory = sqlite3.Row
@@ -152,12 +152,13 @@ def play(folder: Path, run: str, planned: int) -> None:
     assert_all_scored(begin("run", "plan.yaml", "--name", run, "-q", cwd=folder), folder, run, planned)
 
 
-def write_plan(folder: Path, llama: Llama, lines: str, dialect: str = "chat") -> None:
-    (folder / "plan.yaml").write_text(PLAN.format(url=llama.url, dialect=dialect, tasks=lines))
+def write_plan(folder: Path, *llamas: Llama, lines: str, dialect: str = "chat", most_turns: int = 2) -> None:
+    urls = json.dumps([f"{llama.url}/v1" for llama in llamas] if len(llamas) > 1 else f"{llamas[0].url}/v1")
+    (folder / "plan.yaml").write_text(PLAN.format(url=urls, dialect=dialect, tasks=lines, turns=most_turns))
 
 
 def test_every_world_in_text(llama: Llama, tmp_path: Path) -> None:
-    write_plan(tmp_path, llama, tasks(TEXT))
+    write_plan(tmp_path, llama, lines=tasks(TEXT))
     read, written = llama.tokens()
     play(tmp_path, "smollm2", len(TEXT))
     now_read, now_written = llama.tokens()
@@ -170,12 +171,12 @@ def test_every_world_in_text(llama: Llama, tmp_path: Path) -> None:
 
 @pytest.mark.docker
 def test_os_in_text(llama: Llama, tmp_path: Path) -> None:
-    write_plan(tmp_path, llama, tasks({"os": ""}))
+    write_plan(tmp_path, llama, lines=tasks({"os": ""}))
     play(tmp_path, "os", 1)
 
 
 def test_tools_though_client_and_server_are_killed(llama: Llama, tmp_path: Path) -> None:
-    write_plan(tmp_path, llama, tasks(TOOLS, "tools"))
+    write_plan(tmp_path, llama, lines=tasks(TOOLS, "tools"))
     _, before = llama.tokens()
     client = begin("run", "plan.yaml", "--name", "killed", "-q", cwd=tmp_path)
     until(lambda: client.poll() is not None or len(turns(tmp_path, "killed")) > 1, 120)
@@ -201,6 +202,28 @@ def test_tools_though_client_and_server_are_killed(llama: Llama, tmp_path: Path)
     assert -SLOTS * ANSWER <= again <= SLOTS * ANSWER, "only what was in flight at the kills is lost"
 
 
+def test_one_of_two_servers_is_killed_and_its_trials_go_on_at_the_other(llama: Llama, tmp_path: Path) -> None:
+    other = Llama(tmp_path / "log")
+    other.start()
+    lines = "  - {name: alfworld, environment: alfworld, parameters: {per_type: 1}, samples: {limit: 3}}"
+    write_plan(tmp_path, llama, other, lines=lines)
+    client = begin("run", "plan.yaml", "--name", "pair", "-q", cwd=tmp_path)
+
+    def answered_by(*servers: Llama) -> set[int]:
+        urls = [f"{server.url}/v1" for server in servers]
+        return {row["trial"] for row in turns(tmp_path, "pair") if row["replica"] in urls}
+
+    until(lambda: client.poll() is not None or len(answered_by(other)) > 0, 300)
+    other.kill()
+    assert client.poll() is None, "the run ended before a server was killed"
+    kept = turns(tmp_path, "pair")
+    assert_all_scored(client, tmp_path, "pair", 3)
+    played = turns(tmp_path, "pair")
+    assert [row for row in kept if row not in played] == []
+    assert sum(row["replica"] is not None for row in played) == 3 * 2
+    assert answered_by(other) & answered_by(llama), "trials that the killed server had answered go on at the other"
+
+
 def said(row: Row) -> tuple[Any, ...]:
     """What a turn holds, without the ids of its calls."""
     action = json.loads(row["reply"]).get("action", {})
@@ -211,7 +234,8 @@ def said(row: Row) -> tuple[Any, ...]:
 def test_the_dialects_give_one_text(llama: Llama, tmp_path: Path) -> None:
     found = {}
     for dialect in ("chat", "responses", "messages"):
-        write_plan(tmp_path, llama, tasks({"db": TEXT["db"]}) + "\n" + tasks({"db": TEXT["db"]}, "tools"), dialect)
+        both = tasks({"db": TEXT["db"]}) + "\n" + tasks({"db": TEXT["db"]}, "tools")
+        write_plan(tmp_path, llama, lines=both, dialect=dialect)
         read, written = llama.tokens()
         play(tmp_path, dialect, 2)
         played = turns(tmp_path, dialect)

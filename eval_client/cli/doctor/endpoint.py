@@ -52,7 +52,10 @@ class ModelProbe:
             return reply
         used = reply.usage
         counted = f"{used.prompt_tokens} + {used.completion_tokens}" if used else "not reported: estimated"
-        return ok("agent", f"{self._name} answers in {time.monotonic() - begun:.1f} s; tokens: {counted}")
+        if used and used.cached_tokens:
+            counted += f", {used.cached_tokens} of them from its cache"
+        spoken = f"dialect {self._config.dialect}{', streamed' if self._config.stream else ''}"
+        return ok("agent", f"{self._name} answers in {time.monotonic() - begun:.1f} s ({spoken}); tokens: {counted}")
 
     async def look_up(self) -> Finding:
         """Request the endpoint's list of models, which costs nothing, and look for the agent's model in it.
