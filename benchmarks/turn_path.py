@@ -34,7 +34,7 @@ FAULTS = 3
 BEGIN = "proctor/session/transcript.py Transcript.observe"
 """The call that begins a turn."""
 FAULT = "task_server/http/transport.py _refusal"
-SETTLED, DURABLE = (f"eval_client/store/journal.py {name}" for name in ("Journal.finish", "_resolve"))
+SETTLED, DURABLE = (f"eval_client/store/journal.py {name}" for name in ("Journal.finish", "resolve"))
 """The call that begins a fault's way, that which queues its row, and that which tells that it is durable."""
 PLAN = {
     "agents": [{"name": "a", "builtin": "reference"}],

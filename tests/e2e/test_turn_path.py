@@ -36,4 +36,4 @@ def test_a_turn_passes_through_no_more_calls_and_files_than_it_did() -> None:
 
 
 def test_a_task_servers_error_reaches_its_row_through_no_more_calls_and_files_than_it_did() -> None:
-    check(lambda: fault_path(forked), 104, 22)
+    check(lambda: fault_path(forked), 105, 23)
