@@ -45,7 +45,6 @@ GONE = {
     "join": PARTS,
     "--shards": PARTS,
     "--no-pager": "`proctor show ... | cat` shows all at once",
-    "--power": "the detectable difference is that of a power of 0.8",
     "copy": "copy the run's folder while no client plays it; of a database server take a dump",
     "retry": "it is `proctor resume RUN --retry SELECTION`",
     "agentbench": "it is `proctor report RUN... --form agentbench`",

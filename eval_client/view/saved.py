@@ -33,7 +33,7 @@ from eval_client.view.rendering import assets, from_markdown, template_environme
 from eval_client.view.viewer import Viewer
 
 WARNING = "This file holds benchmark data: whole trials with prompts and solutions. Keep it out of training data."
-CHANGEABLE = ("alpha", "pass_at")
+CHANGEABLE = ("alpha", "power", "pass_at", "seed")
 """Settings of a comparison that an option changes, called as they are."""
 
 

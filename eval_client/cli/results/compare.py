@@ -37,8 +37,10 @@ def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool
 @click.option("--against", metavar="AGENT", help="Compare each other agent of RUN with this one alone.")
 @click.option("--task", "tasks", metavar="NAME", multiple=True, help="Compare on this task; repeatable.")
 @click.option("--alpha", type=BETWEEN, default=0.05, show_default=True, help="Level of tests and intervals.")
+@click.option("--power", type=BETWEEN, default=0.8, show_default=True, help="Power of the detectable difference.")
 @click.option("--pass-at", type=MARGIN, default=1.0, show_default=True, help="Least score of a trial that is passed.")
 @click.option("--bootstrap", type=click.IntRange(min=1000), metavar="N", help="Also draw N bootstrap samples.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of drawn sign flips and the bootstrap.")
 @click.option(
     "--across",
     type=click.Choice(ACROSS),
@@ -76,8 +78,10 @@ def compare(
     against: str | None,
     tasks: tuple[str, ...],
     alpha: float,
+    power: float,
     pass_at: float,
     bootstrap: int | None,
+    seed: int,
     across: tuple[str, ...],
     as_json: bool,
     html: Path | None,
@@ -90,7 +94,9 @@ def compare(
     the parts of a plan: the name that they share, or their names with commas between them. In CI, A is the baseline.
     Exit codes: 0, 1 where B fails a gate, 2 where the two can't be compared.
     """
-    settings = Settings(alpha=alpha, pass_at=pass_at, bootstrap=bootstrap or 0, across=across, tasks=tasks)
+    settings = Settings(
+        alpha=alpha, power=power, pass_at=pass_at, bootstrap=bootstrap or 0, seed=seed, across=across, tasks=tasks
+    )
     gated = if_worse is not None or unless_as_good is not None
     if len(sides) > 2 or (len(sides) == 2 and against is not None) or (len(sides) == 1 and gated):
         raise UsageProblem(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from eval_client.core.statistics.power import least_p
 from eval_client.core.statistics.several import holm, letters
-from eval_client.report.compare.measure import POWER, Settings, measure
+from eval_client.report.compare.measure import Settings, measure
 from eval_client.report.compare.sides import CompareError, NotComparable, Side, TaskSide, check_alike
 from eval_client.report.compare.values import ComparedAgent, Comparison, Comparisons, TaskComparison, range_text
 
@@ -96,7 +96,7 @@ def _comparison(a: Side, b: Side, rows: Sequence[TaskComparison], tests: int, se
         alike=tuple(dict.fromkeys(text for row in rows for text in row.unlike)),
         across=settings.across,
         alpha=settings.alpha,
-        power=POWER,
+        power=settings.power,
         tests=tests,
         tasks=tuple(rows),
     )

@@ -33,10 +33,6 @@ from eval_client.store.trials.scores import PairScores, SampleScores
 from proctor.summary import paired_difference
 from proctor.types import Finish, Summary, Value
 
-POWER = 0.8
-"""With which detectable differences are found."""
-SEED = 0
-"""Of drawn sign flips and of the bootstrap."""
 _SAME = 1e-9
 
 
@@ -44,10 +40,12 @@ class Settings(Value):
     """How to compare."""
 
     alpha: float = Field(default=0.05, gt=0, lt=1)
+    power: float = Field(default=0.8, gt=0, lt=1)
     pass_at: float = Field(default=1.0, ge=0, le=1)
     """The least score of a trial that is passed."""
     bootstrap: int = Field(default=0, ge=0)
     """Draws of a bootstrap; 0 for none."""
+    seed: int = 0
     across: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     """Tasks to compare; all that both sides have where this is empty."""
@@ -64,7 +62,7 @@ def measure(a: TaskSide, b: TaskSide, settings: Settings, tests: int) -> TaskCom
             "task out: --task names those to compare"
         )
     clusters = {sample: pair.cluster for sample, pair in pairs.items() if pair.matched}
-    found = difference(matched, settings.alpha, random.Random(SEED))
+    found = difference(matched, settings.alpha, random.Random(settings.seed))
     bounds_of_means = mean_bounds([pair.a for pair in planned]), mean_bounds([pair.b for pair in planned])
     bounds, gone = difference_bounds(*bounds_of_means), missing(planned)
     return TaskComparison(
@@ -134,7 +132,7 @@ def _mean_intervals(matched: Sequence[SamplePair], alpha: float) -> tuple[Interv
 
 def _detectable(found: Difference, samples: int, settings: Settings, tests: int) -> float | None:
     """By the test that was made, at the level of Holm's first step."""
-    alpha, power, mean = settings.alpha / tests, POWER, found.mean
+    alpha, power, mean = settings.alpha / tests, settings.power, found.mean
     if not mean.standard_error:
         return None
     if found.test == "mcnemar":
@@ -148,12 +146,12 @@ def _needed(matched: Sequence[SamplePair], found: Difference, settings: Settings
     error, size, alpha = found.mean.standard_error, abs(found.mean.mean), settings.alpha / tests
     if not error or size < 1e-9:
         return None
-    least = detectable(error, alpha, POWER)
+    least = detectable(error, alpha, settings.power)
     components = variances(matched) if found.mean.clusters == len(matched) else None
     epochs = 2 * _most_epochs([pair.a for pair in matched]), 2 * _most_epochs([pair.b for pair in matched])
     return SamplesNeeded(
         as_played=math.ceil(len(matched) * (least / size) ** 2),
-        twice_the_epochs=components and samples_needed(components, epochs, size, alpha, POWER),
+        twice_the_epochs=components and samples_needed(components, epochs, size, alpha, settings.power),
     )
 
 
@@ -161,7 +159,7 @@ def _bootstrap(matched: Sequence[SamplePair], settings: Settings) -> Interval | 
     if not settings.bootstrap:
         return None
     counts = Counter(pair.cluster for pair in matched)
-    chance = random.Random(SEED)
+    chance = random.Random(settings.seed)
     return bootstrap_interval(cluster_sums(matched), [*counts.values()], settings.alpha, chance, settings.bootstrap)
 
 

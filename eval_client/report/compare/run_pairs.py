@@ -9,7 +9,7 @@ from typing import NamedTuple
 from eval_client.core.statistics.paired import difference
 from eval_client.core.statistics.several import holm
 from eval_client.report.compare.compare import compare_run, letters_by_task
-from eval_client.report.compare.measure import SEED, Settings, planned_pairs
+from eval_client.report.compare.measure import Settings, planned_pairs
 from eval_client.report.compare.sides import MOST_AGENTS, CompareError, Reference, Side, agents_of, find_pairs
 from eval_client.report.compare.values import Comparisons
 from eval_client.report.pair_report import PairReport
@@ -69,7 +69,7 @@ def _letters(agents: Sequence[str], scores: Mapping[tuple[str, str], PairScores]
         for task in [task for agent, task in scores if agent == a and (b, task) in scores]:
             both = planned_pairs(scores[a, task], scores[b, task]).values()
             if matched := [pair for pair in both if pair.matched]:
-                p = difference(matched, settings.alpha, random.Random(SEED)).p
+                p = difference(matched, settings.alpha, random.Random(settings.seed)).p
                 tests.append((task, frozenset((a, b)), p))
     adjusted = holm([p for _, _, p in tests])
     corrected = [(task, pair, p) for (task, pair, _), p in zip(tests, adjusted, strict=True)]
