@@ -20,10 +20,10 @@ from proctor.environment import AgentRefused, AgentStopped, AgentUnavailable, Re
 from proctor.llm.config import ChatConfig
 from proctor.llm.model import ChatModel, Completion, ModelRefused
 from proctor.llm.outage import EndpointDown, paid_by
+from proctor.llm.wire import CHARS_PER_TOKEN
 from proctor.types import History, Message, Tool
 from task_server.client.client import Call
 
-CHARS_PER_TOKEN = 3.5
 UNKNOWN_COMPLETION = 4_096
 """Tokens of an answer, where the request sets no `max_tokens`."""
 FIRST_ANSWERS = 8
