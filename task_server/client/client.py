@@ -230,8 +230,8 @@ class TaskClient:
         return started
 
     def _note_return(self, worker: str, url: str) -> None:
-        if self.lost.pop(url, None) is not None:
-            log.warning("worker %s is back at %s", worker, url)
+        if (lost := self.lost.pop(url, None)) is not None:
+            log.warning("worker %s is back at %s, after: %s", worker, url, lost[1])
 
     async def _check_known(self, session: str) -> None:
         """Raises UnknownSession if no worker that the server knows holds the session."""
