@@ -157,7 +157,7 @@ def _pack(folder: Path, quick: bool) -> Iterator[Figure]:
     loaded = load_pack(folder, folder, played)
     yield figure(f"{name}: first answer, the index present", loaded.first_s, "s", at_most=2)
     yield figure(f"{name}: resident memory", loaded.resident_mib, "MiB", at_most=200)
-    yield figure(f"{name}: growth over {played:,} steps", loaded.growth_mib, "MiB", at_most=5)
+    yield figure(f"{name}: growth over {played:,} steps", max(0.0, loaded.growth_mib), "MiB", at_most=5)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,9 @@ from environments.stss.language.scenarios import load
 from proctor.llm.config import ChatConfig
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason
-from tests.unit.environments.stss.town_model import Model
+from tests.unit.environments.stss.town_model import Model, model
 
+__all__ = ["model"]
 TOWN = shipped().town
 SAMPLE = "fernmouth_birthday"
 INVITED = "Would you like to come to a birthday party at Anchor Inn on 2023-02-14 from 19:00?"
