@@ -377,7 +377,7 @@ BUGS = (
     Bug(
         "a resumed client pays for its turns again",
         "Store.journal: (newest, [turn_of(row) for row in rows], tokens_of(paid)) => (newest + 1, [], tokens_of(paid))",
-        "faults/test_environments.py::killed_client and db",
+        "faults/test_environments.py::killed_client and alfworld",
     ),
     Bug(
         "a part plays what belongs to another",
