@@ -132,7 +132,7 @@ def test_the_function_is_declared_with_its_one_argument() -> None:
     assert tool.name == "ask"
     assert tool.parameters["required"] == ["question"]
     assert tool.parameters["additionalProperties"] is False
-    assert list(tool.parameters["properties"]) == ["question"]  # type: ignore[arg-type]
+    assert list(tool.parameters["properties"]) == ["question"]  # type: ignore[arg-type]  # schemas are JSON
     (chinese,) = toolset("zh", "strict").tools()
     assert chinese.name == "ask"
     assert chinese.description != tool.description

@@ -12,8 +12,9 @@ from environments.operating_system.environment import SAMPLES, OperatingSystem
 from environments.operating_system.functions import toolset
 from environments.operating_system.reply import MAX_ANSWER_BYTES, Bash, Commit, Invalid
 from environments.operating_system.scoring import CHECKERS, _holds
-from environments.operating_system.tampering import named_by_checks
+from environments.operating_system.tampering import named_by_checks, suspects
 from proctor.environment import Agent
+from proctor.sandbox.base import ENVIRONMENT, Change
 from proctor.tools import CallReader, UnreadableCall
 from proctor.types import Action, Observation
 from tests.support import SHARED_DATA
@@ -142,3 +143,14 @@ def test_a_checker_outside_decides_as_the_published_script(name: str) -> None:
     for given, expected in PAIRS:
         ran = subprocess.run([sys.executable, str(script), given, expected], stderr=subprocess.DEVNULL, check=False)
         assert _holds(CHECKERS[name], given, expected) == (ran.returncode == 0), (given, expected)
+
+
+@pytest.mark.parametrize("change", [Change.CHANGED, Change.DELETED])
+def test_libraries_in_the_home_of_the_sandbox_s_user_are_watched(change: Change) -> None:
+    """The table of what is suspect has all paths but these, which begin with the home."""
+    home = Path(ENVIRONMENT["HOME"])
+    module = home / ".local/lib/python3.11/site-packages/usercustomize.py"
+    for path in (module, *[each for each in module.parents if each.is_relative_to(home)]):
+        assert suspects({str(path): change}) == [str(path)]
+    assert suspects({str(module): Change.ADDED}) == [str(module)]
+    assert suspects({str(home / "json.py"): Change.ADDED}) == []
