@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize, expect
+from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
 from tests.e2e.view.conftest import viewer
 
@@ -31,6 +31,12 @@ def trials(page: Page) -> list[str]:
     return page.locator("#rows td:first-child a").all_text_contents()
 
 
+def follow(page: Page, link: Locator) -> None:
+    """Click on what leads to another page, and wait for all of it: a click alone ends when the page it leads to begins."""
+    with page.expect_navigation():
+        link.click()
+
+
 def top_of(page: Page, trial: str) -> float:
     """How far below the window's upper edge a trial's row is."""
     box = page.locator(f"#rows td:first-child a:text-is('{trial}')").bounding_box()
@@ -46,7 +52,7 @@ def choose(page: Page, **fields: str) -> None:
             field.select_option(value)
         else:
             field.fill(value)
-    page.get_by_role("button", name="Filter").click()
+    follow(page, page.get_by_role("button", name="Filter"))
 
 
 def test_back_leads_through_each_filter_sort_page_and_position(window: Page, address: str) -> None:
@@ -57,16 +63,16 @@ def test_back_leads_through_each_filter_sort_page_and_position(window: Page, add
     expect(window).to_have_url(re.compile("agent=naive"))
     filtered = trials(window)
     assert filtered[0] == "20"
-    window.get_by_role("columnheader", name="sample").get_by_role("link").click()
+    follow(window, window.get_by_role("columnheader", name="sample").get_by_role("link"))
     expect(window).to_have_url(re.compile("sort=sample"))
-    window.get_by_role("columnheader", name="sample").get_by_role("link").click()
+    follow(window, window.get_by_role("columnheader", name="sample").get_by_role("link"))
     expect(window).to_have_url(re.compile("sort=-sample"))
     ordered = trials(window)
     assert ordered not in (filtered, everything)
     window.locator("#rows tr").nth(12).scroll_into_view_if_needed()
     place = top_of(window, ordered[12])
     assert place < SMALL["height"]
-    window.locator("#rows tr").nth(12).get_by_role("link").first.click()
+    follow(window, window.locator("#rows tr").nth(12).get_by_role("link").first)
     expect(window).to_have_url(re.compile(rf"/trials/{ordered[12]}\?"))
     window.go_back()
     expect(window).to_have_url(re.compile("agent=naive.*sort=-sample"))
@@ -90,7 +96,7 @@ def test_pages_follow_each_other_to_the_last_and_back(window: Page, address: str
     window.goto(f"{address}/runs/done/trials?size=15&sort=-id")
     pages = [trials(window)]
     while window.get_by_role("link", name="next →").count():
-        window.get_by_role("link", name="next →").click()
+        follow(window, window.get_by_role("link", name="next →"))
         expect(window.locator("#rows td:first-child a").first).not_to_have_text(pages[-1][0])
         pages.append(trials(window))
     assert [len(page) for page in pages] == [15, 15, 10]
@@ -107,8 +113,8 @@ def test_filters_together_and_a_search_keep_what_was_asked(window: Page, address
     expect(window).to_have_url(re.compile("agent=reference.*score=1.*sample=1"))
     found = trials(window)
     assert 0 < len(found) < 20
-    window.get_by_role("link", name=found[0], exact=True).first.click()
-    window.get_by_role("link", name="trials of this filter").click()
+    follow(window, window.get_by_role("link", name=found[0], exact=True).first)
+    follow(window, window.get_by_role("link", name="trials of this filter"))
     assert trials(window) == found
     choose(window, text="SELECT", sample="")
     expect(window).to_have_url(re.compile("text=SELECT"))
@@ -116,29 +122,29 @@ def test_filters_together_and_a_search_keep_what_was_asked(window: Page, address
     assert trials(window)
     for name, value in (("agent", "reference"), ("score", "1"), ("sample", ""), ("text", "SELECT")):
         expect(window.locator(f".filters [name={name}]")).to_have_value(value)
-    window.get_by_role("link", name="clear").click()
+    follow(window, window.get_by_role("link", name="clear"))
     expect(window).to_have_url(f"{address}/runs/done/trials")
     assert len(trials(window)) == 40
 
 
 def test_from_the_runs_to_a_comparison_by_links_and_forms_alone(window: Page, address: str) -> None:
     window.goto(address)
-    window.get_by_role("link", name="done", exact=True).click()
+    follow(window, window.get_by_role("link", name="done", exact=True))
     expect(window).to_have_url(f"{address}/runs/done")
-    window.get_by_role("link", name="compare agents").click()
+    follow(window, window.get_by_role("link", name="compare agents"))
     expect(window.locator("main")).to_contain_text("reference")
     window.goto(f"{address}/compare")
     window.locator("input[name=a]").fill("done:reference")
     window.locator("input[name=b]").fill("done:naive")
-    window.get_by_role("button", name="Compare").click()
+    follow(window, window.get_by_role("button", name="Compare"))
     expect(window).to_have_url(re.compile("a=done%3Areference.*b=done%3Anaive"))
     expect(window.locator("main")).to_contain_text("db-own")
     expect(window.locator("main svg").first).to_be_visible()
     window.goto(f"{address}/runs/done")
-    window.locator(".cell a").first.click()
+    follow(window, window.locator(".cell a").first)
     expect(window).to_have_url(re.compile("agent=reference&task=db-own"))
-    window.locator("#rows th a").first.click()
-    window.get_by_role("link", name="next →").click()
+    follow(window, window.locator("#rows th a").first)
+    follow(window, window.get_by_role("link", name="next →"))
     expect(window).to_have_url(re.compile(r"/trials/1\?agent=reference&task=db-own"))
 
 
