@@ -28,6 +28,8 @@ class Load(Value):
     folder: Path
     servers: dict[str, int]
     """part -> process id"""
+    in_process: bool = False
+    """Whether the client plays the tasks itself."""
     store: str | None = None
     """URL of a database server; with it, the client says when it is ready, and plays when standard input says so."""
     """Beside the clients that work on the run already; its name is the folder's."""
@@ -73,7 +75,9 @@ def play(load: Load) -> Took:
         )
 
     store = open_store(load.store, load.folder)
-    request = RunRequest(load.plan, "bench", store, load.folder, resume=False, limit=load.trials)
+    request = RunRequest(
+        load.plan, "bench", store, load.folder, resume=False, limit=load.trials, in_process=load.in_process
+    )
     event_loop.run(execute(request, watch))
     return took[0]
 

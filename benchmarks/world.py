@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from benchmarks import echo
 
@@ -47,6 +48,8 @@ class World:
     endpoint: Process
     controller: Process
     worker: Process
+    tasks: Mapping[str, Mapping[str, Any]]
+    """name -> its definition"""
     ca: Path | None = None
     """The authority of the endpoint's certificate, where it serves TLS."""
 
@@ -77,7 +80,7 @@ def world(samples: int = SAMPLES, tasks: Mapping[str, Mapping[str, int]] = TASKS
         served = ("--tasks", str(folder / "tasks.yaml"), "--controller", controller.url)
         worker = start(*CLI, "worker", "--stop-with-stdin", *served, *at)
         _await_tasks(controller.url)
-        yield World(folder, environment, endpoint, controller, worker)
+        yield World(folder, environment, endpoint, controller, worker, {str(task["name"]): task for task in defined})
 
 
 @contextmanager

@@ -125,6 +125,9 @@ fail_on_error_option = click.option(
     callback=_error_limit,
     help="End the run early once N trials, or a share of them such as 10%, are unscored; `resume` goes on.",
 )
+in_process_option = click.option(
+    "--in-process", is_flag=True, help="Play the tasks in this process, without workers: for worlds under development."
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON value instead of text.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only the report and errors.")
 

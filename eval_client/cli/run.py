@@ -12,6 +12,7 @@ import click
 
 from eval_client.cli.common import (
     fail_on_error_option,
+    in_process_option,
     limit_option,
     output_option,
     part_option,
@@ -65,6 +66,7 @@ from eval_client.store.store import Store
 @set_option
 @part_option
 @fail_on_error_option
+@in_process_option
 @click.option(
     "--dry-run",
     is_flag=True,
@@ -89,6 +91,7 @@ def run(
     overrides: tuple[str, ...],
     part: tuple[int, int] | None,
     fail_on_error: ErrorLimit | None,
+    in_process: bool,
     dry_run: bool,
     metrics: socket.socket | None,
     quiet: bool,
@@ -125,7 +128,7 @@ def run(
         _check_samples(chosen, limit)
         asked = None if part is None else PartAsked(checked_name(str(name)), *part)
         request = _new_run(chosen, output, store, name, overrides, limit, asked, quiet=quiet)
-        request = replace(request, either=either, fail_on_error=fail_on_error)
+        request = replace(request, either=either, fail_on_error=fail_on_error, in_process=in_process)
         over = either and request.store.is_over()
         if over:
             _checked_plan(request)
@@ -149,6 +152,7 @@ def run(
 @plan_at_hand_options
 @set_option
 @fail_on_error_option
+@in_process_option
 @metrics_option
 @quiet_option
 def resume(
@@ -161,6 +165,7 @@ def resume(
     trust_stored_plan: bool,
     overrides: tuple[str, ...],
     fail_on_error: ErrorLimit | None,
+    in_process: bool,
     metrics: socket.socket | None,
     quiet: bool,
 ) -> None:
@@ -178,7 +183,8 @@ def resume(
         raise UsageProblem("--dry-run: name what to play again by --retry")
     with report_usage_errors():
         resumed = _resumed(run, output, store, plan_path, overrides, trust_stored_plan)
-        request: RunRequest | None = replace(resumed, fail_on_error=fail_on_error)
+        resumed = replace(resumed, fail_on_error=fail_on_error, in_process=in_process)
+        request: RunRequest | None = resumed
         if selections:
             request = _again(resumed, Again.of(selections), dry_run=dry_run)
     if request is not None:

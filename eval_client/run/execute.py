@@ -29,8 +29,8 @@ from eval_client.run.preflight import (
     new_run,
     trials_at_once,
 )
-from eval_client.run.request import RunRequest, Watcher, check_functions
-from eval_client.run.servers import LocalServers, local_servers, servers_with_functions
+from eval_client.run.request import RunRequest, Watcher, check_functions, check_in_process
+from eval_client.run.servers import LocalServers, local_servers, servers_with_functions, servers_with_worker
 from eval_client.run.sharing import SharedSpending, Sharing
 from eval_client.run.supply import TrialSupply
 from eval_client.run.task_watcher import TaskWatcher
@@ -74,6 +74,7 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
     check_usable(plan)
     check_folder(request.folder)
     check_functions(request)
+    check_in_process(request)
     request.store.check()
     if request.resume:
         check_before_resume(request.store.engine, request.store.run, request.store.state())
@@ -204,9 +205,16 @@ def _client(plan: Plan, http: HttpClient, local: LocalServers) -> TaskClient:
         local.token if local.controller else AccessTokens.of(plan.token_env),
         patience_s=plan.limits.patience_s,
         relayed=plan.route == "relayed",
-        blocks_s=plan.limits.trial.seconds and min(plan.limits.trial.seconds, 0.75 * plan.limits.patience_s),
+        here=local.here,
+        blocks_s=None if local.here else _blocks_s(plan),
         outlasts=True,
     )
+
+
+def _blocks_s(plan: Plan) -> float | None:
+    """How long a session may block its worker, which is interrupted then; a worker of this process is not."""
+    seconds, patience_s = plan.limits.trial.seconds, plan.limits.patience_s
+    return None if seconds is None else min(seconds, 0.75 * patience_s)
 
 
 def _servers(request: RunRequest) -> contextlib.AbstractAsyncContextManager[LocalServers]:
@@ -219,9 +227,11 @@ def _servers(request: RunRequest) -> contextlib.AbstractAsyncContextManager[Loca
     servers = local_servers(
         request.folder / "logs",
         plan.definitions(),
-        workers=plan.local.workers if plan.controller == "local" else 0,
+        workers=plan.local.workers if plan.controller == "local" and not request.in_process else 0,
         builtin_agents=() if here else tuple(policies.items()),
     )
+    if request.in_process:
+        servers = servers_with_worker(servers, plan.definitions(), request.worlds)
     if not here:
         return servers
     functions = {agent.model or agent.name: request.functions[agent.name] for agent in own if agent.is_function}
@@ -231,13 +241,14 @@ def _servers(request: RunRequest) -> contextlib.AbstractAsyncContextManager[Loca
 def _starting(request: RunRequest) -> str:
     """The servers that the run starts, as text."""
     plan, servers = request.plan, []
-    if request.served is None and plan.controller == "local":
+    if request.served is None and plan.controller == "local" and not request.in_process:
         workers = plan.local.workers
         servers = ["1 worker"] if workers == 1 else ["a controller", f"{workers} workers"]
     built_in = any(agent.builtin is not None and agent.endpoint is None for agent in plan.agents)
     if request.served is None and built_in and not request.agents_here:
         servers.append("an agent server")
-    return f"starting {', '.join(servers)}" if servers else f"calling {plan.controller}"
+    here = "playing in this process" if request.in_process else f"calling {plan.controller}"
+    return f"starting {', '.join(servers)}" if servers else here
 
 
 async def _play(

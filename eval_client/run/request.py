@@ -19,6 +19,7 @@ from eval_client.store.store import Store
 
 if TYPE_CHECKING:
     from proctor.agent_function import AgentFunction
+    from proctor.environment import Environment
 
 Watcher = Callable[[RunContext], contextlib.AbstractContextManager[None]]
 """A context manager that shows a run while it plays."""
@@ -64,10 +65,23 @@ class RunRequest:
     """What was chosen on the command line; the plan is narrowed by it already."""
     functions: Mapping[str, "AgentFunction"] = field(default_factory=dict)
     """The plan's agents that are Python functions, by name."""
+    worlds: Mapping[str, "Environment"] = field(default_factory=dict)
+    """The environments of tasks that were given in Python, by task."""
+    in_process: bool = False
+    """Whether the tasks are played in this process, not in workers of their own."""
     agents_here: bool = False
     """Whether built-in agents play in this process, which has their environments loaded, not in one of their own."""
     announce: Callable[[str], None] = lambda _step: None
     """Called with each slow step of the start, when it begins."""
+
+
+def check_in_process(request: RunRequest) -> None:
+    """Raises PreflightError if tasks are to be played in this process that the plan leaves to others."""
+    if request.in_process and request.plan.controller != "local":
+        at = request.plan.controller
+        raise PreflightError(
+            f"in process: the plan's tasks are played at {at}; leave `controller` out, or --in-process"
+        )
 
 
 def check_functions(request: RunRequest) -> None:

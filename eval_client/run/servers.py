@@ -21,12 +21,15 @@ from proctor.config.task import TaskDefinition, task_file_text
 
 if TYPE_CHECKING:
     from proctor.agent_function import AgentFunction
-    from proctor.environment import PolicyKind
+    from proctor.environment import Environment, PolicyKind
+    from task_server.worker.worker import Worker
 
 READY_S = 60.0
 STOP_S = 40.0
 RESTARTS = 5
 RESTART_WAIT_S = 1.0
+IN_PROCESS = "http://in-process"
+"""The address of a worker in this process, which nothing is sent to."""
 ALONE = dict.fromkeys(
     ("PROCTOR_TOKEN_FILE", "PROCTOR_TLS_CERT", "PROCTOR_TLS_KEY", "PROCTOR_TLS_CA", "PROCTOR_TLS_CLIENT_CA"), ""
 )
@@ -120,6 +123,8 @@ class LocalServers:
     agents: str | None
     failure: asyncio.Future[str]
     """Done when a server died too often; its result is the message."""
+    here: "Worker | None" = None
+    """The worker of this process, at the address of the controller."""
 
 
 @contextlib.asynccontextmanager
@@ -169,6 +174,23 @@ async def local_servers(
         finally:
             await _settle(starting)
         yield LocalServers(token, controller, agents, failure)
+
+
+@contextlib.asynccontextmanager
+async def servers_with_worker(
+    servers: contextlib.AbstractAsyncContextManager[LocalServers],
+    tasks: Sequence[TaskDefinition],
+    worlds: Mapping[str, "Environment"],
+) -> AsyncIterator[LocalServers]:
+    """The same servers, and a worker in this process; `worlds` are the tasks' environments that were given in Python.
+
+    It is called, not posted to. Raises FileError where a task can't be built.
+    """
+    from task_server.worker.worker import Worker  # FastAPI, which runs with worker processes do without
+
+    worker = Worker("in-process", IN_PROCESS, tasks, worlds=worlds)
+    async with servers as local, worker.running():
+        yield dataclasses.replace(local, controller=IN_PROCESS, here=worker)
 
 
 @contextlib.asynccontextmanager

@@ -8,7 +8,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import quote, urlencode
 
 from pydantic import BaseModel
@@ -18,6 +18,7 @@ from proctor.http.client import HttpClient
 from proctor.retry import RetryPolicy
 from proctor.session.kept_replies import KeptReply
 from proctor.types import Finish, Summary
+from task_server.client.called import Called
 from task_server.client.reachability import Reach, ServerOutage
 from task_server.http.transport import NONE, Caller, Done
 from task_server.wire.clients import SILENT_S
@@ -56,6 +57,9 @@ from task_server.wire.messages import (
 )
 from task_server.wire.turns import Reply
 from task_server.wire.worker_messages import WorkerList
+
+if TYPE_CHECKING:
+    from task_server.http.routes import TaskService
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +107,8 @@ class TaskClient:
     take up to `step_s` while its server answers `in_work`. With `relayed`, all requests go through the controller. No
     session may block its worker's event loop for longer than `blocks_s`. With `outlasts`, calls wait while the server
     answers nobody (`outage`), without using up their patience; starts that were not sent raise ServerAway at once. A
-    refused token is waited for, within that patience, once one was accepted: tokens change.
+    refused token is waited for, within that patience, once one was accepted: tokens change. A service of this process
+    (`here`) is called, not posted to.
     """
 
     def __init__(
@@ -118,9 +123,10 @@ class TaskClient:
         sender: Sender = NOBODY,
         blocks_s: float | None = None,
         outlasts: bool = False,
+        here: "TaskService | None" = None,
     ) -> None:
         self._url = url.rstrip("/")
-        self._http, self._tokens = http, AccessTokens.given(token)
+        self._http, self._tokens, self._here = http, AccessTokens.given(token), here
         self._accepted = False
         """Whether a token was."""
         self._prober = Caller(http, None)
@@ -141,7 +147,10 @@ class TaskClient:
 
     def play_for(self, sender: Sender) -> None:
         """Say in every request from now on who sends it."""
-        self._caller = Caller(self._http, self._tokens, self._url, sender.headers())
+        if self._here is not None:
+            self._caller: Caller | Called = Called(self._here, sender)
+        else:
+            self._caller = Caller(self._http, self._tokens, self._url, sender.headers())
 
     def held_up(self) -> list[Call]:
         """The calls under way that hold something up, oldest first: all but long polls and renewals that go well."""

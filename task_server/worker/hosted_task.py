@@ -26,10 +26,13 @@ STOP_S = 30.0
 class HostedTask:
     """A task that a worker holds. `waiting` is why no session can start; None if sessions can start."""
 
-    def __init__(self, definition: TaskDefinition, changed: Callable[[], None]) -> None:
+    def __init__(
+        self, definition: TaskDefinition, changed: Callable[[], None], environment: Environment | None = None
+    ) -> None:
+        """`environment` is the one to play, where it was given in Python; else it is built as the definition says."""
         self.name = definition.name
         self.environment_name = definition.environment
-        self.environment = definition.build()
+        self.environment = environment or definition.build()
         self.capacity = min(definition.sessions(), trials_for(allowed := allow_descriptors()))
         if self.capacity < definition.sessions():
             log.warning("task %s: %d sessions at once: %d files may be open here", self.name, self.capacity, allowed)

@@ -5,12 +5,14 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 
 from starlette.types import ASGIApp
 
 from proctor.config.task import TaskDefinition
+from proctor.environment import Environment
 from proctor.http.auth import Access
 from proctor.observability.metrics import ProcessMetrics, expose, gauge
 from proctor.observability.redaction import redacted
@@ -52,7 +54,10 @@ REFUSED_S = 60.0
 
 
 class Worker(TaskService):
-    """The service of a worker. `locate` finds its URL, which may change; None if that is given. It raises OSError."""
+    """The service of a worker. `locate` finds its URL, which may change; None if that is given. It raises OSError.
+
+    `worlds` are the environments of tasks that were given in Python; the others are built.
+    """
 
     def __init__(
         self,
@@ -64,6 +69,7 @@ class Worker(TaskService):
         caller: Caller | None = None,
         access: Access | None = None,
         locate: Callable[[], str] | None = None,
+        worlds: Mapping[str, Environment] = MappingProxyType({}),
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
@@ -72,7 +78,7 @@ class Worker(TaskService):
         self._access = access or Access()
         self._now = now
         self._changes = Changes()
-        self._tasks = {task.name: HostedTask(task, self._changes.notify) for task in tasks}
+        self._tasks = {task.name: HostedTask(task, self._changes.notify, worlds.get(task.name)) for task in tasks}
         self._sessions = Sessions(now, self._changes.notify, self._freed)
         self._reporter = (
             Reporter(

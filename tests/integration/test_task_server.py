@@ -77,7 +77,9 @@ ONE, TWO, THREE = "1" * 32, "2" * 32, "3" * 32
 class Network:
     """Hosts by name, each an app or nothing; what an `httpx.AsyncClient` sees of the world."""
 
-    def __init__(self) -> None:
+    def __init__(self, called: bool) -> None:
+        """`called`: clients call workers of this process, in place of posting to them."""
+        self.called, self.services = called, dict[str, Worker]()
         self.hosts: dict[str, ASGIApp] = {}
         self.calls: list[tuple[str, str]] = []
         self.http = httpx.AsyncClient(transport=httpx.ASGITransport(self._app))
@@ -90,15 +92,21 @@ class Network:
         await self.hosts[host](scope, receive, send)
 
     def client(self, host: str = "w1", token: str | None = None, patience_s: float = 0.0) -> TaskClient:
-        return TaskClient(f"http://{host}", via(self.http), token, patience_s=patience_s)
+        here = self.services.get(host) if self.called else None
+        return TaskClient(f"http://{host}", via(self.http), token, patience_s=patience_s, here=here)
+
+
+either_way = pytest.mark.parametrize("network", ["posted", "called"], indirect=True)
+"""For tests of what a worker's clients see, however they reach it."""
 
 
 @pytest.fixture
-async def network(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Network]:
+async def network(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> AsyncIterator[Network]:
     monkeypatch.setattr("proctor.registry.load", lambda name: Counting)
-    network = Network()
+    network = Network(getattr(request, "param", "posted") == "called")
     async with network.http:
         yield network
+    assert not (network.called and network.calls), "nothing is posted to a worker that is called"
 
 
 @contextlib.asynccontextmanager
@@ -116,7 +124,7 @@ async def worker(
     caller = Caller(via(network.http), token, home="http://c") if controller else None
     access = worker_access(f"http://{name}", AccessTokens.given(token))
     worker = Worker(name, f"http://{name}", [task], controller="http://c", caller=caller, access=access)
-    network.hosts[name] = worker.app()
+    network.hosts[name], network.services[name] = worker.app(), worker
     async with worker.running():
         await settled(network.client(name, token, patience_s=slowly(5.0)))
         yield worker
@@ -230,6 +238,7 @@ def test_a_sample_list_has_a_cluster_for_each_sample_or_none() -> None:
         SampleList.model_validate({**fields, "clusters": ("1", "x" * 256)})
 
 
+@either_way
 async def test_an_agent_plays_a_remote_session_as_it_would_a_local_one(network: Network) -> None:
     local = await Counting().play("plain", PolicyAgent(count), seed=7)
     async with worker(network), await RemoteSession.start(network.client(), "count", "plain", seed=7) as session:
@@ -238,9 +247,10 @@ async def test_an_agent_plays_a_remote_session_as_it_would_a_local_one(network: 
             await session.reply(say(1))
 
 
+@either_way
 async def test_every_request_may_be_repeated(network: Network) -> None:
-    client = network.client()
     async with worker(network):
+        client = network.client()
         started = await client.start(ONE, "count", "plain")
         assert await client.start(ONE, "count", "plain") == started
         second = await client.turn(started.url, ONE, 1, say(1))
@@ -256,9 +266,10 @@ async def test_every_request_may_be_repeated(network: Network) -> None:
             await client.turn(started.url, ONE, 1, say(1))
 
 
+@either_way
 async def test_a_worker_refuses_what_it_can_not_start(network: Network) -> None:
-    client = network.client()
     async with worker(network, capacity=1):
+        client = network.client()
         with pytest.raises(UnknownTask, match="there are: count"):
             await client.start(ONE, "nothing", "plain")
         with pytest.raises(UnknownTask):
@@ -270,9 +281,10 @@ async def test_a_worker_refuses_what_it_can_not_start(network: Network) -> None:
             await client.start(TWO, "count", "plain")
 
 
+@either_way
 async def test_a_full_worker_takes_a_patient_client_when_a_slot_comes_free(network: Network) -> None:
-    client = network.client(patience_s=slowly(10.0))
     async with worker(network, capacity=1):
+        client = network.client(patience_s=slowly(10.0))
         await client.start(ONE, "count", "plain")
         waiting = asyncio.create_task(client.start(TWO, "count", "plain"))
         await asyncio.sleep(0)
@@ -280,9 +292,10 @@ async def test_a_full_worker_takes_a_patient_client_when_a_slot_comes_free(netwo
         assert isinstance((await waiting).step, Observed)
 
 
+@either_way
 async def test_a_fault_of_the_environment_is_a_finish_without_a_score(network: Network) -> None:
-    client = network.client()
     async with worker(network):
+        client = network.client()
         started = await client.start(ONE, "count", "fault")
         step = await client.turn(started.url, ONE, 1, say(1))
         assert isinstance(step, Finished)
@@ -305,6 +318,7 @@ async def test_a_task_that_can_not_start_says_why_and_takes_nothing(network: Net
         assert (await client.samples("count")).samples
 
 
+@either_way
 async def test_sessions_and_what_they_share_are_freed_when_a_worker_stops(network: Network, tmp_path: Path) -> None:
     async with worker(network, folder=str(tmp_path)):
         await network.client().start(ONE, "count", "plain")
@@ -335,9 +349,10 @@ async def test_a_step_in_work_is_said_to_be_so_and_the_client_asks_again(
         assert isinstance(await waiting, Finished)
 
 
+@either_way
 async def test_a_draining_worker_takes_nothing_new_and_lets_live_sessions_finish(network: Network) -> None:
-    client = network.client()
     async with worker(network, turns=1) as draining:
+        client = network.client()
         started = await client.start(ONE, "count", "plain")
         drained = asyncio.create_task(draining.drain(60.0))
         await asyncio.sleep(0)
@@ -531,6 +546,7 @@ async def test_a_worker_sends_nobody_to_another_address(network: Network) -> Non
         assert "in" not in {host for host, _ in network.calls}
 
 
+@either_way
 async def test_a_worker_starts_no_session_of_a_run_that_began_with_another_digest(network: Network) -> None:
     async with worker(network, version="2"):
         client = network.client()
@@ -958,6 +974,7 @@ async def test_what_is_not_a_task_server_is_told_apart_from_one_that_is_down(net
         await network.client("nobody").tasks()
 
 
+@either_way
 async def test_a_session_that_nobody_asks_for_is_ended(network: Network, tmp_path: Path) -> None:
     async with worker(network, capacity=1, folder=str(tmp_path)):
         client = network.client(patience_s=slowly(10.0))
@@ -991,6 +1008,7 @@ async def test_the_openapi_document_describes_every_route(network: Network) -> N
     assert {name.split('"')[0] for name in names} <= document["components"]["schemas"].keys()
 
 
+@either_way
 async def test_a_start_repeats_are_safe_when_many_come_at_once(network: Network) -> None:
     async with worker(network, capacity=1):
         client = network.client()

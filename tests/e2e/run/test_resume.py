@@ -54,7 +54,10 @@ def until_called(way: Gate, target: int, client: "subprocess.Popen[str]") -> Non
     assert client.poll() is None, client.communicate()
 
 
-def test_a_run_killed_again_and_again_equals_an_uninterrupted_one(tmp_path: Path, agents: Server) -> None:
+@pytest.mark.parametrize("where", [(), ("--in-process",)], ids=["worker", "in process"])
+def test_a_run_killed_again_and_again_equals_an_uninterrupted_one(
+    tmp_path: Path, agents: Server, where: tuple[str, ...]
+) -> None:
     key = {"OPENAI_API_KEY": "token-of-the-tests"}
     exits(0, "run", "plan.yaml", "--name", "whole", "-q", cwd=tmp_path, **key)
     uninterrupted = calls(agents)
@@ -62,7 +65,7 @@ def test_a_run_killed_again_and_again_equals_an_uninterrupted_one(tmp_path: Path
 
     chance, kills = random.Random(1), 6
     with gate(tmp_path / "plan.yaml", agents.url) as way:
-        command: tuple[str, ...] = ("run", "plan.yaml", "--name", "killed")
+        command: tuple[str, ...] = ("run", "plan.yaml", "--name", "killed", *where)
         for _ in range(kills):
             more = chance.randrange(IN_FLIGHT + 1, 11)
             target = way.calls + more
@@ -71,7 +74,7 @@ def test_a_run_killed_again_and_again_equals_an_uninterrupted_one(tmp_path: Path
             until_called(way, target, client)
             client.send_signal(signal.SIGKILL)
             client.communicate()
-            command = ("resume", "killed")
+            command = ("resume", "killed", *where)
         way.open()
         ended = proctor(*command, cwd=tmp_path, **key)
     assert ended.returncode == 0, ended.stderr
