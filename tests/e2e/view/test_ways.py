@@ -32,7 +32,7 @@ def trials(page: Page) -> list[str]:
 
 
 def follow(page: Page, link: Locator) -> None:
-    """Click on what leads to another page, and wait for all of it: a click alone ends when the page it leads to begins."""
+    """Click on what leads to another page, and wait for all of it: a click alone ends as that page begins."""
     with page.expect_navigation():
         link.click()
 
