@@ -12,6 +12,8 @@ from importlib.metadata import EntryPoint, EntryPoints
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from proctor import own_files
+
 if TYPE_CHECKING:
     import click
 
@@ -84,12 +86,12 @@ def command(name: str) -> "click.Command | None":
 
 
 def load(name: str) -> "type[Environment]":
-    """The environment class of this name.
+    """The environment class of this name, or the one in a file or module of the user's own.
 
     Raises UnknownEnvironment; ImportError, with the fix, where its extra is missing, its package is broken or a second
-    package has an environment of this name.
+    package has an environment of this name; OwnFileError, which is one.
     """
-    return _import(_entry(name))
+    return own_files.world_class(name) if own_files.is_own(name) else _import(_entry(name))
 
 
 def scales(name: str) -> Mapping[str, tuple[float, float]]:
@@ -97,6 +99,8 @@ def scales(name: str) -> Mapping[str, tuple[float, float]]:
 
     Raises as `load` does.
     """
+    if own_files.is_own(name):
+        return {}  # a run holds those of a world from a file
     entry = _entry(name)
     declared = getattr(importlib.import_module(entry.module.partition(".")[0]), "SCALES", None)
     found: Mapping[str, tuple[float, float]] = _import(entry).scales if declared is None else declared.get(name, {})
