@@ -11,8 +11,8 @@ from proctor.config.tokens import AccessTokens
 from proctor.config.wording import NAME, VARIABLE
 from proctor.config.yaml import FileError
 from proctor.environment import PolicyKind
+from proctor.http import is_loopback
 from proctor.http.auth import Access
-from proctor.http.server import is_loopback
 from proctor.http.tls import NO_TLS, ServerTls
 from proctor.llm.config import ChatConfig
 from proctor.types import Value

@@ -14,7 +14,8 @@ import networkx as nx
 import numpy as np
 
 from benchmarks.measure import Figure, figure, main, median
-from eval_client.core.flow import Flow, Pair
+from eval_client.core import Pair
+from eval_client.core.flow import Flow
 
 SIZES = ((5, 8), (50, 20), (200, 50), (500, 100))
 MAKESPAN_BUDGET = 1.05

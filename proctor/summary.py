@@ -7,17 +7,11 @@ from typing import NamedTuple, get_args
 
 from proctor.environment import Environment
 from proctor.tools.readers import UnreadableKind
-from proctor.types import Finish, FinishReason, Summary
+from proctor.types import NOT_UNDERSTOOD, THOUGHTS, Finish, FinishReason, Summary
 
 MAX_GROUPS = 100
 MISSING_CALL: UnreadableKind = "no_call"
 """A metric that finishes of protocol `tools` have."""
-NOT_UNDERSTOOD = "not_understood"
-"""The metric added to each summary of scored finishes: the number of replies that could not be parsed."""
-
-THOUGHTS = ("thoughts", "helper_thoughts")
-"""The metrics added where thoughts were read as parts of replies: the number of such replies of the agent, and of the
-environment's models, in scored finishes; left out if 0."""
 
 
 def summarize(

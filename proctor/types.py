@@ -291,3 +291,9 @@ class Summary(Value):
     """Standard error of the primary metric, set by `proctor.summary`; None where too few trials are scored."""
     notes: tuple[str, ...] = ()
     """Remarks needed to interpret the metrics, one sentence each."""
+
+
+NOT_UNDERSTOOD = "not_understood"
+"""The metric of each summary of scored finishes: how many replies could not be parsed."""
+THOUGHTS = ("thoughts", "helper_thoughts")
+"""The metrics of how many scored replies, of the agent and of the environment's models, held thoughts; none if 0."""

@@ -12,9 +12,10 @@ from proctor import event_loop
 from proctor.config.task import TaskDefinition
 from proctor.config.tokens import AccessTokens
 from proctor.config.wording import NAME
+from proctor.http import is_loopback
 from proctor.http.auth import NO_TOKENS, Access
 from proctor.http.client import http_client
-from proctor.http.server import ConfigError, is_loopback, listen, url_of
+from proctor.http.server import ConfigError, listen, url_of
 from proctor.http.serving import serve_until_signal, uvicorn_config
 from proctor.http.tls import NO_TLS, ServerTls
 from proctor.types import Value

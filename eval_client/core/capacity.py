@@ -3,8 +3,9 @@
 from collections import deque
 from collections.abc import Collection, Container, Iterable, Mapping
 
+from eval_client.core import Pair
 from eval_client.core.events import Job
-from eval_client.core.flow import Flow, Pair
+from eval_client.core.flow import Flow
 from eval_client.core.limits.pool import Quota
 
 

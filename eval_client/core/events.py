@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from eval_client.core.flow import Pair
+from eval_client.core import Pair
 from eval_client.core.spend import SpendLimit
 from proctor.types import FinishReason
 

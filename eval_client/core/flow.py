@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-Pair = tuple[str, str]
-"""(agent, task)"""
+from eval_client.core import Pair
+
 Vertex = tuple[str, str]
 """(kind, name), kind being "endpoint", "agent" or "task"."""
 

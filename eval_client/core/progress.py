@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
-from eval_client.core.flow import Pair
+from eval_client.core import Pair
 from eval_client.core.spend import SpendLimit
 from proctor.types import Finish
 

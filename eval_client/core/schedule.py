@@ -6,10 +6,9 @@ The maximum flow decides which trials start; every event that frees capacity ask
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from eval_client.core import events
+from eval_client.core import Pair, events
 from eval_client.core.capacity import Backlog, CapacityLimits
 from eval_client.core.events import AttemptEnded, AttemptOutcome, Event, Instruction, Job
-from eval_client.core.flow import Pair
 from eval_client.core.limits.pool import Quota
 from eval_client.core.progress import ErrorLimit, Progress, RunResult
 from eval_client.core.spend import SpendLimit

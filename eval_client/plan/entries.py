@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Discriminator, Field, JsonValue, Tag, model_validator
 
-from eval_client.core.limits.rates import RequestsAMinute, TokensAMinute
+from eval_client.core import RequestsAMinute, TokensAMinute
 from eval_client.core.spend import Price, RunLimits
 from proctor.config.problems import FieldError
 from proctor.config.task import TaskDefinition

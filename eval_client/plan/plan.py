@@ -21,7 +21,6 @@ from eval_client.plan.entries import (
     TraceSettings,
     TrialLimits,
 )
-from eval_client.plan.price_list import shipped_prices
 from proctor.config.problems import FieldError, refuse_duplicates
 from proctor.config.task import TaskDefinition
 from proctor.config.wording import CONTROLLER, VARIABLE, nearest
@@ -193,6 +192,8 @@ class Plan(Value):
         """The price of an agent's tokens; None if it is not known."""
         if agent.price is not None or self.price_list is None or not agent.is_model:
             return agent.price
+        from eval_client.plan.price_list import shipped_prices  # few plans take the list
+
         return shipped_prices().price(agent.model or agent.name)
 
     def trial_limits(self, agent: str) -> TrialLimits:
@@ -206,6 +207,8 @@ class Plan(Value):
         """Which list prices are from, for reports; None if all are the plan's own."""
         if self.price_list is None:
             return None
+        from eval_client.plan.price_list import shipped_prices  # as above
+
         shipped = shipped_prices()
         return f"prices: Proctor's list of {shipped.date} ({shipped.currency}), where the plan has none"
 

@@ -6,7 +6,6 @@ from pydantic import JsonValue
 
 from eval_client.plan.entries import AgentEntry, TrialLimits
 from eval_client.plan.plan import Plan
-from proctor.published import unlike
 
 _FORM = {"system_role": "system", "reasoning": "auto"}
 """How published requests were written, where a plan can have them written otherwise."""
@@ -40,6 +39,8 @@ def other_sampling(agent: AgentEntry, published: Mapping[str, JsonValue]) -> str
         return f"how the function {agent.name} asks a model is not known"
     if not agent.is_model or not published:
         return None
+    from proctor.published import unlike  # only where scores were published: 4 ms
+
     given = dict(agent.sampling)
     if "max_tokens" not in given and "max_completion_tokens" in given:
         given["max_tokens"] = given.pop("max_completion_tokens")

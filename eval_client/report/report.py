@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from eval_client.core.flow import Pair
+from eval_client.core import Pair
 from eval_client.core.spend import Tokens, helper, money_of
 from eval_client.core.statistics.clustered import clustered_mean
 from eval_client.core.statistics.samples import Interval
@@ -19,7 +19,6 @@ from eval_client.store.store import Store
 from eval_client.store.tables import trial_table
 from eval_client.store.values import Unreadable
 from proctor import registry
-from proctor.llm.dialects.messages import MAX_TOKENS
 from proctor.types import FinishReason, Summary
 
 NO_MEANS = SampleMeans([], [], [])
@@ -123,6 +122,8 @@ class _Made:
         endpoint = None if agent is None else self.plan.endpoint_of(agent)
         limited = agent is None or "max_tokens" in agent.sampling
         if not limited and endpoint is not None and endpoint.dialect == "messages":
+            from proctor.llm.dialects.messages import MAX_TOKENS  # few runs have this dialect: 10 ms
+
             limit = f"Answers of {name} end at {MAX_TOKENS:,} tokens"
             notes.append(f"{limit}: dialect messages needs a limit, the plan has none.")
         if retried:

@@ -6,7 +6,6 @@ from typing import NamedTuple
 from eval_client.core.statistics.several import pareto_front
 from eval_client.report.pair_report import ERROR_PARTS, VALIDITY, PairReport, RunReport
 from eval_client.report.shared_tables import Line, lines_of, shared_tables
-from proctor.summary import NOT_UNDERSTOOD
 from proctor.tables.table import (
     MONEY,
     Entry,
@@ -18,6 +17,7 @@ from proctor.tables.table import (
     row_names,
     title_with_behind,
 )
+from proctor.types import NOT_UNDERSTOOD
 
 ON_FRONT = "*"
 COUNTS = ("turns", "prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens", "cache_write_tokens")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from eval_client.core.flow import Pair
+from eval_client.core import Pair
 from eval_client.core.statistics.missing import mean_bounds
 from eval_client.core.statistics.samples import Interval, Scores
 from eval_client.report.compare.run_pairs import Letters

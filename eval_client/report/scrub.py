@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from eval_client.core.flow import Pair
+from eval_client.core import Pair
 from eval_client.report.compare.values import Comparison, Comparisons
 from eval_client.report.pair_report import RunReport
 from eval_client.store.trials.scores import TrialFacts

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from eval_client.report.pair_report import VALIDITY, HelperReport, PairReport, RunReport, UnfinishedCost
 from eval_client.store.records import ReplicaCost
-from proctor.summary import NOT_UNDERSTOOD, THOUGHTS
 from proctor.tables.table import (
     MONEY,
     Entry,
@@ -18,6 +17,7 @@ from proctor.tables.table import (
     money_text,
     row_names,
 )
+from proctor.types import NOT_UNDERSTOOD, THOUGHTS
 
 SHORT = {
     "turn_limit": "turn limit",

@@ -4,7 +4,7 @@ import hashlib
 import time
 from collections.abc import Mapping
 
-from eval_client.core.flow import Pair
+from eval_client.core import Pair
 from eval_client.core.progress import Progress
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan.plan import Plan

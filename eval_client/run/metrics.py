@@ -13,13 +13,14 @@ from fastapi.responses import PlainTextResponse
 from prometheus_client import Metric
 from starlette.types import ASGIApp, Scope
 
-from eval_client.core.flow import Pair
+from eval_client.core import Pair
 from eval_client.core.spend import Spend, price_of
 from eval_client.run.context import RunContext
 from proctor.config.tokens import AccessTokens
 from proctor.event_loop import beside
+from proctor.http import is_loopback
 from proctor.http.auth import METRICS, Access, AccessGuard
-from proctor.http.server import ConfigError, http_app, is_loopback, listen
+from proctor.http.server import ConfigError, http_app, listen
 from proctor.http.serving import EmbeddedServer, uvicorn_config
 from proctor.observability.metrics import EXPOSITION, ProcessMetrics, counter, expose, gauge
 from task_server.metrics import waiting_class

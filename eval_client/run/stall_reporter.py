@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from eval_client.core.flow import Pair
+from eval_client.core import Pair
 from eval_client.core.limits.pool import Share
 from eval_client.core.stall import STILL_S, StallDetector, StallReasons
 from eval_client.endpoints.endpoints import Endpoints

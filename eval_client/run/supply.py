@@ -3,8 +3,8 @@
 import asyncio
 from collections import Counter
 
+from eval_client.core import Pair
 from eval_client.core.events import LowMarks, NoMoreTrials, TrialsFree
-from eval_client.core.flow import Pair
 from eval_client.run.runner import Runner
 from eval_client.store.connection import retry_until_available
 from eval_client.store.planned_trials import Unread

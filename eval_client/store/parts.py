@@ -6,7 +6,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from eval_client.core.flow import Pair
+from eval_client.core import Pair
 from eval_client.store.connection import StoreError, connect, file_url
 from eval_client.store.planned_trials import PlannedTrials
 from eval_client.store.records import Manifest, PlanPart

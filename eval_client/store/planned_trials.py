@@ -7,7 +7,7 @@ from itertools import islice
 
 import sqlalchemy as sa
 
-from eval_client.core.flow import Pair
+from eval_client.core import Pair
 from eval_client.plan.plan import Plan
 from eval_client.store.records import Trial
 from eval_client.store.tables import FREE, trial_table

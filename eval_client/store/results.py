@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from pydantic import JsonValue
 from pydantic_core import from_json
 
-from eval_client.core.flow import Pair
+from eval_client.core import Pair
 from eval_client.core.progress import grouped_causes
 from eval_client.core.spend import NO_TOKENS, TOKEN_COLUMNS, Tokens
 from eval_client.store.migration import existing_columns, stored

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from eval_client.store.connection import StoreError, connect, file_url, runs
-from eval_client.store.lock import is_worked_on, sole_client
 from eval_client.store.migration import stored
 from eval_client.store.sqlite_file import open_for_reading
 from eval_client.store.store import Store
@@ -79,6 +78,8 @@ def remove_run(store: Store, folder: Path) -> None:
     Raises StoreError where a client plays the run or a database has none of its name, OSError where the folder can't be
     removed.
     """
+    from eval_client.store.lock import is_worked_on, sole_client  # who only finds a run needs no lock: 2 ms
+
     check_name(store.run)
     if is_worked_on(store):
         raise StoreError(f"run {store.run!r} is being played; stop it first: proctor stop {store.run}")

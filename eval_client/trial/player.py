@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
+from eval_client.core import Pair
 from eval_client.core.events import AttemptEnded, AttemptOutcome, Job
-from eval_client.core.flow import Pair
 from eval_client.core.progress import Progress
 from eval_client.core.spend import SpendLimit
 from eval_client.endpoints.bound_model import BoundModel

@@ -7,7 +7,7 @@ from itertools import islice
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from eval_client.core.flow import Pair
+from eval_client.core import Pair
 from eval_client.core.statistics.samples import Interval
 from eval_client.report.compare.run_pairs import Letters
 from eval_client.report.pair_report import PairReport

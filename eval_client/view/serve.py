@@ -9,7 +9,8 @@ from eval_client.view.app import build_app
 from eval_client.view.runs import ViewedRuns
 from proctor import event_loop
 from proctor.config.tokens import AccessTokens
-from proctor.http.server import ConfigError, is_loopback, listen, url_of
+from proctor.http import is_loopback
+from proctor.http.server import ConfigError, listen, url_of
 from proctor.http.serving import serve_until_signal, uvicorn_config
 from proctor.http.tls import ServerTls
 

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from proctor.config.problems import FieldError
 from proctor.config.wording import ENV_PROXY
-from proctor.http.server import is_loopback
+from proctor.http import is_loopback
 from proctor.observability.redaction import looks_secret
 from proctor.types import Value
 

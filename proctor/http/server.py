@@ -3,7 +3,6 @@
 import asyncio
 import functools
 import inspect
-import ipaddress
 import os
 import re
 import signal
@@ -13,6 +12,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+
+from proctor.http import is_loopback
 
 if TYPE_CHECKING:
     from fastapi import APIRouter
@@ -31,16 +32,6 @@ HUNG_S, LONGEST_END_S = 10.0, 60.0
 
 class ConfigError(ValueError):
     """The process can't start with its configuration; the message names the option and the fix."""
-
-
-def is_loopback(host: str | None) -> bool:
-    """True where a host names this machine only."""
-    if host == "localhost":
-        return True
-    try:
-        return host is not None and ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def rejection_reason(headers: Mapping[bytes, bytes], announced: str | None = None) -> str | None:

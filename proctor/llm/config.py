@@ -16,7 +16,7 @@ from proctor.connection.fields import (
     ConnectionFields,
     unverified,
 )
-from proctor.llm.dialects import DIALECTS, DialectName
+from proctor.llm.dialects import DIALECTS, PATHS, DialectName
 from proctor.llm.wire import Form, Reasoning, SystemRole
 from proctor.observability.redaction import looks_secret
 from proctor.types import Value
@@ -40,9 +40,9 @@ def plain_url(text: str) -> str:
         raise ValueError("must begin with http:// or https:// and a host, such as http://127.0.0.1:8000/v1")
     if url.username or url.password or url.query or url.fragment:
         raise ValueError("must hold no user name, password, query or fragment; put the key in `api_key_env`")
-    for dialect in DIALECTS.values():
-        if url.path.rstrip("/").endswith(dialect.PATH):
-            raise ValueError(f"ends with {dialect.PATH}, which Proctor adds itself; end it with /v1")
+    for path in PATHS.values():
+        if url.path.rstrip("/").endswith(path):
+            raise ValueError(f"ends with {path}, which Proctor adds itself; end it with /v1")
     return text.rstrip("/")
 
 

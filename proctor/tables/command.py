@@ -17,7 +17,6 @@ from pydantic import JsonValue
 
 from proctor.observability.output import console
 from proctor.observability.redaction import plain
-from proctor.tables.latex import latex_tables
 from proctor.tables.table import Entry, Figure, Part, ResultTable, entry_lines
 
 TableFormat = Literal["text", "markdown", "latex", "csv", "json"]
@@ -42,6 +41,8 @@ def rendered(tables: Sequence[ResultTable], form: TableFormat, width: int = USUA
         case "markdown":
             return "\n\n".join(map(markdown, tables))
         case "latex":
+            from proctor.tables.latex import latex_tables  # only where it is asked for
+
             return latex_tables(tables)
         case "csv":
             return csv_text(tables).removesuffix("\n")

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 from urllib.parse import urlsplit
 
-from proctor.http.server import is_loopback
+from proctor.http import is_loopback
 from task_server.wire.errors import BadRequest, Forbidden
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address

@@ -13,7 +13,7 @@ from eval_client.endpoints.chat_configs import chat_config
 from eval_client.plan.plan import Plan
 from proctor.config.secrets import secret_text
 from proctor.config.tokens import AccessTokens
-from proctor.http.server import is_loopback
+from proctor.http import is_loopback
 from proctor.llm.config import ChatConfig
 
 UNSCORED = "no trial of this agent could be scored"

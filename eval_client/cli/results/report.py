@@ -8,7 +8,6 @@ import click
 from eval_client.cli.common import output_option, report_usage_errors, store_option, write_page
 from eval_client.cli.results.plan_parts import find_results
 from eval_client.cli.usage import FILE, UsageProblem
-from eval_client.report.comparability import task_shapes, unlike_tasks
 from eval_client.report.report import report as make_report
 from eval_client.report.run_tables import pairs_table, report_tables
 from eval_client.store.connection import StoreError
@@ -102,6 +101,8 @@ def _write_html(stores: list[Store], file: Path, title: str | None, trials: Sequ
 
 def _check_alike(stores: list[Store]) -> None:
     """Raises StoreError where runs share a task whose trials were not shaped alike."""
+    from eval_client.report.comparability import task_shapes, unlike_tasks  # only for several runs
+
     facts = [fact for each in stores for fact in task_shapes(each.run, each.manifest())]
     if unlike := unlike_tasks(facts, "task"):
         raise StoreError("these runs can't stand in one report:\n" + "\n".join(f"  {line}" for line in unlike))

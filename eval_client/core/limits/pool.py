@@ -12,7 +12,8 @@ from functools import reduce
 
 from pydantic import Field
 
-from eval_client.core.limits.rates import Pace, RateRequest, Rates, RequestsAMinute, Slot, TokensAMinute, reserve
+from eval_client.core import RequestsAMinute, TokensAMinute
+from eval_client.core.limits.rates import Pace, RateRequest, Rates, Slot, reserve
 from eval_client.core.limits.throttle import EndpointFeedback, EndpointLevel, adjusted
 from proctor.types import Value
 

@@ -7,7 +7,7 @@ share the rate are served in order of arrival.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
@@ -25,8 +25,6 @@ LONGEST_COST_S = 64.0
 """Most seconds of the rate that one request, or a debt, is charged: about a minute's worth."""
 
 Rate = Literal["rpm", "tpm"]
-RequestsAMinute = Annotated[int, Field(ge=1, le=10_000_000)]
-TokensAMinute = Annotated[int, Field(ge=1, le=10_000_000_000)]
 
 
 class Rates(NamedTuple):

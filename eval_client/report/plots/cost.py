@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from eval_client.core.flow import Pair
+from eval_client.core import Pair
 from eval_client.core.spend import Price
 from eval_client.core.statistics.clustered import clustered_mean
 from eval_client.core.statistics.several import pareto_front

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from eval_client.core.flow import Pair
+from eval_client.core import Pair
 from eval_client.core.spend import TOKEN_COLUMNS, Tokens
 from eval_client.store.store import Store
 from eval_client.store.tables import trial_table

@@ -1,12 +1,16 @@
 """The dialects of endpoints: how a request is written and its reply read. All else is the same for all of them."""
 
-from collections.abc import Mapping
-from typing import Literal, Protocol
+import importlib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Literal, Protocol, cast
 
-from proctor.llm.dialects import chat, messages, responses
-from proctor.llm.wire import Fields, Form, Messages, Reply, Request, Tools
+if TYPE_CHECKING:
+    from proctor.llm.dialects import chat, messages, responses
+    from proctor.llm.wire import Fields, Form, Messages, Reply, Request, Tools
 
 DialectName = Literal["chat", "responses", "messages"]
+PATHS: Mapping[DialectName, str] = {"chat": "/chat/completions", "responses": "/responses", "messages": "/messages"}
+"""Where requests go, behind a base URL."""
 
 
 class Dialect(Protocol):
@@ -22,11 +26,28 @@ class Dialect(Protocol):
     LACKS: Mapping[str, str]
     """Fields of sampling that the dialect lacks, and what to write in their place."""
 
-    def request(self, conversation: Messages, tools: Tools, fields: Fields, form: Form = ...) -> Request:
+    def request(self, conversation: "Messages", tools: "Tools", fields: "Fields", form: "Form" = ...) -> "Request":
         """The request for the next message of a conversation; `fields` are its other ones: the model, the sampling."""
 
-    def read(self, body: bytes) -> Reply:
+    def read(self, body: bytes) -> "Reply":
         """The completion in a reply, read as tolerantly as possible. Raises ValidationError where there is none."""
 
 
-DIALECTS: Mapping[DialectName, Dialect] = {"chat": chat, "responses": responses, "messages": messages}
+class _Dialects(Mapping[DialectName, Dialect]):
+    """Imports a dialect when it is first asked for: who only reads plans and results asks for none."""
+
+    def __getitem__(self, name: DialectName) -> Dialect:
+        if name not in PATHS:
+            raise KeyError(name)
+        return cast(Dialect, importlib.import_module(f"{__name__}.{name}"))
+
+    def __iter__(self) -> Iterator[DialectName]:
+        return iter(PATHS)
+
+    def __len__(self) -> int:
+        return len(PATHS)
+
+
+DIALECTS: Mapping[DialectName, Dialect] = _Dialects()
+if TYPE_CHECKING:
+    _WHOLE: tuple[Dialect, ...] = (chat, messages, responses)

@@ -11,11 +11,12 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from proctor.llm import wire
+from proctor.llm.dialects import PATHS
 from proctor.llm.wire import PLAIN, Fields, Form, Messages, Reply, Request, Tools, usage_of
 from proctor.tools.histories import NO_ANSWER, sendable_arguments
 from proctor.types import Echo, Message, Tool, ToolCall
 
-PATH = "/responses"
+PATH = PATHS["responses"]
 KEY_HEADER, KEY_ENV = "Authorization", "OPENAI_API_KEY"
 BASE_URL_ENV, BASE_URL = "OPENAI_BASE_URL", "https://api.openai.com/v1"
 LEAST_TOKENS = 16

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from agent_server.config import AgentServerConfig
 from proctor.config.yaml import FileError
-from proctor.http.server import is_loopback
+from proctor.http import is_loopback
 
 HUMAN = {"kind": "human", "name": "me"}
 PROXIED = {"kind": "proxied", "name": "a"}

@@ -9,7 +9,8 @@ import networkx as nx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval_client.core.flow import Flow, Pair
+from eval_client.core import Pair
+from eval_client.core.flow import Flow
 
 
 def limit(flow: Flow, endpoints: Mapping[str, int], agents: Mapping[str, int], tasks: Mapping[str, int]) -> Flow:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eval_client.core import Pair
 from eval_client.core.capacity import CapacityLimits
 from eval_client.core.events import (
     Abandon,
@@ -41,7 +42,6 @@ from eval_client.core.events import (
     TrialsFree,
     TrialsTaken,
 )
-from eval_client.core.flow import Pair
 from eval_client.core.progress import ErrorLimit, Progress
 from eval_client.core.schedule import PUT_BACK_S, Schedule
 from proctor.types import FinishReason

@@ -27,7 +27,7 @@ ADDED: dict[str, Any] = {
 }
 """Fields that the issues on numbers and endpoints added; ... where pairs differ."""
 FEW = "Few independent samples ("
-MOST_FILES = 90
+MOST_FILES = 70
 """Of ours that the report of a run imports."""
 IMPORTED = """
 import sys
