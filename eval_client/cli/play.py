@@ -91,7 +91,7 @@ def play(request: RunRequest, *, quiet: bool, metrics: socket.socket | None = No
     @contextlib.contextmanager
     def watched(played: RunContext) -> Iterator[None]:
         end.begun = True
-        with screen(played, None if quiet else errors(), request.folder), _exposed(played, metrics):
+        with screen(played, None if quiet else errors()), _exposed(played, metrics):
             yield
 
     interrupts = Interrupts(request, watched, lambda text: errors().print(text, soft_wrap=True))

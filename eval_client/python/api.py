@@ -223,7 +223,7 @@ async def _executed(interrupts: Interrupts) -> Run:
 
 def _published(request: RunRequest) -> Watcher:
     """Shows nothing here, but lets `proctor view` and `proctor status` show the run."""
-    return lambda played: screen(played, None, request.folder)
+    return lambda played: screen(played, None)
 
 
 def _in_thread(request: RunRequest) -> Run:

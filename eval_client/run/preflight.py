@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 REPORT_S = 5.0
 """How long our own controller holds a question for news of its workers back."""
-WRITTEN = ("logs", "endpoints.txt", "held-up.txt", "plan.yaml")
+WRITTEN = ("logs", "plan.yaml")
 """What is written in a run's folder, beside its store's own files."""
 
 

@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eval_client.core.run_view import PairView, RunView, clock
@@ -86,24 +85,22 @@ def _table(run: RunView) -> "Group":
 
 
 @contextlib.contextmanager
-def screen(context: RunContext, console: "Console | None", folder: Path) -> Iterator[None]:
+def screen(context: RunContext, console: "Console | None") -> Iterator[None]:
     """Publish the run's live view while inside, and show it: nothing without a console, lines where it is no terminal.
 
     Needs a running loop.
     """
     begun = time.monotonic()
     done = sum(context.progress.scored.values())
-
-    troubles = StallReporter(context, folder, begun)
+    troubles = StallReporter(context, begun)
 
     def now() -> RunView:
         moment = time.monotonic()
         return view(context, troubles.look(moment), begun, done, moment)
 
-    with contextlib.closing(troubles), _published(context.journal, now):
+    with _published(context.journal, now):
         if console is None:
-            with beside(_repeat(LOOK_S, lambda: troubles.look(time.monotonic()))):
-                yield
+            yield
         elif console.is_terminal:
             from rich.live import Live  # with tables and bars 20 ms, which only a terminal needs
 

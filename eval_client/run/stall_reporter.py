@@ -1,9 +1,7 @@
-"""Why a run makes no progress, and how its endpoints are shared: for its screen, and by files for `proctor status`."""
+"""Why a run makes no progress, and how its endpoints are shared: for its live view."""
 
-import contextlib
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 
 from eval_client.core import Pair
 from eval_client.core.limits.pool import Share
@@ -12,21 +10,17 @@ from eval_client.endpoints.endpoints import Endpoints
 from eval_client.run.context import RunContext
 from proctor.observability.redaction import redacted
 
-TROUBLES, SHARED = "held-up.txt", "endpoints.txt"
-"""The files of these lines in the run's folder."""
 MAX_NAMES = 3
-WRITE_EVERY_S = 2.0
 TOLD_S, MOST_LOST = 300.0, 3
 """For how long, and of how many workers, it is told that they are lost, unless they are back."""
 
 
 class StallReporter:
-    """Detects stalls and trouble of a run, and writes them to a file in the run's folder."""
+    """Detects stalls and trouble of a run."""
 
-    def __init__(self, context: RunContext, folder: Path, begun: float) -> None:
-        self._context, self._file = context, LinesFile(folder / TROUBLES)
+    def __init__(self, context: RunContext, begun: float) -> None:
+        self._context = context
         self._stall = StallDetector(self._achieved(), begun)
-        self._shared = LinesFile(folder / SHARED, WRITE_EVERY_S)
 
     def look(self, now: float) -> tuple[str, ...]:
         """The run's trouble and stall, one line each; empty while it makes progress. `now` is monotonic."""
@@ -36,10 +30,7 @@ class StallReporter:
         reasons = () if lasts_s < STILL_S or away else self._reasons(now, down=bool(failing))
         still = (f"no progress for {lasts_s:.0f} s: {'; '.join(reasons)}",) if reasons else ()
         trouble = self._context.progress.trouble
-        found = tuple(map(redacted, (*failing, *still) if trouble is None else (trouble, *failing, *still)))
-        self._file.write(found, now)
-        self._shared.write(shared_lines(self._context.endpoints), now)
-        return found
+        return tuple(map(redacted, (*failing, *still) if trouble is None else (trouble, *failing, *still)))
 
     def _failing(self, now: float) -> tuple[str, ...]:
         """A line for a task server that is away, each lost worker, and each endpoint without an answer for STILL_S."""
@@ -52,11 +43,6 @@ class StallReporter:
             waits = f"is down, {schedule.held_up(name)} trials wait for it; it " if outage.down else ""
             found.append(f"endpoint {name} {waits}has answered nothing for {lasts_s:.0f} s: {outage.cause}")
         return tuple(found)
-
-    def close(self) -> None:
-        """Remove both files from the folder."""
-        self._file.close()
-        self._shared.close()
 
     def _reasons(self, now: float, *, down: bool) -> tuple[str, ...]:
         context, waiting = self._context, self._context.schedule.unstarted()
@@ -117,34 +103,3 @@ def paced(endpoints: Endpoints, name: str) -> str | None:
     if not count:
         return None
     return f"{count} {'request' if count == 1 else 'requests'} waiting for {rate} ({getattr(gate.rates, rate)})"
-
-
-class LinesFile:
-    """Lines in a file of the run's folder, written when they change, at most every `every_s` seconds."""
-
-    def __init__(self, file: Path, every_s: float = 0.0) -> None:
-        self._file, self._every_s, self._written, self._due_at = file, every_s, "", float("-inf")
-
-    def write(self, lines: tuple[str, ...], now: float) -> None:
-        """Write changed lines where a write is due, or remove the file where there are none. `now` is monotonic."""
-        text = "".join(f"{line}\n" for line in lines)
-        if text == self._written or now < self._due_at:
-            return
-        self._written, self._due_at = text, now + self._every_s
-        with contextlib.suppress(OSError):  # such as a full disk
-            if text:
-                self._file.write_text(text, encoding="utf-8")
-            else:
-                self._file.unlink(missing_ok=True)
-
-    def close(self) -> None:
-        """Remove the file."""
-        self.write((), float("inf"))
-
-
-def lines_of(file: Path) -> list[str]:
-    """What a `LinesFile` has written; a client that was killed leaves its last lines there."""
-    try:
-        return file.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return []

@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
+from pydantic import ValidationError
 
+from eval_client.core.run_view import RunView
 from eval_client.store.connection import StoreError, connect, file_url, runs
 from eval_client.store.migration import stored
 from eval_client.store.sqlite_file import open_for_reading
@@ -37,6 +39,14 @@ class RunMoment(NamedTuple):
     """It grows with each live view."""
     view: str = ""
     """The live view of the client that plays the run, as JSON; empty until the first is written."""
+
+    @property
+    def shown(self) -> RunView | None:
+        """The view; None before the first one, and where another version of Proctor wrote what can't be read."""
+        try:
+            return RunView.model_validate_json(self.view)
+        except ValidationError:
+            return None
 
 
 def connect_read_only(url: str | sa.URL) -> sa.Engine:

@@ -5,8 +5,6 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from pydantic import ValidationError
-
 from eval_client.core.run_view import RunView
 from eval_client.store.runs import RunMoment, run_moment
 from eval_client.store.store import Store
@@ -86,16 +84,8 @@ def run_version(moment: RunMoment, view: RunView | None) -> str:
 
 
 def _live_run(moment: RunMoment, silence_s: float) -> LiveRun:
-    view = _view(moment)
+    view = moment.shown
     version = run_version(moment, view)
     if moment.state not in UNDER_WAY or view is None:
         return LiveRun(version, None, None)
     return LiveRun(version, view, silence_s)
-
-
-def _view(moment: RunMoment) -> RunView | None:
-    """The view; None before the first one, and where another version of Proctor wrote what can't be read."""
-    try:
-        return RunView.model_validate_json(moment.view)
-    except ValidationError:
-        return None

@@ -139,11 +139,21 @@ def server(*arguments: str, cwd: Path, within: Sequence[str] = (), **extra: str)
 
 def scored(folder: Path, run: str) -> int:
     """How many trials of a run in a folder's `runs` have a score; 0 where it is not there yet."""
+    return int(_read(folder, run, "SELECT count(score) FROM proctor_trial") or 0)
+
+
+def troubles(folder: Path, run: str = "r") -> str:
+    """What a run in a folder's `runs` says that holds it up; empty where nothing does."""
+    view = _read(folder, run, "SELECT view FROM proctor_live")
+    return "\n".join(json.loads(view)["troubles"]) if view else ""
+
+
+def _read(folder: Path, run: str, query: str) -> Any:
     with contextlib.suppress(sqlite3.OperationalError):
         uri = f"file:{quote(str(folder / 'runs' / run / 'run.sqlite'))}?mode=ro"
         with contextlib.closing(sqlite3.connect(uri, uri=True)) as store:
-            return int(store.execute("SELECT count(score) FROM proctor_trial").fetchone()[0])
-    return 0
+            return next(store.execute(query), [None])[0]
+    return None
 
 
 def rows(run: str, cwd: Path, **extra: str) -> list[dict[str, object]]:

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_client.run.stall_reporter import TROUBLES, lines_of
-from eval_client.store.tables import attempt_table, trial_table
+from eval_client.store.tables import attempt_table, live_table, trial_table
 from task_server.wire.messages import SETTLE_S, VERSION
 from tests.e2e.proctor import Server
 from tests.e2e.tools_endpoint import killed_again_and_again
@@ -219,7 +218,7 @@ def test_workers_replaced_by_ones_with_other_parameters_play_nothing_of_a_run_un
             parts.start_worker("w1")
         drain(parts.workers["w2"])
         parts.start_worker("w2")
-        until(lambda: "changed since the run began" in held_up(tmp_path), slowly(60))
+        until(lambda: "changed since the run began" in str(rows_of(parts.store_url(), "r", live_table)), slowly(60))
         assert client.poll() is None
         parts.configure(turns=14)
         drain(parts.workers["w2"])
@@ -228,10 +227,6 @@ def test_workers_replaced_by_ones_with_other_parameters_play_nothing_of_a_run_un
         parts.verify()
         kept = {(row["digest"], row["version"]) for row in rows_of(parts.store_url(), "r", attempt_table)}
         assert kept == {(parts.world.digest(), VERSION)}
-
-
-def held_up(folder: Path) -> str:
-    return "\n".join(lines_of(folder / "runs" / "r" / TROUBLES))
 
 
 def test_of_two_clients_at_once_one_plays_and_the_other_is_refused(parts: Farm) -> None:

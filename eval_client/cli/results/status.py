@@ -11,9 +11,8 @@ from eval_client.cli.usage import UsageProblem
 from eval_client.core.spend import OUT_OF
 from eval_client.report.report import PrimaryMetric, primary_metrics
 from eval_client.run.context import spent_so_far
-from eval_client.run.stall_reporter import SHARED, TROUBLES, lines_of
 from eval_client.store.lock import is_worked_on
-from eval_client.store.runs import find_run
+from eval_client.store.runs import find_run, run_moment
 from proctor.config.tokens import AccessTokens
 from proctor.environment import MEAN_SCORE
 from proctor.tables.command import TableFormat, print_tables
@@ -40,8 +39,8 @@ def status(run: str, output: Path, store: str | None, as_json: bool, controller:
         spent = spent_so_far(manifest.read_plan(), found, pairs)
         why = next((spent.told(limit) for limit, name in OUT_OF.items() if name == state), None)
         primary = primary_metrics(found, pairs)
-    troubles = lines_of(folder / TROUBLES) if state == "running" else []
-    endpoints = lines_of(folder / SHARED) if state == "running" else []
+        live = run_moment(found.engine, found.run).shown if state == "running" else None
+    troubles, endpoints = ((), ()) if live is None else (live.troubles, live.shared)
     if as_json:
         facts = {"run": found.run, "folder": str(folder), "state": state, "clients": clients, "troubles": troubles}
         facts |= {"endpoints": endpoints, "stopped": why, "parent": parent}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.proctor import Server, begin, ended, exits, rows
+from tests.e2e.proctor import Server, begin, ended, exits, rows, troubles
 from tests.e2e.scripted import GOOD, ScriptedEndpoint, listening, reply, write_plan
 from tests.pace import slowly, until
 
@@ -20,14 +20,6 @@ LIMITS = f"limits: {{patience_s: {PATIENCE_S}}}"
 GONE = reply(503, b'{"error": {"message": "no backend"}}', f"Retry-After: {PATIENCE_S}")
 DOWN = "endpoint scripted is down, 20 trials wait for it; it has answered nothing for "
 FAILED = reply(500, b'{"error": {"message": "oops"}}', f"Retry-After: {PATIENCE_S}")
-
-
-def troubles(folder: Path) -> str:
-    """What the run in this folder says that holds it up."""
-    try:
-        return (folder / "runs" / "r" / "held-up.txt").read_text()
-    except OSError:
-        return ""
 
 
 def until_so(client: subprocess.Popen[str], is_so: Callable[[], bool]) -> None:

@@ -1,6 +1,5 @@
 """An endpoint behind an agent server (`kind: proxied`) comes to the same as the endpoint asked directly."""
 
-import contextlib
 import json
 import socket
 import time
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.e2e.ends.test_outcomes import BLOCKED, DECLINED, FILTERED, FLAGGED, INVALID, NO_COMPLETION, TOO_LONG, failure
-from tests.e2e.proctor import Server, begin, completed, ended, exits, proctor, server
+from tests.e2e.proctor import Server, begin, completed, ended, exits, proctor, server, troubles
 from tests.e2e.scripted import GOOD, ScriptedEndpoint, listening, reply
 from tests.pace import slowly, until
 from tests.support import free_port
@@ -216,7 +215,7 @@ def test_an_endpoint_that_is_down_behind_is_waited_for_and_no_attempt_is_used(tm
     with ended():
         settings = "--set", "endpoints.e.patience_s=600"
         runs = [begin("resume", "r", *settings, cwd=each, SCRIPTED_KEY=KEY) for each in folders]
-        until(lambda: all("is down, 2 trials wait for it" in held_up(folder) for folder in folders), 60)
+        until(lambda: all("is down, 2 trials wait for it" in troubles(folder) for folder in folders), 60)
         back.bound = socket.create_server(("127.0.0.1", site.dead))
         with listening(back):
             for run in runs:
@@ -240,13 +239,6 @@ def test_no_try_is_used_at_an_endpoint_behind_that_is_down_while_other_agents_of
     exits(2, "run", "plan.yaml", "--name=r", cwd=tmp_path)
     came = {name: {row["reason"] for row in trials(tmp_path) if row["agent"] == name} for name in ("model", "dead")}
     assert came == {"model": {"completed"}, "dead": {None}}
-
-
-def held_up(folder: Path) -> str:
-    """What the run in a folder says that holds it up."""
-    with contextlib.suppress(OSError):
-        return (folder / "runs" / "r" / "held-up.txt").read_text()
-    return ""
 
 
 def test_it_is_said_whose_key_is_refused_once_and_the_doctor_and_a_metric_tell(tmp_path: Path, site: Site) -> None:

@@ -1,7 +1,6 @@
 """What a run prints and serves while it plays: its plain line, its endpoints, its metrics."""
 
 import asyncio
-from pathlib import Path
 
 import httpx
 import pytest
@@ -15,7 +14,7 @@ from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan.plan import Plan
 from eval_client.run.metrics import exposition, listener
 from eval_client.run.screen import line
-from eval_client.run.stall_reporter import WRITE_EVERY_S, LinesFile, lines_of, shared_lines
+from eval_client.run.stall_reporter import shared_lines
 from proctor.config.tokens import AccessTokens
 from proctor.http.auth import Access
 from proctor.http.server import ConfigError
@@ -97,18 +96,6 @@ async def test_a_line_says_how_many_requests_wait_for_which_rate(endpoints: Endp
 def test_a_line_says_why_nothing_is_shared(endpoints: Endpoints) -> None:
     endpoints.shares["e"], endpoints.unshared["e"] = share(), "/x: No space left on device"
     assert shared_lines(endpoints) == ("endpoint e: not shared with other runs: /x: No space left on device",)
-
-
-def test_the_lines_lie_in_the_runs_folder_written_seldom_and_go_with_the_run(tmp_path: Path) -> None:
-    path = tmp_path / "lines.txt"
-    file = LinesFile(path, WRITE_EVERY_S)
-    file.write(("one",), 0.0)
-    file.write(("two",), 0.5 * WRITE_EVERY_S)
-    assert lines_of(path) == ["one"]
-    file.write(("two",), WRITE_EVERY_S)
-    assert lines_of(path) == ["two"]
-    file.close()
-    assert lines_of(path) == []
 
 
 async def test_one_of_several_servers_that_is_down_is_named_until_all_are(endpoints: Endpoints) -> None:
