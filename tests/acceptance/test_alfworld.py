@@ -266,6 +266,7 @@ def test_07_a_game_loads_within_10_ms_and_a_step_takes_at_most_1_ms() -> None:
     assert statistics.median(steps) < 0.001
 
 
+@pytest.mark.thorough
 def test_07_a_thousand_games_in_one_process_leave_nothing_behind() -> None:
     report = fresh_process("ours", 1000)
     assert len(report.loads_ms) == 1000
@@ -389,6 +390,7 @@ def textworld_translating_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.shared
 @pytest.mark.textworld
+@pytest.mark.thorough
 @pytest.mark.usefixtures("textworld_translating_once")
 def test_11_the_cross_check_reports_no_difference_on_five_shipped_and_five_dev_games() -> None:
     listed = [entry.file for entry in dataset.load(DATA, SPLIT, None).entries[::4]]

@@ -517,6 +517,7 @@ def test_07_a_page_of_50_000_nodes_is_formatted_within_a_second() -> None:
     assert cost_s(lambda: prompts(Contest(huge, "scores", 1), 1), 2) < 1
 
 
+@pytest.mark.thorough
 def test_08_a_pack_of_2000_steps_loads_at_once_and_stays_small(tmp_path: Path) -> None:
     write_pack(tmp_path, 2_000)
     scores = tmp_path / "own_scores.jsonl"

@@ -1,8 +1,9 @@
 """What a model thinks aloud is dropped by `strict`, kept by `compat`, counted by both (specs/interop.md 1.4)."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import cycle, product
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ No, Rating: [[3]]
 1: no
 """
 HARMONY = ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>")
+Spoken = Sequence[tuple[str, str]]
 TAGS: Mapping[str, tuple[str, str]] = {
     **{name: (f"<{name}>", f"</{name}>") for name in ("think", "thinking", "thought", "seed:think")},
     "[THINK]": ("[THINK]", "[/THINK]"),
@@ -51,6 +53,11 @@ SHAPES: Mapping[str, Callable[[str, str, str], str]] = {
     "never closed": lambda begin, end, answer: f"{answer}\n{begin}{DRAFT}",
     "closed and never closed": lambda begin, end, answer: f"{begin}{DRAFT}{end}{answer}\n{begin}{DRAFT}",
 }
+SPOKEN = [
+    pytest.param([*zip(cycle(TAGS), SHAPES, strict=False)], id="each"),
+    pytest.param([*product(TAGS, SHAPES)], id="all", marks=pytest.mark.thorough),
+]
+"""(tag, shape) of thoughts: each tag and each shape once at least, and all of all tags."""
 ENGINES: Mapping[str, dict[str, str]] = {"db": {"engine": "sqlite"}, "os": {"engine": "namespace"}}
 DOCKER = pytest.mark.docker
 
@@ -98,11 +105,12 @@ def assert_same_play(aloud: Finish, silent: Finish, replies: int, case: object) 
     assert "thoughts" not in silent.detail
 
 
+@pytest.mark.parametrize("spoken", SPOKEN)
 @pytest.mark.parametrize("protocol", ["text", "tools"])
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=DOCKER if name == "os" else ()) for name in registry.names()]
 )
-async def test_strict_scores_what_is_no_thought(name: str, protocol: str) -> None:
+async def test_strict_scores_what_is_no_thought(name: str, protocol: str, spoken: Spoken) -> None:
     given = fields(name, "strict")
     world = environment(name, "strict") if protocol == "text" else tools_environment(name, given)
     if world is None:
@@ -111,11 +119,10 @@ async def test_strict_scores_what_is_no_thought(name: str, protocol: str) -> Non
     sample, policy = reference(world)
     async with world.lifespan():
         silent = await play_to_finish(world, sample, PolicyAgent(policy), 1)
-        for tag, (begin, end) in TAGS.items():
-            for shape, write in SHAPES.items():
-                aloud = Aloud(policy, partial(write, begin, end))
-                finish = await play_to_finish(world, sample, aloud, 1)
-                assert_same_play(finish, silent, len(aloud.replies), (tag, shape))
+        for tag, shape in spoken:
+            aloud = Aloud(policy, partial(SHAPES[shape], *TAGS[tag]))
+            finish = await play_to_finish(world, sample, aloud, 1)
+            assert_same_play(finish, silent, len(aloud.replies), (tag, shape))
 
 
 @pytest.mark.parametrize("tag", TAGS)
@@ -159,9 +166,11 @@ class Overheard(Agent):
         return action
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("spoken", SPOKEN)
 @pytest.mark.parametrize("name", registry.names())
-async def test_compat_counts_thoughts_and_is_given_them(name: str, shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_compat_counts_thoughts_and_is_given_them(
+    name: str, spoken: Spoken, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world = environment(name, "compat")
     play, between = type(world).play, list[Overheard]()
     sample, policy = reference(world)
@@ -172,8 +181,8 @@ async def test_compat_counts_thoughts_and_is_given_them(name: str, shape: str, m
 
     monkeypatch.setattr(type(world), "play", overheard)
     async with world.lifespan():
-        for begin, end in TAGS.values():
-            aloud = Aloud(policy, partial(SHAPES[shape], begin, end))
+        for tag, shape in spoken:
+            aloud = Aloud(policy, partial(SHAPES[shape], *TAGS[tag]))
             finish = await play_to_finish(world, sample, aloud, 1)
             assert finish.detail["thoughts"] == len(aloud.replies) > 0
             assert between[-1].replies == aloud.replies

@@ -135,6 +135,7 @@ def damage_rate(games: Sequence[Game], player: int) -> float:
     return sum(400 - max(fish.hp, 0) for game in games for fish in game.teams[1 - player]) / (1600 * len(games))
 
 
+@pytest.mark.parametrize("count", [400, pytest.param(1000, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize(
     ("players", "wins", "damage", "wins_without"),
     [
@@ -146,13 +147,13 @@ def damage_rate(games: Sequence[Game], player: int) -> float:
     ids=["random-random", "greedy-random", "random-greedy", "greedy-greedy"],
 )
 def test_03_a_thousand_games_a_pairing_give_the_measured_table(
-    players: tuple[Opponent, Opponent], wins: float, damage: tuple[float, float], wins_without: float
+    players: tuple[Opponent, Opponent], wins: float, damage: tuple[float, float], wins_without: float, count: int
 ) -> None:
-    games = [baseline(players, True, f"{number}") for number in range(1000)]
-    assert sum(game.winner == 0 for game in games) / 1000 == pytest.approx(wins, abs=0.05)
+    games = [baseline(players, True, f"{number}") for number in range(count)]
+    assert sum(game.winner == 0 for game in games) / count == pytest.approx(wins, abs=0.05)
     assert (damage_rate(games, 0), damage_rate(games, 1)) == pytest.approx(damage, abs=0.05)
-    without = [baseline(players, False, f"{number}") for number in range(1000)]
-    assert sum(game.winner == 0 for game in without) / 1000 == pytest.approx(wins_without, abs=0.05)
+    without = [baseline(players, False, f"{number}") for number in range(count)]
+    assert sum(game.winner == 0 for game in without) / count == pytest.approx(wins_without, abs=0.05)
 
 
 async def played(environment: CardGame, sample: str, policy: Any, seed: int = 0) -> Finish:
@@ -289,8 +290,9 @@ async def test_09_the_paper_averages_both_stages() -> None:
     assert all("guesses that" not in str(finish.detail["replay"]) for finish in stage1)
 
 
-async def test_reference_policies_come_near_their_wanted_rates() -> None:
-    environment = CardGame(repetitions=400)
+@pytest.mark.parametrize("count", [60, pytest.param(400, marks=pytest.mark.thorough)])
+async def test_reference_policies_come_near_their_wanted_rates(count: int) -> None:
+    environment = CardGame(repetitions=count)
     wanted = [
         (policies.greedy_agent, "random", 0, 0.90),
         (policies.greedy_agent, "random", 1, 0.83),
@@ -301,7 +303,7 @@ async def test_reference_policies_come_near_their_wanted_rates() -> None:
         samples = [sample for sample in environment.samples() if sample.startswith(f"{opponent}-seat{seat}-")]
         finishes = [await played(environment, sample, policy(environment.setup(sample), 0)) for sample in samples]
         assert {finish.reason for finish in finishes} == {FinishReason.COMPLETED}
-        assert sum(finish.metrics["win"] for finish in finishes) / 400 == pytest.approx(rate, abs=0.08)
+        assert sum(finish.metrics["win"] for finish in finishes) / count == pytest.approx(rate, abs=0.08)
 
 
 async def test_blind_aoe_speaks_only_legal_moves() -> None:

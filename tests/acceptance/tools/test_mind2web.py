@@ -22,7 +22,7 @@ def pages(cache: Path, request: pytest.FixtureRequest) -> Mind2Web:
 async def test_22_random_and_mutated_calls(pages: Mind2Web) -> None:
     samples = pages.samples()
     assert len(samples) == 302
-    finishes = [(await fuzz(pages, sample, seed))[0] for seed, sample in enumerate(samples)]
-    assert sum(finish.metrics["calls"] for finish in finishes) > 500
-    assert min(unread(finishes).values()) > 25
+    finishes = [(await fuzz(pages, sample, seed))[0] for seed, sample in enumerate(samples[::4])]
+    assert sum(finish.metrics["calls"] for finish in finishes) > 125
+    assert min(unread(finishes).values()) > 5
     assert {finish.reason for finish in finishes} >= {FinishReason.COMPLETED, FinishReason.INVALID_FORMAT}

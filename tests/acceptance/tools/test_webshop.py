@@ -23,8 +23,8 @@ async def shop(cache: Path, request: pytest.FixtureRequest) -> AsyncIterator[Web
 
 
 async def test_22_random_and_mutated_calls(shop: WebShop) -> None:
-    finishes = [(await fuzz(shop, f"goal-{seed:05d}", seed))[0] for seed in range(60)]
-    assert sum(finish.metrics["calls"] for finish in finishes) > 1_000
-    assert min(unread(finishes).values()) > 50
-    assert sum(finish.metrics["noop_actions"] for finish in finishes) > 50
+    finishes = [(await fuzz(shop, f"goal-{seed:05d}", seed))[0] for seed in range(20)]
+    assert sum(finish.metrics["calls"] for finish in finishes) > 300
+    assert min(unread(finishes).values()) > 10
+    assert sum(finish.metrics["noop_actions"] for finish in finishes) > 16
     assert {finish.reason for finish in finishes} <= {FinishReason.COMPLETED, FinishReason.TURN_LIMIT}
