@@ -1,4 +1,7 @@
-"""The acceptance list of SimulBench, one test a line under its number; its policies, bad inputs and whole pipeline."""
+"""The acceptance list of SimulBench, one test a line under its number; its policies, bad inputs and whole pipeline.
+
+Line 5 is tests/faults/test_helper_models.py, and test_environments.py beside it.
+"""
 
 import ast
 import asyncio
@@ -32,7 +35,7 @@ from environments.simulbench.reply import UnreadableAnswer
 from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded
 from proctor.session.play import play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation, Summary
-from tests.e2e.proctor import TOKEN, begin, completed, exits, proctor, rows, server
+from tests.e2e.proctor import TOKEN, begin, exits, proctor, rows, server
 from tests.faults.parts.proxy import Fault, proxies
 from tests.pace import slowly, until
 from tests.scripted_model import Reply, ScriptedModel
@@ -51,34 +54,14 @@ class Model(ScriptedModel):
         self.models = models
         self.asked = 0
         self.temperatures: set[object] = set()
-        self.hold_after: int | None = None
-        self.held = 0
-        self._going_on = threading.Event()
         self._lock = threading.Lock()
         super().__init__(self._take)
 
     def _take(self, request: dict[str, Any]) -> Reply:
-        """The reply; None where the request is held, and then dropped."""
         with self._lock:
             self.asked += 1
-            if self.hold_after is None or self.asked <= self.hold_after:
-                self.temperatures.add((request["model"], request.get("temperature"), request.get("max_tokens")))
-                return self.models[request["model"]]([message["content"] for message in request["messages"]])
-            self.held += 1
-            going_on = self._going_on
-        going_on.wait(slowly(100))
-        return None
-
-    def await_held(self, count: int) -> None:
-        """Until so many requests are held: then everything answered before is kept."""
-        until(lambda: self.held >= count, 100, lambda: self.held)
-
-    def go_on(self, hold_after: int | None) -> None:
-        """Drop what is held, answer from now on, until so many answers."""
-        with self._lock:
-            self.asked, self.hold_after, self.held = len(self.answered), hold_after, 0
-            self._going_on.set()
-            self._going_on = threading.Event()
+            self.temperatures.add((request["model"], request.get("temperature"), request.get("max_tokens")))
+            return self.models[request["model"]]([message["content"] for message in request["messages"]])
 
 
 Start = Callable[[Model], Model]
@@ -416,51 +399,6 @@ def test_04_the_table_of_ratings_is_the_published_codes_where_it_says_compat() -
 
 def test_04_there_are_25_rows_each() -> None:
     assert min(len(RATINGS), len(VERDICTS)) >= 25
-
-
-# 5: kill and resume.
-
-
-@pytest.mark.shared
-def test_05_client_and_worker_killed_and_each_script_is_answered_once_and_judged_once(
-    start: Start, tmp_path: Path
-) -> None:
-    slots = 4
-    model = start(
-        Model(judge=lambda texts: f"Rating: [[{1 + len(shown(texts)) % 10}]]", agent=lambda texts: f"Well: {texts[-1]}")
-    )
-    model.hold_after = 30
-    file = plan(tmp_path, model, slots)
-
-    def valid() -> int:
-        """How many trials the export shows; each is whole."""
-        ended = [row for row in rows("killed", tmp_path) if row["reason"] is not None]
-        assert all(row["reason"] == "completed" and row["score"] is not None for row in ended)
-        return len(ended)
-
-    with ExitStack() as stack:
-        controller = stack.enter_context(server("controller", cwd=tmp_path))
-        worker = [
-            server("worker", f"--tasks={file}", f"--controller={controller.url}", cwd=tmp_path, **KEY) for _ in "12"
-        ]
-        first = stack.enter_context(worker[0])
-        option = f"--set=controller={controller.url}"
-        client = begin("run", file, "--name=killed", option, cwd=tmp_path, **KEY)
-        model.await_held(slots)
-        client.kill()
-        client.communicate()
-        assert 5 <= valid() <= 15
-        model.go_on(hold_after=80)
-        client = begin("resume", "killed", option, cwd=tmp_path, **KEY)
-        model.await_held(slots)
-        first.kill()
-        assert 25 <= valid() <= 45
-        stack.enter_context(worker[1])
-        model.go_on(hold_after=None)
-        completed(client, within_s=200)
-    assert valid() == 60
-    assert set(Counter(model.answered).values()) == {1}
-    assert Counter(json.loads(body)["model"] for body in model.answered) == {"agent": 60, "judge": 60}
 
 
 # 6: speed.

@@ -1,13 +1,14 @@
-"""The acceptance list of STSS, one test a line under its number, and a run killed in its second day."""
+"""The acceptance list of STSS, one test a line under its number.
+
+Runs that are killed in the town's days are tests/faults/test_environments.py.
+"""
 
 import asyncio
 import json
 import re
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
@@ -27,8 +28,8 @@ from proctor.environment import Agent, Policy
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 from tests.acceptance.stss_people import People
-from tests.e2e.proctor import TOKEN, begin, completed, exits, rows, server
-from tests.pace import cost_s, slowly
+from tests.e2e.proctor import TOKEN, exits
+from tests.pace import cost_s
 from tests.scripted_model import ScriptedModel
 from tests.support import SHARED_DATA, serving
 from tests.unit.environments.fixed_policies import garbage
@@ -485,35 +486,6 @@ def test_10_twenty_tasks_take_less_than_a_minute(played_apart: dict[str, PlayedA
     assert sum(apart.cost_s for apart in played_apart.values()) < 60, "on one core"
 
 
-# The whole service, killed in the second day.
-
-
-class Model(ScriptedModel):
-    """A model that plays; from the third answer of day 2 on it refuses, until it is told to go on."""
-
-    def __init__(self, policy: Policy) -> None:
-        self.policy, self.second_day = policy, 0
-        self.refusing, self.released = threading.Event(), threading.Event()
-        super().__init__(self._answer)
-
-    def _answer(self, body: dict[str, Any]) -> str | int:
-        if self.second_day >= 3 and not self.released.is_set():
-            self.refusing.set()
-            return 503
-        asked = [Message(role=message["role"], content=message["content"]) for message in body["messages"]]
-        self.second_day += "It is Tuesday" in asked[-1].content
-        return self.policy("performer", asked).content
-
-
-SAMPLE = "fernmouth_sing_along"
-
-
-@pytest.fixture
-def model() -> Iterator[Model]:
-    with Model(Stss().naive(SAMPLE)) as server, serving(server):
-        yield server
-
-
 PLAN = """\
 name: town
 endpoints: [{{name: mine, base_url: "{url}", concurrency: 1}}]
@@ -522,51 +494,16 @@ tasks: [{{name: stss, environment: stss}}]
 """
 
 
-def test_a_client_killed_in_the_second_day_resumes_without_one_repeated_model_call(
-    tmp_path: Path, model: Model
-) -> None:
-    key = {"OPENAI_API_KEY": TOKEN}
-    (tmp_path / "plan.yaml").write_text(PLAN.format(url=model.url))
-    client = begin("run", "plan.yaml", "--name=killed", "--limit=2", cwd=tmp_path, **key)
-    assert model.refusing.wait(slowly(100)), client.communicate()
-    client.kill()
-    client.communicate()
-    before = len(model.answered)
-    model.released.set()
-    exits(0, "resume", "killed", "-q", cwd=tmp_path, **key)
-    assert 0 < before < len(model.answered)
-    assert max(Counter(model.answered).values()) == 1
-    bought = len(model.answered)
-    exits(0, "run", "plan.yaml", "--name=whole", "--limit=2", "-q", cwd=tmp_path, **key)
-    assert len(model.answered) == 2 * bought
-    assert rows("killed", tmp_path) == rows("whole", tmp_path)
+def test_the_days_of_a_run_are_written_and_frozen(tmp_path: Path) -> None:
+    naive = Stss().naive("fernmouth_sing_along")
 
+    def answer(body: dict[str, Any]) -> str:
+        asked = [Message(role=message["role"], content=message["content"]) for message in body["messages"]]
+        return naive("performer", asked).content
 
-def test_a_worker_killed_in_the_second_day_is_replaced_from_the_calls_that_were_made(
-    tmp_path: Path, model: Model
-) -> None:
-    key = {"OPENAI_API_KEY": TOKEN}
-    (tmp_path / "plan.yaml").write_text(PLAN.format(url=model.url))
-    with ExitStack() as stack:
-        controller = stack.enter_context(server("controller", cwd=tmp_path))
-        workers = [server("worker", "--tasks=plan.yaml", f"--controller={controller.url}", cwd=tmp_path) for _ in "12"]
-        first = stack.enter_context(workers[0])
-        option = f"--set=controller={controller.url}"
-        client = begin("run", "plan.yaml", "--name=killed", "--limit=1", option, cwd=tmp_path, **key)
-        assert model.refusing.wait(slowly(100)), client.communicate()
-        first.kill()
-        stack.enter_context(workers[1])
-        model.released.set()
-        completed(client, within_s=200)
-    assert max(Counter(model.answered).values()) == 1
-    exits(0, "run", "plan.yaml", "--name=whole", "--limit=1", "-q", cwd=tmp_path, **key)
-    assert rows("killed", tmp_path) == rows("whole", tmp_path)
-
-
-def test_the_days_of_a_run_are_written_and_frozen(tmp_path: Path, model: Model) -> None:
-    model.released.set()
-    (tmp_path / "plan.yaml").write_text(PLAN.format(url=model.url))
-    exits(0, "run", "plan.yaml", "--name=one", "--limit=1", "-q", cwd=tmp_path, OPENAI_API_KEY=TOKEN)
+    with ScriptedModel(answer) as model, serving(model):
+        (tmp_path / "plan.yaml").write_text(PLAN.format(url=model.url))
+        exits(0, "run", "plan.yaml", "--name=one", "--limit=1", "-q", cwd=tmp_path, OPENAI_API_KEY=TOKEN)
     for form in (("stss-files",), ("stss-scenarios", "--to", "frozen.json")):
         exits(0, "export", "one", "--as", *form, cwd=tmp_path)
     (trajectory,) = (tmp_path / "runs" / "one" / "stss-days").glob("*/trajectory.jsonl")

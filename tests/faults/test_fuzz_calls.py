@@ -10,7 +10,8 @@ import random
 
 import pytest
 
-from tests.random_calls import fuzz
+from proctor.types import Finish
+from tests.random_calls import fuzz, unread
 from tests.tool_calls import Fields, configurations, tools_environment
 
 USUAL_REPLIES = 2_000
@@ -42,10 +43,12 @@ async def test_no_call_raises_and_no_session_is_longer_than_its_rounds(name: str
     environment = tools_environment(name, fields)
     assert environment is not None
     samples = environment.samples()
-    left = math.ceil(REPLIES / len(CONFIGURATIONS))
+    left, finishes = math.ceil(REPLIES / len(CONFIGURATIONS)), list[Finish]()
     async with environment.lifespan():
         for seed in itertools.count(FIRST_SEED):
-            _, turns = await fuzz(environment, samples[seed % len(samples)], seed)
+            finish, turns = await fuzz(environment, samples[seed % len(samples)], seed)
+            finishes.append(finish)
             left -= turns
             if left <= 0:
-                return
+                break
+    assert sum(unread(finishes).values()) > 20

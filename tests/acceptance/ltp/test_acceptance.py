@@ -4,11 +4,8 @@ import asyncio
 import hashlib
 import json
 import random
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -26,12 +23,9 @@ from proctor.llm.cached_model import Replies
 from proctor.llm.config import ChatConfig
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation
-from tests.e2e.proctor import TOKEN, begin, completed, exits, rows, server
-from tests.pace import until
 from tests.scripted_agent import Scripted
-from tests.scripted_model import ScriptedModel
 from tests.scripted_server import Script, reply, scripted_server
-from tests.support import ROOT, SHARED_DATA, serving, via
+from tests.support import SHARED_DATA, via
 
 LTP = SHARED_DATA / "ltp"
 FORECAST = "Is it about yesterday's weather forecast on television?"
@@ -445,69 +439,3 @@ async def test_a_question_of_100_000_characters_is_cut_before_it_goes_to_the_hos
         await finish_of(judged(url, hand_made, tmp_path / "cache"), "雪" * 100_000, ContextLimitExceeded())
     (body,) = bought
     assert json.loads(body)["messages"][-1]["content"].count("雪") == 2_000
-
-
-# The whole service, as processes.
-
-
-def by_hash(body: dict[str, Any]) -> str:
-    """A host's answer by the hash of what it is asked."""
-    dice = hashlib.sha256(json.dumps(body).encode()).digest()[0]
-    return ("Yes, so it is", "no", "Irrelevant", "Perhaps")[dice % 4]
-
-
-@pytest.fixture
-def host_model() -> Iterator[ScriptedModel]:
-    with ScriptedModel(by_hash) as server, serving(server):
-        yield server
-
-
-JUDGED_PLAN = """\
-name: judged
-agents: [{{name: naive, builtin: naive, endpoint: "{agents}", concurrency: 4}}]
-tasks:
-  - name: ltp
-    environment: ltp
-    data: {data}
-    parameters: {{host: {{model: judge, base_url: "{host}"}}, cache: {cache}}}
-"""
-
-
-def test_client_and_worker_killed_in_mid_game_change_nothing_and_no_reply_is_bought_twice(
-    tmp_path: Path, host_model: ScriptedModel
-) -> None:
-    key = {"OPENAI_API_KEY": TOKEN}
-    data = ROOT / "environments" / "lateral_thinking" / "samples" / "english.yaml"
-    host = host_model.url
-
-    def plan(name: str, agents: str) -> str:
-        text = JUDGED_PLAN.format(agents=agents, data=data, host=host, cache=tmp_path / name)
-        (tmp_path / f"{name}.yaml").write_text(text)
-        return f"{name}.yaml"
-
-    with ExitStack() as stack:
-        offered = plan("offered", "http://127.0.0.1:9")
-        agents = stack.enter_context(server("agents", f"--tasks={offered}", cwd=tmp_path))
-        exits(0, "run", plan("whole", agents.url), "-q", "--name=whole", cwd=tmp_path, **key)
-        needed = Counter(host_model.answered)
-        assert max(needed.values()) == 1
-        host_model.answered.clear()
-
-        killed = plan("killed", agents.url)
-        controller = stack.enter_context(server("controller", cwd=tmp_path))
-        worker = [server("worker", f"--tasks={killed}", f"--controller={controller.url}", cwd=tmp_path) for _ in "12"]
-        first = stack.enter_context(worker[0])
-        option = f"--set=controller={controller.url}"
-        client = begin("run", killed, "--name=killed", option, cwd=tmp_path, **key)
-        until(lambda: len(host_model.answered) >= len(needed) // 4, 100, lambda: len(host_model.answered))
-        client.kill()
-        client.communicate()
-        client = begin("resume", "killed", option, cwd=tmp_path, **key)
-        until(lambda: len(host_model.answered) >= len(needed) // 2, 100, lambda: len(host_model.answered))
-        first.kill()
-        stack.enter_context(worker[1])
-        completed(client, within_s=200)
-    again = Counter(host_model.answered)
-    assert again.keys() == needed.keys()
-    assert again.total() - len(again) <= 8, "only what was under way at a kill may be bought again"
-    assert rows("killed", tmp_path) == rows("whole", tmp_path)

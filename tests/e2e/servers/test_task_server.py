@@ -19,7 +19,7 @@ from proctor.session.play import PolicyAgent
 from proctor.types import Action
 from task_server.client.client import TaskClient
 from task_server.client.session import RemoteSession
-from task_server.wire.errors import NotReady, SessionLost, Unauthorized, WorkerLost
+from task_server.wire.errors import NotReady, WorkerLost
 from task_server.wire.messages import Act, Finished, TaskList
 from tests.e2e.preloaded import python
 from tests.pace import slowly
@@ -242,20 +242,6 @@ async def test_a_worker_whose_parent_is_gone_ends_its_sessions_at_once(servers: 
     assert list(servers.folder.iterdir()) == []
 
 
-async def test_one_token_guards_the_controller_its_workers_and_their_reports(
-    servers: Servers, http: HttpClient
-) -> None:
-    servers.token = "correct-horse"
-    controller = servers.controller()
-    worker = servers.worker(controller)
-    client = TaskClient(controller.url, http, servers.token)
-    await free(client, 4)
-    assert await play(client) == 1.0
-    for url in (controller.url, worker.url):
-        with pytest.raises(Unauthorized):
-            await TaskClient(url, http).tasks()
-
-
 @pytest.mark.parametrize(("host", "said"), [("0.0.0.0", "set a token"), ("127.0.0.1", "can't listen")])
 def test_an_open_address_without_a_token_and_a_taken_port_are_refused(host: str, said: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -275,36 +261,3 @@ async def test_a_client_that_can_not_reach_the_worker_is_relayed(servers: Server
     with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections and never answers
         step = await client.turn(f"http://127.0.0.1:{silent.getsockname()[1]}", ONE, 1, say(1))
     assert step.kind == "observation"
-
-
-async def test_kills_and_restarts_under_load_lose_sessions_but_never_a_score_or_a_slot(
-    servers: Servers, http: HttpClient
-) -> None:
-    port = free_port()
-    controller = servers.controller(port=port)
-    workers = [servers.worker(controller, capacity=10) for _ in range(2)]
-    client = TaskClient(controller.url, http)
-    await free(client, 20)
-    stop = asyncio.Event()
-
-    async def plays() -> list[float | None]:
-        scores: list[float | None] = []
-        while not stop.is_set():
-            with contextlib.suppress(SessionLost):  # a new attempt
-                scores.append(await play(client))
-        return scores
-
-    async with asyncio.TaskGroup() as group:
-        playing = [group.create_task(plays()) for _ in range(20)]
-        await asyncio.to_thread(workers[0].end, signal.SIGKILL)
-        await asyncio.to_thread(servers.worker, controller, 10)
-        await asyncio.to_thread(controller.end, signal.SIGKILL)
-        await asyncio.to_thread(servers.controller, port=port, settle_s=slowly(2.0))
-        assert await asyncio.to_thread(workers[1].end, signal.SIGTERM) == 0
-        await asyncio.to_thread(servers.worker, controller, 10)
-        assert await play(client) == 1.0
-        stop.set()
-    scores = [score for scored in playing for score in scored.result()]
-    assert len(scores) >= 20
-    assert set(scores) == {1.0}
-    await free(client, 20)
