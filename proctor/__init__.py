@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         Policy,
         ServiceAway,
     )
+    from proctor.llm.wire import Usage
     from proctor.session.play import PolicyAgent, play_to_finish
     from proctor.types import Action, Finish, FinishReason, Message, Observation, ParsedAction, Summary, Tool, ToolCall
 
@@ -43,6 +44,7 @@ _MODULES = {
         "Policy",
         "ServiceAway",
     ),
+    "proctor.llm.wire": ("Usage",),
     "proctor.session.play": ("PolicyAgent", "play_to_finish"),
     "proctor.conformance.check": ("check",),
     "eval_client.python.api": ("aevaluate", "assert_scores", "evaluate", "open_run", "play"),
@@ -75,6 +77,7 @@ __all__ = [
     "ToolCall",
     "TrialResult",
     "TurnResult",
+    "Usage",
     "aevaluate",
     "assert_scores",
     "check",

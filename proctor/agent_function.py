@@ -1,41 +1,86 @@
-"""Python functions as agents: (messages, tools) -> a text or an Action, plain or async."""
+"""Python functions and objects as agents: (messages, tools) -> a text or an Action, with a Usage or without."""
 
 import asyncio
+import functools
 import inspect
 import traceback
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
 
 from proctor.environment import Agent, AgentStopped, AgentUnavailable
+from proctor.llm.wire import Usage
 from proctor.observability.redaction import redacted
 from proctor.session.transcript import Transcript
 from proctor.types import Action, Message, Observation, Tool, well_formed
 
-AgentFunction = Callable[[Sequence[Message], Sequence[Tool]], str | Action | Awaitable[str | Action]]
-"""Gets the conversation so far and the tools that may be called; returns the answer."""
+Answer: TypeAlias = str | Action | tuple[str | Action, Usage]
+AgentFunction = Callable[..., Answer | Awaitable[Answer]]
+"""Gets the conversation so far and the tools that may be called; returns the answer. What stands in GIVEN it gets too,
+where it has a parameter of that name."""
+Ask = Callable[..., Awaitable[Action]]
+"""What a function gets as `model`: `await model(messages, tools=..., **sampling)`; a plain one leaves `await` out."""
+TEXTS, NUMBERS = ("conversation", "task", "sample"), ("seed", "epoch", "turn")
+GIVEN = (*TEXTS, *NUMBERS, "model")
 THREADS = 64
-"""Calls of a plain function that run at once; further calls wait."""
+"""Calls of a plain function that run at once, unless its agent says otherwise; further calls wait."""
 RAISED_CHARS = 500
 """How much of an exception's text is kept."""
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class FunctionRaised(AgentUnavailable):
     """The function failed: a fault, not a score. The message is the last line of its traceback."""
 
 
+class Answered(NamedTuple):
+    """A function's answer, and the usage that it told."""
+
+    action: Action
+    usage: Usage | None = None
+
+
 class FunctionCaller:
-    """Calls one function, a plain one in a thread pool. Close it after the last call."""
+    """Calls one function, a plain one in a thread pool. Close it after the last call.
 
-    def __init__(self, function: AgentFunction) -> None:
-        self._function = function
+    A class is made once, with `parameters`; its object is called, or the object's `answer`. A function gets them with
+    each call.
+    """
+
+    def __init__(
+        self, function: AgentFunction, threads: int = THREADS, parameters: Mapping[str, object] = NOTHING
+    ) -> None:
+        """Raises TypeError where the function has parameters that nothing gives, and what making the class raises."""
+        self._function: Callable[..., object]
+        if isinstance(function, type):
+            made = function(**parameters)
+            self._function, parameters = getattr(made, "answer", made), NOTHING
+        else:
+            self._function = functools.partial(function, **parameters) if parameters else function
+        if not callable(self._function):
+            raise TypeError("its objects can't be called, and have no method `answer`")
+        self._given = _wanted(self._function, parameters)
         self._threads: ThreadPoolExecutor | None = None
-        if not inspect.iscoroutinefunction(function):
-            self._threads = ThreadPoolExecutor(THREADS, "agent-function")
+        if not _is_async(self._function):
+            self._threads = ThreadPoolExecutor(threads, "agent-function")
 
-    async def __call__(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Action:
+    @property
+    def takes_model(self) -> bool:
+        """Whether the function has a parameter `model`."""
+        return "model" in self._given
+
+    async def __call__(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool],
+        metadata: Mapping[str, str] = NOTHING,
+        model: Ask | None = None,
+    ) -> Answered:
         """The function's answer. An AgentStopped of the function passes; what else it raises becomes FunctionRaised."""
         try:
-            return _action(await self._answer(messages, tools))
+            return _answered(await self._answer(messages, tools, self._named(metadata, model)))
         except (AgentStopped, FunctionRaised):
             raise
         except asyncio.CancelledError as error:
@@ -45,30 +90,80 @@ class FunctionCaller:
         except (Exception, SystemExit) as error:
             raise _raised(error) from error
 
-    async def _answer(self, messages: Sequence[Message], tools: Sequence[Tool]) -> object:
+    def _named(self, metadata: Mapping[str, str], model: Ask | None) -> dict[str, object]:
+        """What the function gets by name. Raises ValueError where it is not known here."""
+        named: dict[str, object] = {}
+        for name in self._given:
+            if name == "model":
+                named[name] = model if self._threads is None or model is None else _blocking(model)
+            elif (told := metadata.get(name)) is not None:
+                named[name] = int(told) if name in NUMBERS else told
+        if "conversation" in named and "session" in metadata:
+            named["conversation"] = f"{metadata['session']}-{metadata['conversation']}"
+        if missing := [name for name, needed in self._given.items() if needed and named.get(name) is None]:
+            raise ValueError(f"it needs {' and '.join(f'`{name}`' for name in missing)}, which nothing gives here")
+        return named
+
+    async def _answer(self, messages: Sequence[Message], tools: Sequence[Tool], named: dict[str, object]) -> object:
+        call = functools.partial(self._function, messages, tools, **named) if named else None
         if self._threads is None:
-            answer: object = self._function(messages, tools)
+            answer = call() if call else self._function(messages, tools)
         else:
-            loop = asyncio.get_running_loop()
-            answer = await loop.run_in_executor(self._threads, self._call, messages, tools)
+            loop, context = asyncio.get_running_loop(), copy_context()
+            call = call or functools.partial(self._function, messages, tools)
+            answer = await loop.run_in_executor(self._threads, context.run, _called, call)
         return await answer if inspect.isawaitable(answer) else answer
-
-    def _call(self, messages: Sequence[Message], tools: Sequence[Tool]) -> object:
-        """Call a plain function, in a thread. Raises FunctionRaised and AgentStopped.
-
-        An event loop can't pass StopIteration on, and SystemExit would end it.
-        """
-        try:
-            return self._function(messages, tools)
-        except AgentStopped:
-            raise
-        except BaseException as error:
-            raise _raised(error) from error
 
     def close(self) -> None:
         """Cancel the calls that wait; one that runs in a thread continues until it returns."""
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _called(call: Callable[[], object]) -> object:
+    """Call a plain function, in a thread. Raises FunctionRaised and AgentStopped.
+
+    An event loop can't pass StopIteration on, and SystemExit would end it.
+    """
+    try:
+        return call()
+    except AgentStopped:
+        raise
+    except BaseException as error:
+        raise _raised(error) from error
+
+
+def _is_async(function: Callable[..., object]) -> bool:
+    bare = function.func if isinstance(function, functools.partial) else function
+    return any(map(inspect.iscoroutinefunction, (bare, getattr(type(bare), "__call__", None))))  # noqa: B004  # an object
+
+
+def _wanted(function: Callable[..., object], parameters: Mapping[str, object]) -> dict[str, bool]:
+    """Name of GIVEN that the function takes -> whether it has no default. Raises TypeError."""
+    try:
+        taken = list(inspect.signature(function).parameters.values())
+    except ValueError:  # of a builtin
+        return {}
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    several = any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in taken)
+    by_name = [each for each in taken[0 if several else 2 :] if each.kind not in variable]
+    for each in by_name:
+        if each.name not in (*GIVEN, *parameters) and each.default is inspect.Parameter.empty:
+            raise TypeError(f"its parameter `{each.name}` is given by nothing; known are {', '.join(GIVEN)}")
+    return {each.name: each.default is each.empty for each in by_name if each.name in GIVEN}
+
+
+def _blocking(model: Ask) -> Callable[..., Action]:
+    """The model as plain code in another thread asks it."""
+    loop = asyncio.get_running_loop()
+
+    def ask(*given: Any, **more: Any) -> Action:
+        async def asked() -> Action:
+            return await model(*given, **more)
+
+        return asyncio.run_coroutine_threadsafe(asked(), loop).result()
+
+    return ask
 
 
 def _raised(error: BaseException) -> FunctionRaised:
@@ -82,22 +177,30 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _action(answer: object) -> Action:
+def _answered(answer: object) -> Answered:
+    usage = None
+    if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], Usage):
+        answer, usage = answer
+        if min(usage) < 0:
+            raise ValueError(f"it returned a usage below 0: {usage}")
     if isinstance(answer, Action):
-        return answer.well_formed()
+        return Answered(answer.well_formed(), usage)
     if isinstance(answer, str):
-        return Action(content=well_formed(answer))
+        return Answered(Action(content=well_formed(answer)), usage)
     raise TypeError(f"it returned {type(answer).__name__}; return a text or an Action")
 
 
 class FunctionAgent(Agent):
-    """Plays a function in this process and keeps its transcript."""
+    """Plays a function in this process and keeps its transcript; `metadata` are those of all turns."""
 
-    def __init__(self, caller: FunctionCaller) -> None:
-        self._caller = caller
+    def __init__(self, caller: FunctionCaller, metadata: Mapping[str, str] = NOTHING) -> None:
+        self._caller, self._metadata, self._turn = caller, metadata, 0
         self._transcript = Transcript()
 
     async def act(self, observation: Observation) -> Action:
-        action = await self._caller(tuple(self._transcript.observe(observation)), observation.tools)
+        self._turn += 1
+        told = {**self._metadata, "turn": str(self._turn), "conversation": observation.conversation}
+        history = tuple(self._transcript.observe(observation))
+        action = (await self._caller(history, observation.tools, told)).action
         self._transcript.answer(observation, action)
         return action

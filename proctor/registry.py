@@ -94,6 +94,13 @@ def load(name: str) -> "type[Environment]":
     return own_files.world_class(name) if own_files.is_own(name) else _import(_entry(name))
 
 
+def installed_as(kind: "type[Environment]") -> str | None:
+    """The name under which a class is installed; None where it is not."""
+    value = f"{kind.__module__}:{kind.__qualname__}"
+    offered = (entry for group in (ENVIRONMENTS, FOREIGN_ENVIRONMENTS) for entry in entry_points(group))
+    return next((entry.name for entry in offered if entry.value == value), None)
+
+
 def scales(name: str) -> Mapping[str, tuple[float, float]]:
     """The scales of this environment's metrics: by `SCALES` of its top package where there is one, else by its class.
 

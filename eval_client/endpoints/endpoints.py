@@ -3,6 +3,8 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from eval_client.core.limits.pool import Share
 from eval_client.core.limits.throttle import EndpointFeedback, EndpointLimit
@@ -25,6 +27,9 @@ from proctor.llm.outage import Failed, Outage
 from proctor.llm.outcome import Outcome
 from task_server.client.client import Call
 
+if TYPE_CHECKING:
+    from eval_client.endpoints.called_agents import CalledAgent
+
 
 class Endpoints:
     """Every agent's model, and the limits that agents of one endpoint share.
@@ -40,10 +45,14 @@ class Endpoints:
         builtin: str | None,
         changed: Callable[[], None],
         *,
+        called: "Mapping[str, CalledAgent]" = MappingProxyType({}),
         of: int = 1,
         pools_all: bool = False,
     ) -> None:
-        """`pools_all`: also limits that are the run's own are kept in pools, for the other parts of its plan."""
+        """`called` are agents of this process.
+
+        `pools_all`: also limits that are the run's own are kept in pools, for the other parts of its plan.
+        """
         self.spend, self.allowance = spend, Allowance(spend)
         self._of, self._pools_all = of, pools_all
         self.limits: dict[str, EndpointLimit] = {}
@@ -66,6 +75,7 @@ class Endpoints:
         """Why some of those in pools can't be shared with other runs at the moment."""
         self.metrics = EndpointMetrics()
         self._plan, self._client, self._builtin, self._changed = plan, client, builtin, changed
+        self._called = called
         self.outages: dict[str, Outage] = {}
         """endpoint -> whether it is down"""
         self.began_with: Mapping[str, SeenModel] = {}
@@ -88,9 +98,9 @@ class Endpoints:
             if not agent.is_command and not endpoint.has_replicas:
                 name = endpoint.name
                 outage = self.outages.setdefault(name, Outage(endpoint.patience_s, changed))
-                config = chat_config(plan, agent, builtin)
+                config = None if agent.name in called else chat_config(plan, agent, builtin)
                 self._models[agent.name, name] = self._limited(agent, name, config, outage)
-                if name in self.pooled:
+                if config is not None and name in self.pooled:
                     self.addresses[name] = address_of(config)
 
     def model(self, agent: str, answered_by: str | None = None) -> LimitedModel | BoundModel:
@@ -141,11 +151,11 @@ class Endpoints:
         agents = [name for name, endpoint in self._endpoint_of.items() if endpoint == replicas.endpoint.name]
 
         async def ask(replica: Replica, agent: str | None) -> object:
-            return await self._at(agent or agents[0], replica).model.ask_one_token()
+            return await self._chat_at(agent or agents[0], replica).ask_one_token()
 
         async def look(replica: Replica) -> str | None:
-            names = {agent: self._at(agent, replica).model.name for agent in agents}
-            listed = await listed_models(self._at(agents[0], replica).model)
+            names = {agent: self._chat_at(agent, replica).name for agent in agents}
+            listed = await listed_models(self._chat_at(agents[0], replica))
             if not listed:
                 raise HttpFailure("no list of models")
             if missing := sorted({*names.values()} - listed.keys()):
@@ -166,6 +176,11 @@ class Endpoints:
             known = self._models[agent, replica.key] = self._limited(entry, replica.key, config, replica.outage)
         return known
 
+    def _chat_at(self, agent: str, replica: Replica) -> ChatModel:
+        model = self._at(agent, replica).model
+        assert isinstance(model, ChatModel)
+        return model
+
     def _limit(self, name: str, endpoint: Endpoint) -> None:
         endpoint = endpoint.divided(self._of)
         self.limits[name], self.gates[name] = EndpointLimit(endpoint.concurrency), Gate()
@@ -174,14 +189,15 @@ class Endpoints:
         if own or endpoint.shared or endpoint.rpm or endpoint.tpm or endpoint.name != name:
             self.pooled[name] = endpoint
 
-    def _limited(self, agent: AgentEntry, name: str, config: ChatConfig, outage: Outage) -> LimitedModel:
+    def _limited(self, agent: AgentEntry, name: str, config: ChatConfig | None, outage: Outage) -> LimitedModel:
+        """An agent's model; without a configuration it is an agent of this process."""
         return LimitedModel(
-            self._chat(agent, name, config, outage),
+            self._called[agent.name] if config is None else self._chat(agent, name, config, outage),
             agent.name,
             self.limits[name],
             self.allowance,
             self.calls,
-            size=None if agent.builtin else CallSize(config),
+            size=None if agent.builtin or config is None else CallSize(config),
             gate=self.gates[name],
             metrics=self.metrics,
             rejections=self._rejections[agent.name],

@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from math import ceil
+from typing import TYPE_CHECKING
 
 from eval_client.core.limits.rates import Estimate
 from eval_client.core.limits.throttle import EndpointLimit
@@ -23,6 +24,9 @@ from proctor.llm.outage import EndpointDown, paid_by
 from proctor.llm.wire import CHARS_PER_TOKEN
 from proctor.types import History, Message, Tool
 from task_server.client.client import Call
+
+if TYPE_CHECKING:  # agents of this process load what serves agents
+    from eval_client.endpoints.called_agents import CalledAgent
 
 UNKNOWN_COMPLETION = 4_096
 """Tokens of an answer, where the request sets no `max_tokens`."""
@@ -148,7 +152,7 @@ class LimitedModel:
 
     def __init__(
         self,
-        model: ChatModel,
+        model: "ChatModel | CalledAgent",
         agent: str,
         limit: EndpointLimit,
         allowance: Allowance,

@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import logging
+import secrets
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -14,7 +15,16 @@ from pydantic import JsonValue
 
 from eval_client.own_runs import plan_at_hand
 from eval_client.plan.plan import Plan
-from eval_client.python.arguments import Agents, PlanLike, entries_and_functions, new_request, override_texts, plan_of
+from eval_client.python.arguments import (
+    Agents,
+    PlanLike,
+    Tasks,
+    entries_and_functions,
+    new_request,
+    override_texts,
+    plan_of,
+    tasks_and_worlds,
+)
 from eval_client.python.results import PlanError, Run, RunInterrupted
 from eval_client.run.interrupts import Interrupts
 from eval_client.run.preflight import PreflightError, check_plan
@@ -28,6 +38,7 @@ from proctor.agent_function import AgentFunction, FunctionAgent, FunctionCaller
 from proctor.config.task import TaskDefinition
 from proctor.config.yaml import FileError
 from proctor.environment import POLICY_KINDS, Agent, Environment, EnvironmentFault, policy_of
+from proctor.own_files import snake_case
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Finish, FinishReason
 from task_server.wire.errors import TaskServerError
@@ -45,7 +56,7 @@ def evaluate(
     plan: str | Path | Mapping[str, Any] | Plan | None = None,
     *,
     agents: Agents = None,
-    tasks: Sequence[str | Mapping[str, Any] | TaskDefinition] | None = None,
+    tasks: Tasks = None,
     limit: int | None = None,
     overrides: Mapping[str, JsonValue] | None = None,
     name: str | None = None,
@@ -55,7 +66,8 @@ def evaluate(
     """Play a plan to its end; the results.
 
     `plan` is a plan file, its fields as a dict, or a Plan; or give `agents` and `tasks`. A function (messages, tools)
-    that returns a text or an Action can be an agent. `limit` is the number of samples of each task. `overrides` sets
+    that returns a text or an Action can be an agent; an Environment can be a task, and is played in this process, as
+    are the tasks beside it. `limit` is the number of samples of each task. `overrides` sets
     fields of the plan, such as {"limits.run.tokens": 100_000}. The run's folder is `name` in `folder`; the default name
     is made from the plan's name and the time. `store` is the URL of a database server for the run.
 
@@ -72,7 +84,7 @@ async def aevaluate(
     plan: str | Path | Mapping[str, Any] | Plan | None = None,
     *,
     agents: Agents = None,
-    tasks: Sequence[str | Mapping[str, Any] | TaskDefinition] | None = None,
+    tasks: Tasks = None,
     limit: int | None = None,
     overrides: Mapping[str, JsonValue] | None = None,
     name: str | None = None,
@@ -152,9 +164,13 @@ async def _play(world: Environment, agent: AgentFunction | Agent | str, sample: 
             return await play_to_finish(world, sample, _policy(world, agent, sample, seed), seed)
         if not callable(agent):
             raise PlanError(f"agent: {agent!r} is not a function; nor an Agent, nor one of {', '.join(POLICY_KINDS)}")
-        caller = FunctionCaller(agent)
         try:
-            return await play_to_finish(world, sample, FunctionAgent(caller), seed)
+            caller = FunctionCaller(agent)
+        except TypeError as error:
+            raise PlanError(f"agent: {error}") from error
+        try:
+            told = {"session": secrets.token_hex(16), "task": snake_case(type(world).__name__), "sample": sample}
+            return await play_to_finish(world, sample, FunctionAgent(caller, {**told, "seed": str(seed)}), seed)
         finally:
             caller.close()
 
@@ -176,15 +192,18 @@ def _built(name: str, parameters: Mapping[str, JsonValue]) -> Environment:
         raise PlanError(str(error)) from error
 
 
-def _resumed(run: Run, agents: Agents, plan: PlanLike | None, overrides: Mapping[str, JsonValue]) -> Run:
+def _resumed(run: Run, agents: Agents, tasks: Tasks, plan: PlanLike | None, overrides: Mapping[str, JsonValue]) -> Run:
     """Resume a run with the same plan, plus `overrides`."""
     manifest = run.store.manifest()
     entries, functions = entries_and_functions(agents)
+    defined, worlds = tasks_and_worlds(tasks)
     given: Callable[[Sequence[str]], Plan] | Path | None = Path(plan) if isinstance(plan, str | Path) else None
     if plan is not None and (given is None or agents is not None):
         given = functools.partial(plan_of, plan, entries or None, None)
     try:
         at_hand = plan_at_hand(run.name, run.folder, manifest, given, override_texts(overrides))
+        if defined is not None:
+            at_hand = at_hand._replace(plan=plan_of(at_hand.plan, None, defined, ()))
         check_plan(manifest, at_hand.plan)
     except (FileError, PreflightError) as error:
         raise PlanError(str(error)) from error
@@ -199,6 +218,8 @@ def _resumed(run: Run, agents: Agents, plan: PlanLike | None, overrides: Mapping
         overrides=at_hand.overrides,
         limit=manifest.limit,
         functions=functions,
+        worlds=worlds,
+        in_process=bool(worlds),
     )
     return _in_thread(request)
 

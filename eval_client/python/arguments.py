@@ -3,11 +3,12 @@
 import inspect
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import JsonValue
+from pydantic_core import PydanticSerializationError
 
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.load import check_data, load_plan, placed
@@ -16,21 +17,26 @@ from eval_client.python.results import PlanError
 from eval_client.run.request import RunRequest
 from eval_client.store.connection import DatabaseError, StoreError, reason
 from eval_client.store.runs import checked_name, new_name, open_store
+from proctor import own_files, registry
 from proctor.agent_function import AgentFunction
 from proctor.config.task import TaskDefinition
 from proctor.config.yaml import FileError, parse
+from proctor.environment import Environment
 
 AgentLike = AgentFunction | AgentEntry | Mapping[str, Any] | str
 """A function, an entry of a plan, or the name of a built-in agent."""
 PlanLike = str | Path | Mapping[str, Any] | Plan
 """A plan's file, its fields, or a plan."""
+TaskLike = str | Mapping[str, Any] | TaskDefinition | Environment
+"""The name of an installed environment, a task of a plan, or an environment, which is played in this process."""
+Tasks = TaskLike | Sequence[TaskLike] | Mapping[str, TaskLike] | None
 Agents = AgentLike | Sequence[AgentLike] | Mapping[str, AgentFunction] | None
 
 
 def new_request(
     plan: PlanLike | None,
     agents: Agents,
-    tasks: Sequence[str | Mapping[str, Any] | TaskDefinition] | None,
+    tasks: Tasks,
     overrides: Mapping[str, JsonValue],
     *,
     name: str | None,
@@ -43,11 +49,12 @@ def new_request(
         raise PlanError(f"limit: must be 1 or more (got {limit})")
     texts = override_texts(overrides)
     entries, functions = entries_and_functions(agents)
+    defined, worlds = tasks_and_worlds(tasks)
     try:
         if isinstance(plan, str | Path) and agents is None and tasks is None:
             made, path = load_plan(Path(plan), texts), str(Path(plan).resolve())
         else:
-            made, path = plan_of(plan, None if agents is None else entries, tasks, texts), "(Python)"
+            made, path = plan_of(plan, None if agents is None else entries, defined, texts), "(Python)"
         at = folder / checked_name(name or new_name(made.name))
         opened = open_store(store, at)
         opened.check()
@@ -58,7 +65,18 @@ def new_request(
     except DatabaseError as error:
         raise PlanError(f"store: {reason(error)}") from error
     given = tuple(texts)
-    return RunRequest(made, path, opened, at, resume=False, overrides=given, limit=limit, functions=functions)
+    return RunRequest(
+        made,
+        path,
+        opened,
+        at,
+        resume=False,
+        overrides=given,
+        limit=limit,
+        functions=functions,
+        worlds=worlds,
+        in_process=bool(worlds),
+    )
 
 
 def override_texts(overrides: Mapping[str, JsonValue]) -> list[str]:
@@ -69,7 +87,7 @@ def override_texts(overrides: Mapping[str, JsonValue]) -> list[str]:
 def plan_of(
     plan: PlanLike | None,
     agents: Sequence[Mapping[str, Any]] | None,
-    tasks: Sequence[str | Mapping[str, Any] | TaskDefinition] | None,
+    tasks: Sequence[Mapping[str, Any]] | None,
     overrides: Sequence[str],
 ) -> Plan:
     """A plan of these fields; `agents` and `tasks`, if given, replace the plan's own. Raises FileError."""
@@ -79,16 +97,46 @@ def plan_of(
     if agents is not None:
         fields["agents"] = list(agents)
     if tasks is not None:
-        fields["tasks"] = [_task(task) for task in ([tasks] if isinstance(tasks, str) else tasks)]
+        fields["tasks"] = list(tasks)
     made = placed(parse(json.dumps(fields, default=str), "the plan", Plan, overrides), Path.cwd())
     check_data(made)
     return made
 
 
-def _task(task: str | Mapping[str, Any] | TaskDefinition) -> Mapping[str, Any]:
+def tasks_and_worlds(tasks: Tasks) -> tuple[list[Mapping[str, Any]] | None, dict[str, Environment]]:
+    """(definitions for a plan's `tasks`, the environments among them by their tasks' names). Raises PlanError."""
+    if tasks is None:
+        return None, {}
+    if isinstance(tasks, str | Environment | TaskDefinition):
+        tasks = [tasks]
+    given: Iterable[tuple[str | None, TaskLike]] = ((None, each) for each in tasks)
+    if isinstance(tasks, Mapping):
+        given = ((name, task) for name, task in tasks.items())
+    defined, worlds = list[Mapping[str, Any]](), dict[str, Environment]()
+    for name, task in given:
+        definition = _defined(task) if name is None else {**_defined(task), "name": name}
+        defined.append(definition)
+        if isinstance(task, Environment):
+            worlds[definition["name"]] = task
+    return defined, worlds
+
+
+def _defined(task: TaskLike) -> Mapping[str, Any]:
     if isinstance(task, str):
         return {"name": task, "environment": task}
-    return task.model_dump(mode="json", exclude_none=True) if isinstance(task, TaskDefinition) else task
+    if isinstance(task, TaskDefinition):
+        return task.model_dump(mode="json", exclude_none=True)
+    if not isinstance(task, Environment):
+        return task
+    kind = type(task)
+    try:
+        parameters = task.model_dump(mode="json", exclude_unset=True)
+    except PydanticSerializationError as error:
+        raise PlanError(f"tasks: {kind.__name__}: {error}; give its fields values that JSON can hold") from error
+    data = parameters.pop("data", None)
+    environment = registry.installed_as(kind) or own_files.admit_given(kind)
+    named = {"name": own_files.snake_case(kind.__name__), "environment": environment, "parameters": parameters}
+    return named if data is None else {**named, "data": data}
 
 
 def entries_and_functions(agents: Agents) -> tuple[list[Mapping[str, Any]], dict[str, AgentFunction]]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 WORST = 5
 """How many trials a failed assertion shows."""
 Functions = Mapping[str, AgentFunction] | Sequence[AgentFunction] | AgentFunction | None
-Resume = Callable[["Run", Functions, Any, Mapping[str, JsonValue]], "Run"]
+Resume = Callable[["Run", Functions, Any, Any, Mapping[str, JsonValue]], "Run"]
 
 
 class PlanError(ValueError):
@@ -157,14 +157,21 @@ class Run:
         return rendered(report_tables([report(self.store)], full=True), "text")
 
     def resume(
-        self, agents: Functions = None, *, plan: Any = None, overrides: Mapping[str, JsonValue] | None = None
+        self,
+        agents: Functions = None,
+        tasks: Any = None,
+        *,
+        plan: Any = None,
+        overrides: Mapping[str, JsonValue] | None = None,
     ) -> "Run":
-        """Play the trials that are unscored or unfinished. Agents that are functions must be given again, by name.
+        """Play the trials that are unscored or unfinished.
+
+        Agents that are functions must be given again, by name, and tasks that are environments, as for `evaluate`.
 
         A run that was not started by this user on this machine needs its `plan` again, as `evaluate` takes it.
         Raises PlanError and RunInterrupted as `evaluate` does.
         """
-        return self._resume(self, agents, plan, overrides or {})
+        return self._resume(self, agents, tasks, plan, overrides or {})
 
     def __repr__(self) -> str:
         return f"<Run {self.name}: {self.state}, {self.folder}>"

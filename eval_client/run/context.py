@@ -5,6 +5,8 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from eval_client.core.capacity import CapacityLimits
 from eval_client.core.events import EndpointsChanged, Event
@@ -24,6 +26,9 @@ from proctor.http.client import HttpClient
 from proctor.observability.descriptors import OutOfDescriptors
 from task_server.client.client import TaskClient
 from task_server.wire.errors import TaskServerError
+
+if TYPE_CHECKING:
+    from eval_client.endpoints.called_agents import CalledAgent
 
 END_S = 15.0
 """Longest wait for sessions to be ended; those left over end with their leases."""
@@ -109,6 +114,7 @@ async def run_context(
     http: HttpClient,
     client: TaskClient,
     builtin: str | None,
+    called: "Mapping[str, CalledAgent]" = MappingProxyType({}),
     commands: LoopAgents | None = None,
     error_limit: ErrorLimit | None = None,
     most: int | None = None,
@@ -135,7 +141,7 @@ async def run_context(
     journal, endings = Journal(store, fence, trouble), Endings(client)
     services = Services(tell, plan.limits.patience_s)
     pools_all = part is not None and of == 1
-    endpoints = Endpoints(plan, http, spend, builtin, endpoints_changed, of=of, pools_all=pools_all)
+    endpoints = Endpoints(plan, http, spend, builtin, endpoints_changed, called=called, of=of, pools_all=pools_all)
     endpoints.began_with = manifest.models
     player = TrialPlayer(
         plan=plan,

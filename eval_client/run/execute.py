@@ -29,8 +29,8 @@ from eval_client.run.preflight import (
     new_run,
     trials_at_once,
 )
-from eval_client.run.request import RunRequest, Watcher, check_functions, check_in_process
-from eval_client.run.servers import LocalServers, local_servers, servers_with_functions, servers_with_worker
+from eval_client.run.request import RunRequest, Watcher, check_in_process, function_callers
+from eval_client.run.servers import LocalServers, local_servers, servers_with_called, servers_with_worker
 from eval_client.run.sharing import SharedSpending, Sharing
 from eval_client.run.supply import TrialSupply
 from eval_client.run.task_watcher import TaskWatcher
@@ -73,7 +73,6 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
     plan = request.plan
     check_usable(plan)
     check_folder(request.folder)
-    check_functions(request)
     check_in_process(request)
     request.store.check()
     if request.resume:
@@ -107,6 +106,7 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
                     http=http,
                     client=client,
                     builtin=local.agents,
+                    called=local.called,
                     commands=commands,
                     error_limit=request.fail_on_error,
                     most=most,
@@ -223,7 +223,8 @@ def _servers(request: RunRequest) -> contextlib.AbstractAsyncContextManager[Loca
         return contextlib.nullcontext(request.served.servers())
     own = [agent for agent in plan.agents if agent.endpoint is None]
     policies = {agent.model or agent.name: agent.policy for agent in own if agent.policy is not None}
-    here = request.agents_here or bool(request.functions)
+    callers = function_callers(request)
+    here = request.agents_here or bool(callers or request.worlds)
     servers = local_servers(
         request.folder / "logs",
         plan.definitions(),
@@ -234,8 +235,8 @@ def _servers(request: RunRequest) -> contextlib.AbstractAsyncContextManager[Loca
         servers = servers_with_worker(servers, plan.definitions(), request.worlds)
     if not here:
         return servers
-    functions = {agent.model or agent.name: request.functions[agent.name] for agent in own if agent.is_function}
-    return servers_with_functions(servers, functions, policies, plan.definitions())
+    named = {agent.name: agent.policy for agent in own if agent.policy is not None}
+    return servers_with_called(servers, callers, named, plan.definitions())
 
 
 def _starting(request: RunRequest) -> str:

@@ -18,7 +18,7 @@ from eval_client.run.servers import LocalServers
 from eval_client.store.store import Store
 
 if TYPE_CHECKING:
-    from proctor.agent_function import AgentFunction
+    from proctor.agent_function import AgentFunction, FunctionCaller
     from proctor.environment import Environment
 
 Watcher = Callable[[RunContext], contextlib.AbstractContextManager[None]]
@@ -84,11 +84,20 @@ def check_in_process(request: RunRequest) -> None:
         )
 
 
-def check_functions(request: RunRequest) -> None:
-    """Raises PreflightError if an agent is a Python function that this process was not given."""
+def function_callers(request: RunRequest) -> dict[str, "FunctionCaller"]:
+    """The plan's agents that are Python functions, by name. Raises PreflightError where one can't be called."""
+    callers = {}
     for agent in request.plan.agents:
         if agent.is_function and agent.name not in request.functions:
             raise PreflightError(
                 f"agents.{agent.name}: it is a Python function; play the run from Python, and name the function there: "
                 f"proctor.open_run({str(request.folder)!r}).resume(agents={{{agent.name!r}: ...}})"
             )
+        if agent.is_function:
+            from proctor.agent_function import FunctionCaller  # runs without functions do without
+
+            try:
+                callers[agent.name] = FunctionCaller(request.functions[agent.name], request.plan.concurrency_of(agent))
+            except TypeError as error:
+                raise PreflightError(f"agents.{agent.name}: {error}") from error
+    return callers

@@ -11,7 +11,7 @@ import os
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -20,7 +20,8 @@ from eval_client.endpoints.chat_configs import local_token
 from proctor.config.task import TaskDefinition, task_file_text
 
 if TYPE_CHECKING:
-    from proctor.agent_function import AgentFunction
+    from eval_client.endpoints.called_agents import CalledAgent
+    from proctor.agent_function import FunctionCaller
     from proctor.environment import Environment, PolicyKind
     from task_server.worker.worker import Worker
 
@@ -125,6 +126,8 @@ class LocalServers:
     """Done when a server died too often; its result is the message."""
     here: "Worker | None" = None
     """The worker of this process, at the address of the controller."""
+    called: Mapping[str, "CalledAgent"] = field(default_factory=dict)
+    """The agents of this process, by name."""
 
 
 @contextlib.asynccontextmanager
@@ -189,22 +192,27 @@ async def servers_with_worker(
     from task_server.worker.worker import Worker  # FastAPI, which runs with worker processes do without
 
     worker = Worker("in-process", IN_PROCESS, tasks, worlds=worlds)
-    async with servers as local, worker.running():
-        yield dataclasses.replace(local, controller=IN_PROCESS, here=worker)
+    async with servers as local:
+        try:
+            async with worker.running():
+                yield dataclasses.replace(local, controller=IN_PROCESS, here=worker)
+        except BaseExceptionGroup as group:  # a task group wraps what is raised within
+            raise (group.exceptions[0] if len(group.exceptions) == 1 else group) from None
 
 
 @contextlib.asynccontextmanager
-async def servers_with_functions(
+async def servers_with_called(
     servers: contextlib.AbstractAsyncContextManager[LocalServers],
-    functions: Mapping[str, "AgentFunction"],
+    functions: Mapping[str, "FunctionCaller"],
     policies: Mapping[str, "PolicyKind"],
     tasks: Sequence[TaskDefinition],
 ) -> AsyncIterator[LocalServers]:
-    """The same servers, and an agent server in this process for Python functions and policies, by agent name."""
-    from agent_server.in_process import serving
+    """The same servers, and Python functions and policies of tasks as agents of this process, by agent name."""
+    from eval_client.endpoints.called_agents import called_agents  # runs without such agents load no part of a server
 
-    async with servers as local, serving(functions, policies, tasks, local.token) as url:
-        yield dataclasses.replace(local, agents=url)
+    async with servers as local:
+        with called_agents(functions, policies, tasks) as called:
+            yield dataclasses.replace(local, called=called)
 
 
 async def _settle(starting: Sequence[asyncio.Task[str | None]]) -> None:

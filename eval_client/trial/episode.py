@@ -263,7 +263,8 @@ class Episode:
     def _metadata(self) -> dict[str, str]:
         """The metadata that all requests of the episode have."""
         trial = self.trial
-        return {"task": trial.task, "sample": trial.sample, "seed": str(self.seed), "epoch": str(trial.epoch)}
+        told = {"task": trial.task, "sample": trial.sample, "seed": str(self.seed), "epoch": str(trial.epoch)}
+        return {**told, "session": self.session}
 
 
 _storable = lru_cache(maxsize=1024)(storable)

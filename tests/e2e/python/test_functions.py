@@ -15,8 +15,11 @@ from proctor import (
     ContextLimitExceeded,
     Message,
     Observation,
+    PlanError,
+    RunInterrupted,
     Tool,
     ToolCall,
+    Usage,
     assert_scores,
     evaluate,
     play,
@@ -179,3 +182,41 @@ def test_halves_of_a_character_are_joined_and_one_alone_is_a_question_mark(tmp_p
     world = play("ltp", Says())
     assert world.score is not None
     assert "\\u" not in ascii(world).replace(ascii("\U0001f600"), "")
+
+
+def test_a_function_gets_what_it_names_and_its_usage_is_counted(tmp_path: Path) -> None:
+    seen: list[tuple[object, ...]] = []
+
+    async def knows(
+        messages: Sequence[Message],
+        tools: Sequence[Tool],
+        *,
+        task: str,
+        sample: str,
+        turn: int,
+        epoch: int,
+        seed: int,
+        conversation: str,
+        extra: int = 7,
+    ) -> tuple[str, Usage]:
+        seen.append((task, sample, turn, epoch, extra, conversation))
+        assert isinstance(seed, int)
+        return "ACTION: look", Usage(prompt_tokens=100, completion_tokens=10, billed_money=0.5, billed_tokens=110)
+
+    limits = {"limits.trial.turns": 2, "epochs": 2, "limits.run.tokens": 1_000}
+    run = evaluate(agents=knows, tasks=["alfworld"], limit=1, overrides=limits, folder=tmp_path)
+    assert sorted({each[:5] for each in seen}) == [("alfworld", "own-00000", t, e, 7) for t in (1, 2) for e in (0, 1)]
+    assert len({each[5] for each in seen}) == 2, "one conversation for each trial"
+    assert [(trial.prompt_tokens, trial.completion_tokens) for trial in run.trials()] == [(200, 20)] * 2
+    with pytest.raises(RunInterrupted, match="tokens"):
+        evaluate(agents=knows, tasks=["alfworld"], overrides={"limits.run.tokens": 300}, folder=tmp_path)
+    assert play("alfworld", lambda messages, tools, turn: f"ACTION: look {turn}").score == 0.0
+
+
+def test_a_function_that_names_what_nothing_gives_is_refused_before_the_run(tmp_path: Path) -> None:
+    def wants(messages: Sequence[Message], tools: Sequence[Tool], temperature: float) -> str:
+        return "ACTION: look"
+
+    for begin in (lambda: play("alfworld", wants), lambda: evaluate(agents=wants, tasks=["alfworld"], folder=tmp_path)):
+        with pytest.raises(PlanError, match=r"`temperature` is given by nothing; known are conversation, task"):
+            begin()
