@@ -5,6 +5,16 @@ IMAGE=proctor-os:latest
 BASE_IMAGE=proctor-base:bookworm
 IMAGE_PACKAGES=usr-is-merged,procps,tree,git,python3-minimal,bc,file,gcc,libc6-dev,iproute2,net-tools,cron
 PATH=$PATH:/usr/sbin:/sbin
+# Debian's packages, each with a program or a file by which it is known to be there: those of `make test`, and the others.
+PACKAGES=(
+    mariadb-server=mariadbd docker.io=dockerd mmdebstrap=mmdebstrap chromium-headless-shell=chromium-headless-shell
+    node-typescript=tsc openssl=openssl iproute2=ip
+)
+MORE_PACKAGES=(
+    'postgresql=/usr/lib/postgresql/*/bin/postgres' virtuoso-opensource-7-bin=virtuoso-t texlive-latex-base=pdflatex
+    'faketime=/usr/lib/*/faketime/libfaketimeMT.so.1' docker-compose=docker-compose runsc=runsc prometheus=promtool
+    btrfs-progs=mkfs.btrfs
+)
 engine_folder= engine_pid= lists_are_new= jobs_begun=()
 
 can_install() { [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; }
@@ -24,25 +34,12 @@ ensure_system() {
     [[ -z $making ]] || wait "$making"
 }
 
-# Installs the Debian packages whose programs are missing.
+# Installs those of PACKAGES that are missing.
 install_packages() {
-    local missing=()
-    python_is_whole || missing+=(python3-venv)
-    command -v mariadbd >/dev/null || missing+=(mariadb-server)
-    compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || missing+=(postgresql)
-    compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || missing+=(faketime)
-    command -v virtuoso-t >/dev/null || missing+=(virtuoso-opensource-7-bin)
-    command -v openssl >/dev/null || missing+=(openssl)
-    command -v mmdebstrap >/dev/null || missing+=(mmdebstrap) # also for the base of Proctor's own images
-    command -v chromium-headless-shell >/dev/null || missing+=(chromium-headless-shell)
-    command -v tsc >/dev/null || missing+=(node-typescript)
-    command -v pdflatex >/dev/null || missing+=(texlive-latex-base)
-    command -v dockerd >/dev/null || missing+=(docker.io)
-    command -v docker-compose >/dev/null || missing+=(docker-compose)
-    command -v runsc >/dev/null || missing+=(runsc)
-    command -v promtool >/dev/null || missing+=(prometheus)
-    command -v ip >/dev/null || missing+=(iproute2)
-    command -v mkfs.btrfs >/dev/null || missing+=(btrfs-progs)
+    local package missing=()
+    for package in "${PACKAGES[@]}"; do
+        command -v "${package#*=}" >/dev/null || compgen -G "${package#*=}" >/dev/null || missing+=("${package%%=*}")
+    done
     ((${#missing[@]} == 0)) || apt_install "${missing[@]}"
 }
 

@@ -1,8 +1,15 @@
-"""Skips, with its reason, what needs a part this machine lacks; in CI a skipped test fails but for allowed ones."""
+"""Which tests `make test` plays, and what is skipped.
 
+`make test` leaves out what is `thorough`: what is marked so, what needs a part of `LATER`, and of the end-to-end tests
+all but those marked `smoke`, one way of each kind. `make test-all` plays the rest. What needs a part that this machine
+lacks is skipped with its reason; in CI a skipped test fails but for allowed ones.
+"""
+
+import collections
 import functools
 import gc
 import os
+import shlex
 import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -16,6 +23,8 @@ from tests.e2e.proctor import ended
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell; our processes would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
+LATER = {"faketime", "lan", "latex", "postgresql", "prometheus", "ray", "runsc", "shared", "textworld", "virtuoso"}
+"""The parts without which `make test` does, so that it needs few packages of the system and none that is compiled."""
 ALLOWED_SKIPS = support.ROOT / "tests" / "allowed_skips.txt"
 _missing = functools.cache(support.missing)
 
@@ -34,6 +43,7 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that mostly wait, of e2e and integration tests, are spread evenly among those that compute.
 
@@ -49,6 +59,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for number, file in enumerate(files)
     }
     items.sort(key=lambda item: places[item.location[0]])
+    for item in items:
+        marks = {mark.name for mark in item.iter_markers()}
+        if marks & LATER or (item.nodeid.startswith("tests/e2e/") and "smoke" not in marks):
+            item.add_marker("thorough")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -71,6 +85,19 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         report.outcome = "failed"
         report.longrepr = f"skipped in CI, and not listed in {ALLOWED_SKIPS.name}: {report.longrepr}"
     return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Names for each failed test the command that plays it alone; tells scripts/test.sh what was played."""
+    ended = terminalreporter.stats
+    failed = [report.nodeid for kind in ("failed", "error") for report in ended.get(kind, ())]
+    for test in dict.fromkeys(failed):
+        terminalreporter.write_line(f"to play it alone: JOBS=1 scripts/test.sh {shlex.quote(test)}")
+    why = collections.Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in ended.get("skipped", ()))
+    skipped = f" ({', '.join(f'{count}: {reason}' for reason, count in why.items())})" if why else ""
+    line = f"{len(ended.get('passed', ()))} tests passed, {len(failed)} failed, {why.total()} skipped{skipped}"
+    if place := os.environ.get("PROCTOR_TEST_PLAYED"):
+        Path(place).write_text(line)
 
 
 @pytest.fixture(scope="session", autouse=True)

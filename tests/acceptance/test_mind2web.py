@@ -361,6 +361,7 @@ async def played_by_all(profile: Profile) -> Pack:
     return pack
 
 
+@pytest.mark.thorough
 def test_06_gold_reaches_the_recall_of_the_best_ten(packs: Mapping[Profile, Pack]) -> None:
     steps = packs["compat"].steps
     reachable = [step for step in steps if step.positives]
@@ -511,6 +512,7 @@ def test_07_a_group_of_1135_nodes_takes_less_than_5_ms_and_a_step_of_5000_less_t
     assert cost_s(lambda: prompts(Contest(large, "scores", 1), 3), 5) < 0.060
 
 
+@pytest.mark.thorough
 def test_07_a_page_of_50_000_nodes_is_formatted_within_a_second() -> None:
     huge = wide_step(SIZES[50_000])
     assert nodes_of(huge) > 49_000

@@ -217,6 +217,7 @@ def test_a_plan_with_everything_wrong_that_can_be_wrong_on_this_machine(tmp_path
         assert "\n      fix: correct `model`\n" in plain.stdout
 
 
+@pytest.mark.smoke
 def test_a_plan_with_mistakes_is_told_with_file_line_and_field(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(f"agents: [{{name: naive, builtin: naive}}]\ntasks: [{OWN}]\nepochs: many\n")
     report = doctor(tmp_path, "plan.yaml")

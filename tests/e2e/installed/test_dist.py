@@ -5,12 +5,15 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.installed.conftest import Installed, User
 from tests.support import ROOT, build
 
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 
 
+@pytest.mark.smoke
 def test_the_installed_command_has_the_version_that_the_checkout_declares(user: User) -> None:
     assert user.types("proctor --version", started=True) == f"proctor {VERSION}\n"
 

@@ -38,6 +38,7 @@ def page(browser: Browser) -> Iterator[Page]:
         yield context.new_page()
 
 
+@pytest.mark.smoke
 def test_it_opens_from_its_file_and_asks_for_nothing(browser: Browser, report: Path) -> None:
     with browser.new_context() as context, watched(context, "file://") as shown:
         asked: list[str] = []

@@ -37,6 +37,7 @@ def written(entry: dict[str, Any], folder: Path) -> None:
         (folder / name).write_text(text, encoding="utf-8", newline="")
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("entry", list(wrong_plans()))
 def test_a_wrong_plan_gets_one_message(entry: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(entry, tmp_path)

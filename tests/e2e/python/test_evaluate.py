@@ -38,6 +38,7 @@ def test_a_session_in_this_process() -> None:
     assert seen == [seen[0] + 2 * number for number in range(len(seen))], "it gets the whole conversation each time"
 
 
+@pytest.mark.smoke
 def test_a_function_is_evaluated_and_its_results_are_read(tmp_path: Path) -> None:
     run = evaluate(agents=[look, "reference"], tasks=["alfworld"], limit=2, overrides=SHORT, folder=tmp_path, name="r")
     assert run.state == "finished"

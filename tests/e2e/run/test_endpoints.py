@@ -52,6 +52,7 @@ def test_an_endpoint_that_always_fails_stops_the_run_with_the_cause_and_nothing_
     assert KEY not in ended.stdout + ended.stderr + resumed.stdout + resumed.stderr
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", MISBEHAVIOURS)
 def test_an_endpoint_that_fails_once_costs_a_retry_and_no_score(
     name: str, tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint

@@ -54,7 +54,9 @@ def until_called(way: Gate, target: int, client: "subprocess.Popen[str]") -> Non
     assert client.poll() is None, client.communicate()
 
 
-@pytest.mark.parametrize("where", [(), ("--in-process",)], ids=["worker", "in process"])
+@pytest.mark.parametrize(
+    "where", [pytest.param((), id="worker", marks=pytest.mark.smoke), pytest.param(("--in-process",), id="in process")]
+)
 def test_a_run_killed_again_and_again_equals_an_uninterrupted_one(
     tmp_path: Path, agents: Server, where: tuple[str, ...]
 ) -> None:

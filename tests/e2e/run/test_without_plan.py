@@ -23,6 +23,7 @@ def pairs(run: str, folder: Path) -> dict[str, int]:
     return {f"{pair['agent']} x {pair['task']}": pair["planned"] for pair in told["pairs"]}
 
 
+@pytest.mark.smoke
 def test_models_and_environments_are_enough_and_the_plan_is_kept(tmp_path: Path, endpoint: ScriptedEndpoint) -> None:
     named = ("-m", "org/tiny-model", "-m", "naive", "-e", "db", "-e", "alfworld")
     cut = ("--limit", "2", "--epochs", "2", "--set", "limits.trial.turns=2")

@@ -86,6 +86,7 @@ async def test_a_file_can_be_put_or_is_a_fault(box: Sandbox) -> None:
 # The persistent shell
 
 
+@pytest.mark.smoke
 async def test_directory_variables_functions_jobs_and_the_status_last(shell: Shell) -> None:
     await shell.execute("cd /tmp; x=5; f() { echo from f; }; sleep 60 &")
     assert (await shell.execute("pwd; echo $x; f; jobs")).output.startswith(b"/tmp\n5\nfrom f\n[1]+  Running")

@@ -84,6 +84,7 @@ def client(base_url: str) -> "Iterator[openai.OpenAI]":
         yield client
 
 
+@pytest.mark.smoke
 def test_the_official_client_gets_an_answer(client: "openai.OpenAI") -> None:
     done = client.chat.completions.create(model="ref", messages=MESSAGES, metadata=METADATA)
     assert (done.model, done.choices[0].message.content, done.choices[0].finish_reason) == ("ref", "b3", "stop")

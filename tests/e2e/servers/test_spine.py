@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import pytest
+
 from benchmarks.size_of_code import PRODUCT, budgets, spine
 from tests.e2e.proctor import TOKEN, scored
 from tests.pace import slowly, until
@@ -88,6 +90,7 @@ def entered(folder: Path) -> set[str]:
     return {str(Path(path).relative_to(ROOT)) for path in found}
 
 
+@pytest.mark.smoke
 def test_one_run_enters_little_beside_the_spine(tmp_path: Path) -> None:
     listed = set(spine())
     beside = {

@@ -112,6 +112,7 @@ async def play(client: TaskClient, sample: str = "plain", seed: int = 0) -> floa
         return (await session.play(PolicyAgent(count))).score
 
 
+@pytest.mark.smoke
 async def test_a_lone_worker_and_a_controller_with_two_workers_play_alike(servers: Servers, http: HttpClient) -> None:
     lone = TaskClient(servers.worker().url, http)
     assert await play(lone) == 1.0

@@ -59,6 +59,7 @@ def test_it_prints_its_address_shows_the_run_and_ends_without_an_error(played: P
     assert (played / "runs" / "seen" / "run.sqlite").read_bytes() == before
 
 
+@pytest.mark.smoke
 def test_a_run_can_be_resumed_while_it_is_looked_at(played: Path) -> None:
     with ended():
         viewer = begin("view", "--port", "0", cwd=played)

@@ -127,6 +127,7 @@ def test_filters_together_and_a_search_keep_what_was_asked(window: Page, address
     assert len(trials(window)) == 40
 
 
+@pytest.mark.smoke
 def test_from_the_runs_to_a_comparison_by_links_and_forms_alone(window: Page, address: str) -> None:
     window.goto(address)
     follow(window, window.get_by_role("link", name="done", exact=True))
