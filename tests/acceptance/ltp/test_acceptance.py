@@ -1,7 +1,9 @@
-"""The acceptance list of the lateral thinking puzzles, one test a line under its number, and its bad inputs."""
+"""The acceptance list of the lateral thinking puzzles, one test a line under its number, and its bad inputs.
+
+Line 5 is tests/conformance and tests/faults/test_environments.py.
+"""
 
 import asyncio
-import hashlib
 import json
 import random
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -214,20 +216,6 @@ async def test_04_two_hits_in_a_round_count_in_strict_only_and_short_questions_h
             LateralThinking(data=hand_made, profile=profile), both, short, ContextLimitExceeded()
         )
         assert finish.detail["hits"] == hits
-
-
-@pytest.mark.shared
-async def test_05_the_same_seed_and_replies_give_the_same_trajectory() -> None:
-    async def trajectory() -> str:
-        environment, state = LateralThinking(data=LTP), hashlib.blake2b()
-        async with environment.lifespan():
-            for sample in environment.samples():
-                agent = Scripted(FORECAST, "Did he die?", "他死了吗？", "Great job", "Why?", "\nx", FORECAST)
-                finish = await environment.play(sample, agent, seed=3)
-                state.update("\n".join(agent.digests).encode() + finish.model_dump_json().encode())
-        return state.hexdigest()
-
-    assert await trajectory() == await trajectory()
 
 
 def says(text: str) -> Script:

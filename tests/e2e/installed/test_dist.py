@@ -1,4 +1,4 @@
-"""What `make dist` makes: a wheel that installs offline, and an sdist that builds the same wheel."""
+"""What `make dist` makes: a wheel that installs offline and plays, and an sdist that builds the same wheel."""
 
 import tarfile
 import tomllib
@@ -40,3 +40,19 @@ def contents(wheel: Path) -> dict[str, int]:
     """name of a file -> its checksum"""
     with zipfile.ZipFile(wheel) as files:
         return {file.filename: file.CRC for file in files.infolist()}
+
+
+@pytest.mark.parametrize("columns", [80, *(pytest.param(wide, marks=pytest.mark.thorough) for wide in (120, 200))])
+def test_the_demo_ends_in_a_matrix_that_fits_the_terminal(user: User, columns: int) -> None:
+    told = user.types("proctor demo --limit 1 -q", COLUMNS=str(columns)).splitlines()
+    head = next(number for number, line in enumerate(told) if line.split()[:2] == ["task", "metric"])
+    assert told[head].split()[2:] == ["reference", "naive", "random"]
+    rows = told[head + 2 : told.index("", head)]
+    for row in rows:
+        task, _, *scores = row.split()
+        assert [score for score in scores if not score.startswith("±")], f"{task} has no score"
+    assert {row.split()[0] for row in rows} >= {"alfworld", "card_game", "kg", "ltp", "mind2web", "stss", "webshop"}
+    assert max(len(line) for line in told[head : head + 2 + len(rows)]) <= columns
+    assert "trials scored" in told[told.index("", head) + 1]
+    for command in ("report", "show", "view"):
+        assert any(f"proctor {command} runs/demo-" in line for line in told), command
