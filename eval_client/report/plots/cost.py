@@ -9,25 +9,8 @@ from eval_client.core.spend import Price
 from eval_client.core.statistics.clustered import clustered_mean
 from eval_client.core.statistics.several import pareto_front
 from eval_client.report.pair_report import PairReport
-from eval_client.report.plots.svg import (
-    Address,
-    Frame,
-    Plot,
-    Scale,
-    circle,
-    drawing,
-    horizontal_axis,
-    line,
-    linear,
-    mark,
-    nowhere,
-    path,
-    shortened,
-    spanning,
-    text_width,
-    vertical_axis,
-    words,
-)
+from eval_client.report.plots import svg
+from eval_client.report.plots.svg import Address, Frame, Plot, Scale
 from eval_client.store.trials.scores import TrialFacts
 from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow
 
@@ -55,7 +38,7 @@ def cost_plots(
     pairs: Sequence[PairReport],
     facts: Mapping[Pair, Sequence[TrialFacts]],
     prices: Mapping[str, Price],
-    address: Address = nowhere,
+    address: Address = svg.nowhere,
 ) -> list[Plot]:
     """A plot for each task whose trials cost anything: money where all agents have a price, else tokens.
 
@@ -85,36 +68,36 @@ def costs(trials: Sequence[TrialFacts], price: Price | None) -> list[float]:
 def cost_and_score(task: str, metric: str, unit: str, points: Sequence[CostPoint]) -> Plot:
     """One task's agents; without points, an empty frame."""
     ends = [max(0.0, point.cost + sign * (point.cost_error or 0)) for point in points for sign in (-1, 0, 1)]
-    x = spanning([point.cost for point in points], FRAME.left, FRAME.right)
+    x = svg.spanning([point.cost for point in points], FRAME.left, FRAME.right)
     if not x.logarithmic:
-        x = linear(ends, FRAME.left, FRAME.right)
+        x = svg.linear(ends, FRAME.left, FRAME.right)
     scores = [point.score + sign * (point.score_error or 0) for point in points for sign in (-1, 0, 1)]
-    y = linear([max(0.0, score) for score in scores], FRAME.bottom, FRAME.top)
+    y = svg.linear([max(0.0, score) for score in scores], FRAME.bottom, FRAME.top)
     front = [points[place] for place in pareto_front([(point.cost, point.score) for point in points])]
     title = f"{task}: {unit} per trial and {metric}"
     scaled = ", logarithmic" if x.logarithmic else ""
     parts = [
-        horizontal_axis(x, FRAME, f"{unit} per trial{scaled}"),
-        vertical_axis(y, FRAME, metric),
-        path([(x.at(point.cost), y.at(point.score)) for point in front], "front") if len(front) > 1 else "",
+        svg.horizontal_axis(x, FRAME, f"{unit} per trial{scaled}"),
+        svg.vertical_axis(y, FRAME, metric),
+        svg.path([(x.at(point.cost), y.at(point.score)) for point in front], "front") if len(front) > 1 else "",
         *(_cross(point, x, y, unit, metric, on_front=point in front) for point in points),
         *_labels(points, x, y),
     ]
-    return Plot("cost", title, drawing(FRAME, title, "cost", parts), _table(points, front, unit, metric))
+    return Plot("cost", title, svg.drawing(FRAME, title, "cost", parts), _table(points, front, unit, metric))
 
 
 def _cross(point: CostPoint, x: Scale, y: Scale, unit: str, metric: str, *, on_front: bool) -> str:
     across, up = x.at(point.cost), y.at(point.score)
     shapes = []
     if (error := point.cost_error) is not None:
-        shapes.append(line(x.at(point.cost - error), up, x.at(point.cost + error), up, "cross"))
+        shapes.append(svg.line(x.at(point.cost - error), up, x.at(point.cost + error), up, "cross"))
     if (error := point.score_error) is not None:
-        shapes.append(line(across, y.at(point.score - error), across, y.at(point.score + error), "cross"))
-    shapes.append(circle(across, up, 4.5, "dot on-front" if on_front else "dot"))
+        shapes.append(svg.line(across, y.at(point.score - error), across, y.at(point.score + error), "cross"))
+    shapes.append(svg.circle(across, up, 4.5, "dot on-front" if on_front else "dot"))
     front = "; on the Pareto front" if on_front else ""
     spent = f"{_with_error(point.cost, point.cost_error)} {unit} per trial"
     title = f"{point.agent}: {metric} {_with_error(point.score, point.score_error)}, {spent}{front}"
-    return mark(title, *shapes, href=point.href)
+    return svg.mark(title, *shapes, href=point.href)
 
 
 def _with_error(value: float, error: float | None) -> str:
@@ -126,15 +109,15 @@ def _labels(points: Sequence[CostPoint], x: Scale, y: Scale) -> list[str]:
     taken: list[tuple[float, float, float]] = []
     labels = []
     for point in sorted(points, key=lambda each: -each.score):
-        name = shortened(point.agent, LABEL_ROOM)
-        right, left = x.at(point.cost) + 8, x.at(point.cost) - 8 - text_width(name)
+        name = svg.shortened(point.agent, LABEL_ROOM)
+        right, left = x.at(point.cost) + 8, x.at(point.cost) - 8 - svg.text_width(name)
         heights = (y.at(point.score) - 7, y.at(point.score) + 15)
-        places = [(start, start + text_width(name), height) for start in (right, left) for height in heights]
+        places = [(start, start + svg.text_width(name), height) for start in (right, left) for height in heights]
         free = next((place for place in places if _is_free(place, taken)), None)
         if free is not None:
             taken.append(free)
             at_right = free[0] == right
-            labels.append(words(right if at_right else free[1], free[2], name, anchor="" if at_right else "end"))
+            labels.append(svg.words(right if at_right else free[1], free[2], name, anchor="" if at_right else "end"))
     return labels
 
 

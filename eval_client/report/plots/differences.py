@@ -4,21 +4,8 @@ from collections.abc import Callable
 
 from eval_client.core.statistics.samples import Interval
 from eval_client.report.compare.values import Comparison, TaskComparison, level_text, range_text
-from eval_client.report.plots.svg import (
-    Frame,
-    Plot,
-    Scale,
-    circle,
-    drawing,
-    horizontal_axis,
-    label_width,
-    line,
-    linear,
-    mark,
-    row_label,
-    shortened,
-    words,
-)
+from eval_client.report.plots import svg
+from eval_client.report.plots.svg import Frame, Plot, Scale
 from proctor.tables.table import ResultTable, TableColumn, TableRow
 
 ROW = 26.0
@@ -34,27 +21,27 @@ NOTES = (
 def differences(found: Comparison, address: Callable[[TaskComparison], str] = lambda _: "") -> Plot:
     """A row for each task, a link to its address where it has one."""
     a, b, rows = found.a.agent, found.b.agent, found.tasks
-    left = label_width([row.name for row in rows], 50, 200) + 12
+    left = svg.label_width([row.name for row in rows], 50, 200) + 12
     bottom = HEAD + ROW * len(rows)
     frame = Frame(left + WIDTH + VALUE_ROOM, bottom + 42, left, left + WIDTH, HEAD, bottom)
     ends = [end for row in rows for ends in (row.interval, _bounds(row), (row.difference,)) if ends for end in ends]
     widest = min(1.0, max(map(abs, ends), default=1.0))  # an interval may end beyond: its line is cut there
-    x = linear([-widest, widest], frame.left, frame.right)
+    x = svg.linear([-widest, widest], frame.left, frame.right)
     title = f"{a} less {b}: differences by task"
     parts = [
-        horizontal_axis(x, frame, f"{shortened(a, 120)} less {shortened(b, 120)}"),
-        line(x.at(0), HEAD, x.at(0), bottom, "zero"),
-        words(frame.left, 14, f"← {shortened(b, 150)} better", kind="axis"),
-        words(frame.right, 14, f"{shortened(a, 150)} better →", anchor="end", kind="axis"),
+        svg.horizontal_axis(x, frame, f"{svg.shortened(a, 120)} less {svg.shortened(b, 120)}"),
+        svg.line(x.at(0), HEAD, x.at(0), bottom, "zero"),
+        svg.words(frame.left, 14, f"← {svg.shortened(b, 150)} better", kind="axis"),
+        svg.words(frame.right, 14, f"{svg.shortened(a, 150)} better →", anchor="end", kind="axis"),
     ]
     for place, row in enumerate(rows):
         y, apart = HEAD + ROW * (place + 0.5), row.p_holm < found.alpha
         parts += [
-            row_label(left, y + 4, row.name),
-            mark(_title(row, found.alpha), *_shapes(row, x, y, apart=apart), href=address(row)),
-            words(frame.right + 10, y + 4, f"{row.difference:+.3f}{' *' if apart else ''}", kind="value"),
+            svg.row_label(left, y + 4, row.name),
+            svg.mark(_title(row, found.alpha), *_shapes(row, x, y, apart=apart), href=address(row)),
+            svg.words(frame.right + 10, y + 4, f"{row.difference:+.3f}{' *' if apart else ''}", kind="value"),
         ]
-    return Plot("differences", title, drawing(frame, title, "differences", parts), _table(found))
+    return Plot("differences", title, svg.drawing(frame, title, "differences", parts), _table(found))
 
 
 def _bounds(row: TaskComparison) -> Interval | None:
@@ -64,8 +51,8 @@ def _bounds(row: TaskComparison) -> Interval | None:
 
 def _shapes(row: TaskComparison, x: Scale, y: float, *, apart: bool) -> list[str]:
     lines = ((_bounds(row), y + 8, "bounds"), (row.interval, y, "interval"))
-    shapes = [line(x.at(ends[0]), at, x.at(ends[1]), at, kind) for ends, at, kind in lines if ends is not None]
-    return [*shapes, circle(x.at(row.difference), y, 4.5, "dot on-front" if apart else "dot")]
+    shapes = [svg.line(x.at(ends[0]), at, x.at(ends[1]), at, kind) for ends, at, kind in lines if ends is not None]
+    return [*shapes, svg.circle(x.at(row.difference), y, 4.5, "dot on-front" if apart else "dot")]
 
 
 def _title(row: TaskComparison, alpha: float) -> str:

@@ -3,22 +3,8 @@
 from collections.abc import Sequence
 
 from eval_client.report.pair_report import PairReport
-from eval_client.report.plots.svg import (
-    Address,
-    Frame,
-    Plot,
-    area,
-    drawing,
-    element,
-    label_width,
-    line,
-    mark,
-    nowhere,
-    row_label,
-    shortened,
-    text_width,
-    words,
-)
+from eval_client.report.plots import svg
+from eval_client.report.plots.svg import Address, Frame, Plot
 from eval_client.report.run_tables import matrix_table
 from proctor.tables.table import MISSING, coverage_text
 
@@ -34,30 +20,32 @@ NOTES = (
 )
 
 
-def matrix(pairs: Sequence[PairReport], address: Address = nowhere) -> Plot:
+def matrix(pairs: Sequence[PairReport], address: Address = svg.nowhere) -> Plot:
     """Agents and tasks in the order of their first pairs; a task that an agent does not play is left empty."""
     agents = list(dict.fromkeys(pair.agent for pair in pairs))
     tasks = list(dict.fromkeys(pair.task for pair in pairs))
-    left = round(label_width(agents, 40, 200)) + 12
-    width = round(label_width(tasks, 58, 104)) + 14
+    left = round(svg.label_width(agents, 40, 200)) + 12
+    width = round(svg.label_width(tasks, 58, 104)) + 14
     right = left + width * len(tasks)
     frame = Frame(right + 2, HEAD + CELL_HEIGHT * len(agents) + 2, left, right, HEAD, 0)
     parts = [_hatching()]
     for place, task in enumerate(tasks):
-        parts.append(words(left + width * (place + 0.5), HEAD - 8, shortened(task, width - 6), anchor="middle"))
+        parts.append(svg.words(left + width * (place + 0.5), HEAD - 8, svg.shortened(task, width - 6), anchor="middle"))
     for place, agent in enumerate(agents):
-        parts.append(row_label(left, HEAD + CELL_HEIGHT * (place + 0.5) + 4, agent))
+        parts.append(svg.row_label(left, HEAD + CELL_HEIGHT * (place + 0.5) + 4, agent))
     parts.append('<g text-anchor="middle">')
     for pair in pairs:
         x, y = left + width * tasks.index(pair.task), HEAD + CELL_HEIGHT * agents.index(pair.agent)
         parts.append(_cell(pair, x + 1, y + 1, width - 2, address(pair.agent, pair.task)))
     parts.append("</g>")
     title = "Scores: agents by tasks"
-    return Plot("matrix", title, drawing(frame, title, "matrix", parts), matrix_table(pairs)._replace(notes=(NOTES,)))
+    return Plot(
+        "matrix", title, svg.drawing(frame, title, "matrix", parts), matrix_table(pairs)._replace(notes=(NOTES,))
+    )
 
 
 def _hatching() -> str:
-    stripe = line(3, 0, 3, 6, "stripe")
+    stripe = svg.line(3, 0, 3, 6, "stripe")
     pattern = f'<pattern id="{HATCH}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
     return f"<defs>{pattern}{stripe}</pattern></defs>"
 
@@ -66,7 +54,7 @@ def _cell(pair: PairReport, x: float, y: float, width: float, href: str) -> str:
     right, bottom, least, most = x + width, y + CELL_HEIGHT - 2, *SHADES
     cut = CORNER if pair.coverage < 1 else 0.0
     corners = [(x, y), (right - cut, y), (right, y + cut), (right, bottom), (x, bottom)]
-    shapes = [area(corners, "shade", least + (most - least) * (pair.mean_score or 0.0))]
+    shapes = [svg.area(corners, "shade", least + (most - least) * (pair.mean_score or 0.0))]
     if pair.comparable is not None:
         hatched: dict[str, str | float] = {
             "x": x,
@@ -75,23 +63,23 @@ def _cell(pair: PairReport, x: float, y: float, width: float, href: str) -> str:
             "height": CELL_HEIGHT - 2,
             "fill": f"url(#{HATCH})",
         }
-        shapes.append(element("rect", hatched))
+        shapes.append(svg.element("rect", hatched))
     middle, figure = x + width / 2, pair.figure
     if figure.value is None:
-        shapes.append(words(middle, y + 20, MISSING))
+        shapes.append(svg.words(middle, y + 20, MISSING))
     elif figure.standard_error is None and figure.interval is None:
-        shapes.append(words(middle, y + 20, _short(figure.value), kind="value"))
+        shapes.append(svg.words(middle, y + 20, _short(figure.value), kind="value"))
     else:
-        shapes.append(words(middle, y + 15, _short(figure.value), kind="value"))
+        shapes.append(svg.words(middle, y + 15, _short(figure.value), kind="value"))
         ends = figure.interval and "–".join(map(_end, figure.interval))
-        shapes.append(words(middle, y + 28, ends or f"±{_short(figure.standard_error or 0)}", kind="error"))
-    return mark(_title(pair), *shapes, href=href)
+        shapes.append(svg.words(middle, y + 28, ends or f"±{_short(figure.standard_error or 0)}", kind="error"))
+    return svg.mark(_title(pair), *shapes, href=href)
 
 
 def _short(value: float) -> str:
     """Three decimals, as tables have them, where there is room."""
     text = f"{value:.3f}"
-    return text if text_width(text) < 58 else f"{value:.3g}"
+    return text if svg.text_width(text) < 58 else f"{value:.3g}"
 
 
 def _end(value: float) -> str:

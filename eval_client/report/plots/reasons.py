@@ -3,19 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from eval_client.report.pair_report import VALIDITY, PairReport
-from eval_client.report.plots.svg import (
-    Address,
-    Frame,
-    Plot,
-    drawing,
-    label_width,
-    mark,
-    nowhere,
-    rect,
-    row_label,
-    text_width,
-    words,
-)
+from eval_client.report.plots import svg
+from eval_client.report.plots.svg import Address, Frame, Plot
 from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow
 
 ROW = 22.0
@@ -26,10 +15,10 @@ NOTES = "Shares of the scored trials. Faults are trials without a score: they ar
 OPACITIES = 0.3, 0.16, 0.45, 0.08, 0.22
 
 
-def reasons(pairs: Sequence[PairReport], address: Address = nowhere) -> Plot:
+def reasons(pairs: Sequence[PairReport], address: Address = svg.nowhere) -> Plot:
     """A bar for each pair; each reason has its own colour whichever of them occur."""
     used = {reason: place for place, reason in enumerate(VALIDITY) if any(pair.validity.get(reason) for pair in pairs)}
-    left = label_width([_name(pair) for pair in pairs], 60, 260) + 12
+    left = svg.label_width([_name(pair) for pair in pairs], 60, 260) + 12
     right = left + WIDTH
     keys, legend_rows = _legend(used, left, right)
     top = 8 + LEGEND_ROW * legend_rows
@@ -38,12 +27,12 @@ def reasons(pairs: Sequence[PairReport], address: Address = nowhere) -> Plot:
     parts = [*keys]
     for place, pair in enumerate(pairs):
         y = top + ROW * place
-        parts += [row_label(left, y + 15, _name(pair)), *_bar(pair, used, left, y + 2, address)]
+        parts += [svg.row_label(left, y + 15, _name(pair)), *_bar(pair, used, left, y + 2, address)]
         if count := pair.unscored:
             faults = f"{count:,} fault{'s' if count > 1 else ''}"
-            shape = words(right + 8, y + 15, f"+ {faults}", kind="fault")
-            parts.append(mark(f"{_name(pair)}: {faults}", shape, href=address(pair.agent, pair.task, score="none")))
-    return Plot("reasons", title, drawing(frame, title, "reasons", parts), _table(pairs, list(used)))
+            shape = svg.words(right + 8, y + 15, f"+ {faults}", kind="fault")
+            parts.append(svg.mark(f"{_name(pair)}: {faults}", shape, href=address(pair.agent, pair.task, score="none")))
+    return Plot("reasons", title, svg.drawing(frame, title, "reasons", parts), _table(pairs, list(used)))
 
 
 def _name(pair: PairReport) -> str:
@@ -54,11 +43,11 @@ def _legend(used: Mapping[str, int], left: float, right: float) -> tuple[list[st
     """The keys of the colours, in as many rows as they need."""
     parts, x, row = [], left, 0
     for reason, place in used.items():
-        width = 16 + text_width(_spaced(reason)) + 14
+        width = 16 + svg.text_width(_spaced(reason)) + 14
         if x + width > right and x > left:
             x, row = left, row + 1
         parts.append(_block(place, x, 4 + LEGEND_ROW * row, 11, 11))
-        parts.append(words(x + 16, 14 + LEGEND_ROW * row, _spaced(reason), kind="key"))
+        parts.append(svg.words(x + 16, 14 + LEGEND_ROW * row, _spaced(reason), kind="key"))
         x += width
     return parts, row + 1 if used else 0
 
@@ -71,16 +60,16 @@ def _bar(pair: PairReport, used: Mapping[str, int], left: float, y: float, addre
         if share:
             shapes = [_block(place, x, y, width, ROW - 4)]
             if width >= 36:
-                shapes.append(words(x + width / 2, y + 13, f"{share:.0%}", anchor="middle", kind="share"))
+                shapes.append(svg.words(x + width / 2, y + 13, f"{share:.0%}", anchor="middle", kind="share"))
             href = address(pair.agent, pair.task, reason=reason)
-            parts.append(mark(f"{_name(pair)}: {_spaced(reason)} {share:.1%}", *shapes, href=href))
+            parts.append(svg.mark(f"{_name(pair)}: {_spaced(reason)} {share:.1%}", *shapes, href=href))
         x += width
     return parts
 
 
 def _block(place: int, x: float, y: float, width: float, height: float) -> str:
     """A rectangle in the colour of the reason at this place."""
-    return rect(x, y, width, height, f"reason reason-{place}", opacity=OPACITIES[place % len(OPACITIES)])
+    return svg.rect(x, y, width, height, f"reason reason-{place}", opacity=OPACITIES[place % len(OPACITIES)])
 
 
 def _spaced(reason: str) -> str:
