@@ -6,26 +6,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from eval_client.core.events import (
-    Abandon,
-    AttemptOutcome,
-    EndAttempt,
-    Event,
-    GaveUp,
-    GiveUp,
-    Instruction,
-    Job,
-    NeedMore,
-    Retry,
-    RetryDue,
-    Return,
-    RunFinished,
-    RunStopped,
-    Settle,
-    SlotFreed,
-    Start,
-    TrialsTaken,
-)
+from eval_client.core import events
 from eval_client.core.progress import RunResult
 from eval_client.core.schedule import Schedule
 from eval_client.core.spend import Spend
@@ -72,9 +53,9 @@ class Runner:
         """Play these trials too."""
         pending = {trial.id: PendingTrial(trial, TrialHistory(), begun=trial.attempts > 0) for trial in trials}
         self._trials |= pending
-        self.handle(TrialsTaken(tuple(one.job for one in pending.values())))
+        self.handle(events.TrialsTaken(tuple(one.job for one in pending.values())))
 
-    def handle(self, event: Event) -> None:
+    def handle(self, event: events.Event) -> None:
         """Tell the schedule of an event, and carry out what it instructs."""
         for instruction in self.schedule.handle(event):
             self._carry_out(instruction)
@@ -82,36 +63,38 @@ class Runner:
     def fail(self, error: BaseException) -> None:
         """RunStopped at once; `run` raises this."""
         self._error = self._error or error
-        self.handle(Abandon(str(error)))
+        self.handle(events.Abandon(str(error)))
 
-    def _carry_out(self, instruction: Instruction) -> None:
+    def _carry_out(self, instruction: events.Instruction) -> None:
         match instruction:
-            case Start(job):
+            case events.Start(job):
                 pending = self._trials[job.trial]
                 playing = self._player.play(pending, suspect=instruction.suspect, last_try=instruction.last_try)
-                self._spawn(playing, f"trial {job.trial}", SlotFreed(job), partial(self._conclude, job, pending))
-            case GiveUp(job, cause):
+                self._spawn(playing, f"trial {job.trial}", events.SlotFreed(job), partial(self._conclude, job, pending))
+            case events.GiveUp(job, cause):
                 giving_up = self._player.give_up(self._trials.pop(job.trial), cause)
-                self._spawn(giving_up, f"give up trial {job.trial}", GaveUp(job))
-            case Retry(job, wait_s):
-                asyncio.get_running_loop().call_later(wait_s, self.handle, RetryDue(job))
-            case Return(jobs):
+                self._spawn(giving_up, f"give up trial {job.trial}", events.GaveUp(job))
+            case events.Retry(job, wait_s):
+                asyncio.get_running_loop().call_later(wait_s, self.handle, events.RetryDue(job))
+            case events.Return(jobs):
                 for job in jobs:
                     del self._trials[job.trial]
-            case NeedMore():
+            case events.NeedMore():
                 self.need_more.set()
-            case RunStopped():
+            case events.RunStopped():
                 self._on_stop()
-            case RunFinished():
+            case events.RunFinished():
                 self._over.set()
 
-    def _spawn(self, work: Work[T], name: str, then: Event, conclude: Callable[[T], Work[None]] | None = None) -> None:
+    def _spawn(
+        self, work: Work[T], name: str, then: events.Event, conclude: Callable[[T], Work[None]] | None = None
+    ) -> None:
         """Do some work, then `conclude` in a task of its own, so that no turn passes through this file."""
         task = asyncio.create_task(work, name=name)
         self._under_way.add(task)
         task.add_done_callback(lambda _: self._ended(task, then, conclude))
 
-    def _ended(self, task: asyncio.Task[T], then: Event, conclude: Callable[[T], Work[None]] | None) -> None:
+    def _ended(self, task: asyncio.Task[T], then: events.Event, conclude: Callable[[T], Work[None]] | None) -> None:
         self._under_way.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:
@@ -121,22 +104,22 @@ class Runner:
         else:
             self._spawn(conclude(task.result()), task.get_name(), then)
 
-    async def _conclude(self, job: Job, pending: PendingTrial, played: Played) -> None:
+    async def _conclude(self, job: events.Job, pending: PendingTrial, played: Played) -> None:
         """Act on the outcome of an attempt."""
-        limit = self._spend.limit_reached() if played.end.outcome is AttemptOutcome.BUDGET else None
+        limit = self._spend.limit_reached() if played.end.outcome is events.AttemptOutcome.BUDGET else None
         for instruction in self.schedule.handle(played.event(job, limit)):
             match instruction:
-                case Settle():
+                case events.Settle():
                     await self._player.settle(pending, played)
                     del self._trials[job.trial]
-                case EndAttempt():
+                case events.EndAttempt():
                     await self._player.end(pending, played)
                 case _:
                     self._carry_out(instruction)
 
     async def _cancel(self) -> None:
         if not self._over.is_set():
-            self.handle(Abandon("cancelled"))  # else each slot that is freed would start another trial
+            self.handle(events.Abandon("cancelled"))  # else each slot that is freed would start another trial
         for task in self._under_way:
             task.cancel()
         while self._under_way:  # a score that was reached is concluded nevertheless

@@ -21,6 +21,7 @@ from proctor.types import Finish, Summary
 from task_server.client.called import Called
 from task_server.client.reachability import Reach, ServerOutage
 from task_server.http.transport import NONE, Caller, Done
+from task_server.wire import messages
 from task_server.wire.clients import SILENT_S
 from task_server.wire.errors import (
     InWork,
@@ -33,28 +34,6 @@ from task_server.wire.errors import (
     UnknownSession,
     WorkerLost,
 )
-from task_server.wire.messages import (
-    HEARTBEAT_S,
-    LONGEST_BLOCK_S,
-    NOBODY,
-    SESSION_LEASE_S,
-    SHORTEST_BLOCK_S,
-    STEP_WAIT_S,
-    Health,
-    LeasesRenewed,
-    RenewLeases,
-    SampleList,
-    SamplesQuery,
-    Sender,
-    Started,
-    StartSession,
-    Step,
-    SummarizeRequest,
-    TaskList,
-    TasksQuery,
-    TurnRequest,
-    TurnResponse,
-)
 from task_server.wire.turns import Reply
 from task_server.wire.worker_messages import WorkerList
 
@@ -63,9 +42,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-CALL_S = STEP_WAIT_S + 10.0
+CALL_S = messages.STEP_WAIT_S + 10.0
 """Deadline of one request. A step in work is answered after STEP_WAIT_S, so a server that takes longer hangs."""
-DOUBTFUL_S = HEARTBEAT_S
+DOUBTFUL_S = messages.HEARTBEAT_S
 """A start sent longer ago than this may have reached an earlier controller than the one that answers now. A new
 controller places no session for twice as long (SETTLE_S)."""
 HELD_S = 1.5 * SILENT_S
@@ -120,7 +99,7 @@ class TaskClient:
         patience_s: float = 60.0,
         step_s: float = 1800.0,
         relayed: bool = False,
-        sender: Sender = NOBODY,
+        sender: messages.Sender = messages.NOBODY,
         blocks_s: float | None = None,
         outlasts: bool = False,
         here: "TaskService | None" = None,
@@ -134,7 +113,7 @@ class TaskClient:
         self._step_s = step_s
         self.play_for(sender)
         self._relayed = relayed
-        self._blocks_s = blocks_s and min(max(blocks_s, SHORTEST_BLOCK_S), LONGEST_BLOCK_S)
+        self._blocks_s = blocks_s and min(max(blocks_s, messages.SHORTEST_BLOCK_S), messages.LONGEST_BLOCK_S)
         self._reach = Reach(self._probe)
         self.outage = ServerOutage(self._url, self._answers, patience_s)
         self._outlasts = outlasts
@@ -145,7 +124,7 @@ class TaskClient:
         self._without_slot: dict[str, list[asyncio.Event]] = {}
         """task -> the starts that found no slot of it and wait before their next try, oldest first"""
 
-    def play_for(self, sender: Sender) -> None:
+    def play_for(self, sender: messages.Sender) -> None:
         """Say in every request from now on who sends it."""
         if self._here is not None:
             self._caller: Caller | Called = Called(self._here, sender)
@@ -158,26 +137,26 @@ class TaskClient:
 
     async def tasks(
         self, after: str | None = None, wait_s: float = 0.0, *, client: str | None = None, wants: str = ""
-    ) -> TaskList:
+    ) -> messages.TaskList:
         """The tasks and their capacity.
 
         With `after`, the version known already, the answer comes when the list changes, or after `wait_s`. `client` and
         `wants` report this client's demand for sessions: see `TasksQuery`.
         """
-        given = TasksQuery(after=after, wait_s=wait_s, client=client, wants=wants)
+        given = messages.TasksQuery(after=after, wait_s=wait_s, client=client, wants=wants)
         query = urlencode(given.model_dump(exclude_defaults=True))
-        listed = await self._ask(NEWS, "GET", f"tasks?{query}", TaskList, deadline_s=CALL_S + wait_s)
+        listed = await self._ask(NEWS, "GET", f"tasks?{query}", messages.TaskList, deadline_s=CALL_S + wait_s)
         for task in listed.tasks:
             for waiting in self._without_slot.get(task.name, ())[: task.free]:
                 waiting.set()
         return listed
 
-    async def samples(self, task: str, digest: str | None = None) -> SampleList:
+    async def samples(self, task: str, digest: str | None = None) -> messages.SampleList:
         """Samples, their clusters and categories, and digest of a task; from a worker with `digest` if there is one."""
-        asked = SamplesQuery(digest=digest, clusters=True, categories=True)
+        asked = messages.SamplesQuery(digest=digest, clusters=True, categories=True)
         query = urlencode(asked.model_dump(exclude_defaults=True))
         path = f"tasks/{quote(task, safe='')}/samples?{query}"
-        return await self._ask(f"the samples of {task}", "GET", path, SampleList)
+        return await self._ask(f"the samples of {task}", "GET", path, messages.SampleList)
 
     async def start(
         self,
@@ -187,11 +166,11 @@ class TaskClient:
         seed: int = 0,
         *,
         digest: str | None = None,
-        lease_s: float = SESSION_LEASE_S,
+        lease_s: float = messages.SESSION_LEASE_S,
         patience_s: float | None = None,
         log: ReplyLog | None = None,
         begun: bool = False,
-    ) -> Started:
+    ) -> messages.Started:
         """Start a session on a worker with the expected digest; its first step, and the worker that holds it.
 
         Environment models repeat the replies in `log`. Raises NoCapacity if no slot becomes free within `patience_s`,
@@ -199,7 +178,7 @@ class TaskClient:
         (`begun`) or because an answer was lost, may live at a worker that a new controller does not know yet. It is not
         started a second time: if no known worker holds it, this raises UnknownSession.
         """
-        asked = StartSession(
+        asked = messages.StartSession(
             session=session,
             task=task,
             sample=sample,
@@ -210,7 +189,7 @@ class TaskClient:
         )
         doubtful_since = -math.inf if begun else math.inf
 
-        async def ask(base: str) -> Started:
+        async def ask(base: str) -> messages.Started:
             nonlocal doubtful_since
             asked_at = time.monotonic()
             if asked_at - doubtful_since > DOUBTFUL_S:
@@ -218,7 +197,7 @@ class TaskClient:
             request = asked if log is None else asked.model_copy(update={"replies": tuple(log.replies)})
             body = await asyncio.to_thread(request.model_dump_json) if request.replies else request
             try:
-                answer = await self._caller.call("POST", f"{base}/sessions", Started, body, deadline_s=CALL_S)
+                answer = await self._caller.call("POST", f"{base}/sessions", messages.Started, body, deadline_s=CALL_S)
             except (InWork, ServerUnreachable) as error:
                 if not (isinstance(error, ServerUnreachable) and error.never_sent):
                     doubtful_since = min(doubtful_since, asked_at)
@@ -244,20 +223,20 @@ class TaskClient:
 
     async def _check_known(self, session: str) -> None:
         """Raises UnknownSession if no worker that the server knows holds the session."""
-        request = RenewLeases(sessions=(session,))
+        request = messages.RenewLeases(sessions=(session,))
         url = f"{self._url}/leases"
-        if (await self._caller.call("POST", url, LeasesRenewed, request, deadline_s=CALL_S)).lost:
+        if (await self._caller.call("POST", url, messages.LeasesRenewed, request, deadline_s=CALL_S)).lost:
             raise UnknownSession(f"session {session} has ended, or its worker is not known to {self._url}")
 
     def turn(
         self, url: str, session: str, n: int, reply: Reply, log: ReplyLog | None = None
-    ) -> Coroutine[Any, Any, Step]:
+    ) -> Coroutine[Any, Any, messages.Step]:
         """Answer turn `n` of a session pinned to the worker at `url`; the next step."""
 
-        async def ask(base: str) -> Step:
-            request = TurnRequest(turn=n, reply=reply, replies=None if log is None else len(log.replies))
+        async def ask(base: str) -> messages.Step:
+            request = messages.TurnRequest(turn=n, reply=reply, replies=None if log is None else len(log.replies))
             turns = f"{base}/sessions/{session}/turns"
-            answer = await self._caller.call("POST", turns, TurnResponse, request, deadline_s=CALL_S)
+            answer = await self._caller.call("POST", turns, messages.TurnResponse, request, deadline_s=CALL_S)
             if answer.replies and log is not None:
                 await log.add(answer.replies)
             return answer.step
@@ -279,10 +258,10 @@ class TaskClient:
         """Let other clients of the run take this one's sessions; whether one was heard within SILENT_S."""
         return (await self._renewed(None, (), yields=True)).others
 
-    async def _renewed(self, url: str | None, sessions: Sequence[str], yields: bool = False) -> LeasesRenewed:
-        request, headers = RenewLeases(sessions=tuple(sessions)), Sender(yields=yields).headers()
+    async def _renewed(self, url: str | None, sessions: Sequence[str], yields: bool = False) -> messages.LeasesRenewed:
+        request, headers = messages.RenewLeases(sessions=tuple(sessions)), messages.Sender(yields=yields).headers()
         what = f"{LEASES} {url or self._url}"
-        return await self._ask(what, "POST", "leases", LeasesRenewed, request, worker=url, headers=headers)
+        return await self._ask(what, "POST", "leases", messages.LeasesRenewed, request, worker=url, headers=headers)
 
     async def blocked_s(self, url: str, session: str) -> float:
         """How long the worker of a session answered nobody since the session started. Raises UnknownSession."""
@@ -301,7 +280,7 @@ class TaskClient:
         digest: str | None = None,
     ) -> Summary:
         """The environment's own metrics over finishes, with the numbers of the cluster and the sample of each."""
-        asked = SummarizeRequest(
+        asked = messages.SummarizeRequest(
             finishes=tuple(finishes), clusters=tuple(clusters), samples=tuple(samples), digest=digest
         )
         request = await asyncio.to_thread(asked.model_dump_json)
@@ -417,7 +396,7 @@ class TaskClient:
     async def _answers(self) -> bool:
         """Whether anything answers at this client's own URL."""
         try:
-            await self._prober.call("GET", f"{self._url}/healthz", Health, deadline_s=PROBE_S)
+            await self._prober.call("GET", f"{self._url}/healthz", messages.Health, deadline_s=PROBE_S)
         except ServerUnreachable:
             return False
         except TaskServerError:
@@ -431,7 +410,7 @@ class TaskClient:
             if url not in {worker.url.rstrip("/") for worker in listed.workers}:
                 log.warning("%s lists no worker at %s: its sessions go through the controller", self._url, url)
                 return False
-            alive = await self._prober.call("GET", f"{url}/healthz", Health, deadline_s=PROBE_S)
+            alive = await self._prober.call("GET", f"{url}/healthz", messages.Health, deadline_s=PROBE_S)
         except TaskServerError:
             return False
         return alive.url.rstrip("/") == url
