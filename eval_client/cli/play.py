@@ -15,7 +15,7 @@ import click
 
 from eval_client.cli.common import report_usage_errors
 from eval_client.cli.ending import RunEnd
-from eval_client.cli.start import say_step
+from eval_client.cli.main import say_step
 from eval_client.cli.usage import UsageProblem
 from eval_client.core.progress import RunResult, grouped_causes
 from eval_client.run.context import RunContext

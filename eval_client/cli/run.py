@@ -23,6 +23,7 @@ from eval_client.cli.common import (
     set_option,
     store_option,
 )
+from eval_client.cli.main import say_step
 from eval_client.cli.plans.chosen_plan import (
     ChosenPlan,
     chosen_plan,
@@ -33,7 +34,6 @@ from eval_client.cli.plans.chosen_plan import (
     with_fallbacks,
 )
 from eval_client.cli.play import error_console, metrics_option, play, show_result
-from eval_client.cli.start import say_step
 from eval_client.cli.usage import FILE, UsageProblem
 from eval_client.core.progress import ErrorLimit, RunResult
 from eval_client.core.selection import Again, Filters, FinishedRow, chosen_again

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from starlette.requests import Request
@@ -12,21 +12,61 @@ from eval_client.report.pair_report import RunReport
 from eval_client.report.report import report
 from eval_client.store.store import Store
 from eval_client.view.access import ViewAccess
-from eval_client.view.cache import Kept
 from eval_client.view.live import LiveRuns
 from eval_client.view.rendering import Asset, template_environment
 from eval_client.view.runs import RunStamp, ViewedRuns
 from proctor.config.tokens import AccessTokens
 
 CACHE_S, CACHE_COSTS = 1.0, 20.0
-"""A report is used again for a second, or for so many times as long as it took, whichever is longer; never after the
-run has changed."""
+"""What was made is used again for a second, or for so many times as long as it took, whichever is longer; a report
+never after the run has changed."""
 MAX_REPORTS = 64
 NEWER_IN = "Proctor-Newer-In"
 """The header that makes a page's script fetch again: a change that it was told of may not be in this answer yet."""
 Made = TypeVar("Made")
 Controller = tuple[str, AccessTokens]
 """The URL of a controller, and the tokens that open it."""
+
+
+class _Entry:
+    """A value, who may make it, and until when it is used."""
+
+    def __init__(self) -> None:
+        self.making = threading.Lock()
+        self.value: Any = None
+        self.until = float("-inf")
+        self.stamp: Hashable = None
+
+
+class Kept:
+    """Values by their keys, each made by one request at a time; the oldest key goes where there are too many."""
+
+    def __init__(self, most: int = 32, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most, self._clock = most, clock
+        self._entries: dict[Hashable, _Entry] = {}
+        self._looking = threading.Lock()
+
+    def get(self, key: Hashable, make: Callable[[], Made], stamp: Hashable = None) -> Made:
+        """The value of a key, made anew where it is too old. A key is always of values of one type.
+
+        A value does not grow old as long as its stamp, which tells what it was made of, stays the same.
+        """
+        with self._looking:
+            entry = self._entries.get(key)
+            if entry is None:
+                entry = self._entries[key] = _Entry()
+                if len(self._entries) > self._most:
+                    del self._entries[next(iter(self._entries))]
+        with entry.making:
+            begun = self._clock()
+            if begun < entry.until or (stamp is not None and stamp == entry.stamp):
+                found: Made = entry.value
+                return found
+            made = make()
+            ended = self._clock()
+            entry.value, entry.stamp = made, stamp
+            entry.until = ended + max(CACHE_S, CACHE_COSTS * (ended - begun))
+            return made
 
 
 class KeptReport:

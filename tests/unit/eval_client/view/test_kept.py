@@ -15,9 +15,8 @@ from eval_client.store.tables import trial_table
 from eval_client.view import viewer
 from eval_client.view.access import ViewAccess
 from eval_client.view.app import build_app
-from eval_client.view.cache import COSTS, LEAST_S, Kept
 from eval_client.view.runs import FolderRuns, RunStamp
-from eval_client.view.viewer import CACHE_COSTS, CACHE_S, NEWER_IN, KeptReport
+from eval_client.view.viewer import CACHE_COSTS, CACHE_S, NEWER_IN, Kept, KeptReport
 from tests.unit.eval_client.view.conftest import ORIGIN
 
 BEFORE, CHANGED, OVER = RunStamp("running", ((1, 1),)), RunStamp("running", ((2, 1),)), RunStamp("finished", ((2, 1),))
@@ -95,9 +94,9 @@ def test_a_value_is_used_again_for_a_second_or_as_its_cost_allows() -> None:
         return len(made)
 
     assert [kept.get("k", lambda: make(0)), kept.get("k", lambda: make(0))] == [1, 1]
-    clock.now += LEAST_S
+    clock.now += CACHE_S
     assert kept.get("k", lambda: make(2)) == 2
-    clock.now += 2 * COSTS - 0.1
+    clock.now += 2 * CACHE_COSTS - 0.1
     assert kept.get("k", lambda: make(2)) == 2
     clock.now += 0.1
     assert kept.get("k", lambda: make(2)) == 3
