@@ -93,6 +93,10 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module  # costs as much as the interpreter's own start
 
+    if name == "Environment":
+        from proctor.own_files.opened import watch
+
+        watch()  # the user's file that asks for it may open its data next
     value = getattr(import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value

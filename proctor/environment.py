@@ -2,13 +2,14 @@
 
 import math
 import os
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from proctor.digest import digest_of
 from proctor.types import (
@@ -141,6 +142,16 @@ class Environment(BaseModel, ABC):
     bad_replies: ClassVar[str | None] = None
     """Name of the finish metric that counts the replies that could not be parsed; None: a session that ended as
     `invalid_format` counts as one such reply."""
+
+    @model_validator(mode="after")
+    def _default_paths_lie_beside_the_file(self) -> Self:
+        """A relative path that is a field's default is meant from the folder of the class's file."""
+        file = getattr(sys.modules.get(type(self).__module__), "__file__", None)
+        for name in type(self).model_fields.keys() - self.model_fields_set:
+            path = getattr(self, name)
+            if file is not None and isinstance(path, Path) and not path.is_absolute():
+                self.__dict__[name] = Path(file).resolve().parent / path
+        return self
 
     @abstractmethod
     def samples(self) -> Sequence[str]:

@@ -22,6 +22,7 @@ def load_plan(path: Path, overrides: Sequence[str] = (), narrow: Callable[[Plan]
     Also checks the data that this machine plays: see `check_data`. Raises FileError.
     """
     document = Document(read_text(path), str(path), overrides)
+    document.admit(path.resolve().parent)
     plan = document.read(Plan)
     with document.located():
         plan = narrow(placed(plan, path.resolve().parent))
@@ -67,6 +68,7 @@ def _data_problems(plan: Plan, task: TaskDefinition) -> Sequence[FieldProblem]:
 def read_plan(path: Path, overrides: Sequence[str] = ()) -> Plan:
     """The plan in a YAML file, without its data being checked; paths are relative to the file. Raises FileError."""
     document = Document(read_text(path), str(path), overrides)
+    document.admit(path.resolve().parent)
     plan = document.read(Plan)
     with document.located():
         return placed(plan, path.resolve().parent)
@@ -80,8 +82,9 @@ def placed(plan: Plan, folder: Path) -> Plan:
 
 
 def with_overrides(plan: Plan, overrides: Sequence[str]) -> Plan:
-    """A recorded plan with `a.b.c=value` overrides. Raises FileError."""
-    return parse(json.dumps(plan.model_dump(mode="json", exclude_none=True)), "the recorded plan", Plan, overrides)
+    """A plan that the user vouches for, with `a.b.c=value` overrides. Raises FileError."""
+    text = json.dumps(plan.model_dump(mode="json", exclude_none=True))
+    return parse(text, "the recorded plan", Plan, overrides, Path.cwd())
 
 
 def with_tags(plan: Plan, tags: Sequence[str]) -> Plan:

@@ -38,7 +38,7 @@ from proctor.agent_function import AgentFunction, FunctionAgent, FunctionCaller
 from proctor.config.task import TaskDefinition
 from proctor.config.yaml import FileError
 from proctor.environment import POLICY_KINDS, Agent, Environment, EnvironmentFault, policy_of
-from proctor.own_files import snake_case
+from proctor.own_files.loading import task_name
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Finish, FinishReason
 from task_server.wire.errors import TaskServerError
@@ -169,7 +169,7 @@ async def _play(world: Environment, agent: AgentFunction | Agent | str, sample: 
         except TypeError as error:
             raise PlanError(f"agent: {error}") from error
         try:
-            told = {"session": secrets.token_hex(16), "task": snake_case(type(world).__name__), "sample": sample}
+            told = {"session": secrets.token_hex(16), "task": task_name(f":{type(world).__name__}"), "sample": sample}
             return await play_to_finish(world, sample, FunctionAgent(caller, {**told, "seed": str(seed)}), seed)
         finally:
             caller.close()

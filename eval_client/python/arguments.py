@@ -17,11 +17,12 @@ from eval_client.python.results import PlanError
 from eval_client.run.request import RunRequest
 from eval_client.store.connection import DatabaseError, StoreError, reason
 from eval_client.store.runs import checked_name, new_name, open_store
-from proctor import own_files, registry
+from proctor import registry
 from proctor.agent_function import AgentFunction
 from proctor.config.task import TaskDefinition
 from proctor.config.yaml import FileError, parse
 from proctor.environment import Environment
+from proctor.own_files.loading import admit_given, task_name
 
 AgentLike = AgentFunction | AgentEntry | Mapping[str, Any] | str
 """A function, an entry of a plan, or the name of a built-in agent."""
@@ -98,7 +99,7 @@ def plan_of(
         fields["agents"] = list(agents)
     if tasks is not None:
         fields["tasks"] = list(tasks)
-    made = placed(parse(json.dumps(fields, default=str), "the plan", Plan, overrides), Path.cwd())
+    made = placed(parse(json.dumps(fields, default=str), "the plan", Plan, overrides, Path.cwd()), Path.cwd())
     check_data(made)
     return made
 
@@ -134,8 +135,8 @@ def _defined(task: TaskLike) -> Mapping[str, Any]:
     except PydanticSerializationError as error:
         raise PlanError(f"tasks: {kind.__name__}: {error}; give its fields values that JSON can hold") from error
     data = parameters.pop("data", None)
-    environment = registry.installed_as(kind) or own_files.admit_given(kind)
-    named = {"name": own_files.snake_case(kind.__name__), "environment": environment, "parameters": parameters}
+    environment = registry.installed_as(kind) or admit_given(kind)
+    named = {"name": task_name(f":{kind.__name__}"), "environment": environment, "parameters": parameters}
     return named if data is None else {**named, "data": data}
 
 

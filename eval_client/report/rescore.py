@@ -128,7 +128,7 @@ async def rescore(request: RescoreRequest, say: Callable[[str], None], report: C
     source, target = request.source, request.target
     async with _worlds(request.plan) as worlds:
         listed = await asyncio.to_thread(
-            lambda: {name: read_samples(name, task.environment, world) for name, (task, world) in worlds.items()}
+            lambda: {name: read_samples(name, task.environment_label, world) for name, (task, world) in worlds.items()}
         )
         check_trust(request.plan, listed)
         new = (trial.model_copy(update={"attempts": 0}) for trial in source.trials())

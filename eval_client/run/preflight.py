@@ -217,10 +217,20 @@ def check_tasks(manifest: Manifest, listed: Mapping[str, SampleList]) -> None:
                 f"({record.protocol} -> {listed[name].protocol}); change it back, or start a new run"
             )
         if name in listed and listed[name].digest != record.digest:
+            where = changed_source(record, listed[name])
             raise PreflightError(
                 f"task {name}: its data, prompts or settings changed since the run began "
-                f"(digest {record.digest[:12]} -> {listed[name].digest[:12]}); restore them, or start a new run"
+                f"({where}digest {record.digest[:12]} -> {listed[name].digest[:12]}); restore them, or start a new run"
             )
+
+
+def changed_source(record: TaskRecord, listed: SampleList) -> str:
+    """Where the file of a user's world differs first from what the run began with; empty for other worlds."""
+    if not record.source:
+        return ""
+    from proctor.own_files.source import difference  # 35 ms that installed environments do without
+
+    return "".join(f"{place} differs; " for place in [difference(record.source, listed.source)] if place)
 
 
 class PartAsked(NamedTuple):

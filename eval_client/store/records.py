@@ -42,6 +42,10 @@ class TaskRecord(Value):
     """How the task takes answers."""
     selection: str = Field(default="", exclude_if=lambda text: not text)
     """How the samples were chosen among the task's, for reports; empty where all are played, and in older runs."""
+    source: dict[str, str] = Field(default_factory=dict, exclude_if=lambda source: not source, repr=False)
+    """What a world from a user's file was made of: `proctor.own_files.source.OwnSource.files`."""
+    scales: dict[str, tuple[float, float]] = Field(default_factory=dict, exclude_if=lambda scales: not scales)
+    """The `Environment.scales` of a world from a user's file."""
 
     @classmethod
     def of(cls, task: SampleList, samples: int, otherwise: str | None, selection: str = "") -> Self:
@@ -54,6 +58,8 @@ class TaskRecord(Value):
             published_sampling=task.published_sampling,
             protocol=task.protocol,
             selection=selection,
+            source=task.source,
+            scales=task.scales,
         )
 
 

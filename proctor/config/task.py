@@ -1,7 +1,9 @@
 """Task definitions, as in plans and task files: configured environments with names."""
 
+import contextlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self, get_args
 
@@ -21,7 +23,8 @@ class TaskDefinition(Value):
 
     name: str = Field(pattern=NAME)
     environment: str
-    """Name of an installed environment, see `proctor envs`."""
+    """Name of an installed environment, see `proctor envs`; or one of your own: `./trivia.py`, its one class,
+    `./trivia.py:Trivia`, or `module:Trivia`. `name` may be left out then: it is the class's in snake case."""
     data: Path | None = None
     """The environment's data in its published format; without it the samples shipped with Proctor are used."""
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
@@ -83,7 +86,13 @@ class TaskDefinition(Value):
             for name, value in self.parameters.items()
             if name not in left_out
         }
-        return {"name": self.name, "environment": self.environment, "parameters": parameters}
+        return {"name": self.name, "environment": self.environment_label, "parameters": parameters}
+
+    @property
+    def environment_label(self) -> str:
+        """The environment as records name it: a file of the user's without its folder."""
+        place, colon, name = self.environment.rpartition(":")
+        return f"{Path(place).name}:{name}" if colon else self.environment
 
     def _path_parameters(self) -> set[str]:
         return {name for name, field in self._class().model_fields.items() if _is_path(field.annotation)}
@@ -108,7 +117,8 @@ class TaskDefinition(Value):
         fields: dict[str, object] = dict(self.parameters)
         if self.data is not None:
             fields["data"] = self.data
-        built, problems = validated(fields, environment)
+        with self._raising():
+            built, problems = validated(fields, environment)
         if built is None:
             raise FieldErrors([problem._replace(location=self._path(*problem.location)) for problem in problems])
         return built
@@ -119,15 +129,28 @@ class TaskDefinition(Value):
         for name, value in self._files().items():
             if not value.exists():
                 raise FieldErrors([FieldProblem(self._path(name), f"there is no file {value}; correct the path")])
-        try:
-            samples = environment.samples()
-        except (OSError, ValueError) as error:
-            field, text = split_field(str(error), self._class().model_fields)
-            raise FieldErrors([FieldProblem(self._path(*field) if field else self._blamed(text), text)]) from error
+        with self._raising(OSError, ValueError):
+            samples = listed_samples(environment)
         if not samples:
             text = f"{self.data or self.environment} holds no samples; name data that hold some"
             raise FieldErrors([FieldProblem(self._blamed(""), text)])
         return environment
+
+    @contextlib.contextmanager
+    def _raising(self, *expected: type[Exception]) -> Iterator[None]:
+        """Turn what the environment's code raises into FieldErrors: what is expected, and all of a user's file."""
+        try:
+            yield
+        except Exception as error:
+            if not (isinstance(error, expected) or registry.is_own(self.environment)):
+                raise
+            told = str(error)
+            if registry.is_own(self.environment) and type(error) is not ValueError:
+                from proctor.own_files.loading import raised  # see `registry.load`
+
+                told = raised(error, self.environment)
+            field, text = split_field(told, self._class().model_fields)
+            raise FieldErrors([FieldProblem(self._path(*field) if field else self._blamed(text), text)]) from error
 
     def _files(self) -> dict[str, Path]:
         """field -> the file or folder that it names, for those that are read."""
@@ -154,6 +177,17 @@ class TaskDefinition(Value):
         """Where a field of the environment stands in a file."""
         own = field[:1] == ("data",) and "data" not in self.parameters
         return ("tasks", self.name, *(() if own else ("parameters",)), *field)
+
+
+def listed_samples(environment: Environment) -> tuple[str, ...]:
+    """The ids of an environment's samples. Raises ValueError where they are no texts, or one comes twice."""
+    samples = tuple(environment.samples())
+    for sample, times in Counter(samples).items():
+        if not isinstance(sample, str):
+            raise ValueError(f"samples: {sample!r} is no text; every id must be a str")
+        if times > 1:
+            raise ValueError(f"samples: {sample!r} is listed {times} times; every id must be there once")
+    return samples
 
 
 def _shape(value: JsonValue, annotation: object) -> JsonValue:
@@ -220,6 +254,7 @@ def task_file_text(tasks: Sequence[TaskDefinition]) -> str:
 def load_tasks(path: Path) -> tuple[TaskDefinition, ...]:
     """The tasks of a task file, with paths resolved against its folder. Raises FileError."""
     document = Document(read_text(path), str(path))
+    document.admit(path.resolve().parent)
     tasks = document.read(TaskFile).tasks
     with document.located():
         return tuple(task.relative_to(path.parent) for task in tasks)

@@ -285,6 +285,10 @@ class SampleList(Value):
     """The `Environment.cluster` of each sample, if asked for. Empty, and omitted: each sample is its own cluster."""
     categories: tuple[Category, ...] = Field(default=(), exclude_if=lambda categories: not categories)
     """The `Environment.category` of each sample, if asked for. Empty, and omitted: all are of one category."""
+    source: dict[str, str] = Field(default_factory=dict, exclude_if=lambda source: not source, repr=False)
+    """Of a world from a user's file: `proctor.own_files.source.OwnSource.files`, by which a change is named."""
+    scales: dict[str, tuple[float, float]] = Field(default_factory=dict, exclude_if=lambda scales: not scales)
+    """Of a world from a user's file: `Environment.scales`, since reports don't load it."""
 
     @model_validator(mode="after")
     def _one_for_each_sample(self) -> "SampleList":

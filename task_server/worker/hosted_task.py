@@ -6,14 +6,19 @@ import itertools
 import logging
 import random
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from proctor.config.task import TaskDefinition
+from proctor.config.task import TaskDefinition, listed_samples
 from proctor.environment import Environment, protocol_of
 from proctor.observability.descriptors import allow_descriptors, trials_for
 from proctor.observability.redaction import redacted
+from proctor.registry import is_own
 from proctor.retry import RetryPolicy
 from task_server.wire.errors import DigestDiffers, NotReady, UnknownSample
 from task_server.wire.messages import STARTING, SampleList
+
+if TYPE_CHECKING:
+    from proctor.own_files.source import OwnSource
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +36,7 @@ class HostedTask:
     ) -> None:
         """`environment` is the one to play, where it was given in Python; else it is built as the definition says."""
         self.name = definition.name
-        self.environment_name = definition.environment
+        self.environment_name = definition.environment_label
         self.environment = environment or definition.build()
         self.capacity = min(definition.sessions(), trials_for(allowed := allow_descriptors()))
         if self.capacity < definition.sessions():
@@ -107,16 +112,17 @@ class HostedTask:
 
 
 def read_samples(task: str, name: str, environment: Environment) -> SampleList:
-    """The samples of a task, and what a run must know of its environment, which is installed under `name`."""
-    samples = tuple(environment.samples())
+    """The samples of a task, and what a run must know of its environment, which records call `name`."""
+    samples = listed_samples(environment)
     clusters = tuple(map(environment.cluster, samples))
     categories = tuple(map(environment.category, samples))
-    comparable = environment.not_comparable_because()
+    comparable, own = environment.not_comparable_because(), is_own(name)
+    source = _own_source(environment) if own else None
     return SampleList(
         task=task,
         environment=name,
         samples=samples,
-        digest=environment.digest(),
+        digest=environment.digest() if source is None else source.digest,
         comparable=comparable,
         published_sampling=dict(environment.published_sampling()),
         published_rounds=environment.max_turns if comparable is None else None,
@@ -124,4 +130,12 @@ def read_samples(task: str, name: str, environment: Environment) -> SampleList:
         protocol=protocol_of(environment),
         clusters=clusters if len(set(clusters)) < len(samples) else (),
         categories=categories if len(set(categories)) > 1 else (),
+        source={} if source is None else dict(source.files),
+        scales=dict(environment.scales) if own else {},
     )
+
+
+def _own_source(environment: Environment) -> "OwnSource":
+    from proctor.own_files.source import world_source  # 35 ms that installed environments do without
+
+    return world_source(environment)

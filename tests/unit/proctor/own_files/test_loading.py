@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from proctor import registry
-from proctor.own_files import OwnFileError, admit, label, named, snake_case, world_class
+from proctor.own_files.loading import OwnFileError, admit, admit_world, named, task_name, world_class
 
 WORLD = """from __future__ import annotations
 from pathlib import Path
@@ -44,7 +44,7 @@ def test_every_spelling_of_a_class_is_the_same_class(tmp_path: Path) -> None:
     spellings = ["./trivia.py", "./trivia.py:Trivia", "trivia:Trivia", str(folder / "trivia.py"), "../link.py"]
     found = [registry.load(admit(each, folder)) for each in spellings]
     assert found == [found[0]] * 5
-    assert label(admit("trivia:Trivia", folder)) == "trivia.py:Trivia"
+    assert {admit_world(each, folder) for each in spellings} == {f"{folder}/trivia.py:Trivia"}
 
 
 def test_a_file_beside_hides_no_module(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_other_mistakes_in_a_name(tmp_path: Path) -> None:
 
 
 def test_names_of_tasks() -> None:
-    assert [snake_case(name) for name in ("Trivia", "TriviaNight", "HTTPWorld", "Q2A")] == [
+    assert [task_name(f"w.py:{name}") for name in ("Trivia", "TriviaNight", "HTTPWorld", "Q2A")] == [
         "trivia",
         "trivia_night",
         "http_world",

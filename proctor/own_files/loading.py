@@ -17,6 +17,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from proctor.own_files import opened
+
 if TYPE_CHECKING:
     from proctor.environment import Environment
 
@@ -46,11 +48,6 @@ _given: dict[str, object] = {}
 _loaded: dict[Path, Loaded] = {}
 
 
-def is_own(reference: str) -> bool:
-    """Whether a text names a file, or an object in a module, rather than something that is installed by a name."""
-    return reference.endswith(".py") or ":" in reference
-
-
 def admit(reference: str, folder: Path) -> str:
     """The same reference, absolute, and from now on loaded in this process: call it for what the user has named.
 
@@ -68,26 +65,34 @@ def admit(reference: str, folder: Path) -> str:
     return absolute
 
 
+def admit_world(reference: str, folder: Path) -> str:
+    """`admit` for a world: the reference that all spellings of a class have, by the file that defines it.
+
+    Raises OwnFileError.
+    """
+    admitted = admit(reference, folder)
+    whole = _reference_to(world_class(admitted))
+    _admitted.add(whole)
+    return admitted if admitted in _given else whole
+
+
 def admit_given(given: Any) -> str:
     """A reference to a class or function of a Python program, by which this process finds that very object."""
-    module = sys.modules.get(given.__module__)
-    file = getattr(module, "__file__", None)
-    place = str(Path(file).resolve()) if file else NO_FILE
-    reference = f"{place}:{given.__qualname__}"
+    reference = _reference_to(given)
     _admitted.add(reference)
     _given[reference] = given
     return reference
 
 
-def label(reference: str) -> str:
-    """A reference without folders, as records and reports show it."""
-    place, name = _parts(reference)
-    return f"{Path(place).name if place.endswith('.py') else place}:{name}"
+def _reference_to(found: Any) -> str:
+    file = getattr(sys.modules.get(found.__module__), "__file__", None)
+    return f"{Path(file).resolve() if file else NO_FILE}:{found.__qualname__}"
 
 
-def snake_case(name: str) -> str:
-    """A class's name as the name of a task: `TriviaNight` is `trivia_night`."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower().strip("_")
+def task_name(reference: str) -> str:
+    """The name of a task without one: that of its class in snake case, `trivia_night` for `TriviaNight`."""
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", _parts(reference)[1])
+    return name.rpartition(".")[2].lower().strip("_")
 
 
 def world_class(reference: str) -> "type[Environment]":
@@ -184,11 +189,17 @@ def _module(reference: str) -> ModuleType:
     folder, name = _package(file)
     if known is not None:
         _forget(folder)
+    opened.watch()
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
     module = _by_path(file, folder) if name is None else _of_package(name, file, folder)
     _loaded[file] = Loaded(module, {path: _stamp(path) for path in (file, *_modules_in(folder).values())})
     return module
+
+
+def loaded_folders() -> set[Path]:
+    """The folders of all files that have been loaded."""
+    return set(map(folder_of, _loaded))
 
 
 def folder_of(file: Path) -> Path:
@@ -209,7 +220,7 @@ def _package(file: Path) -> tuple[Path, str | None]:
 
 def _of_package(name: str, file: Path, folder: Path) -> ModuleType:
     top = name.partition(".")[0]
-    if top in OURS and not (folder / top).samefile(Path(__file__).parents[1] / top):
+    if top in OURS and not (folder / top).samefile(Path(__file__).parents[2] / top):
         raise OwnFileError(f"{file}: its package is called {top!r}, as one of Proctor's own; rename the folder")
     module = _imported(name, str(file), folder)
     if module.__file__ is None or Path(module.__file__).resolve() != file:
@@ -254,13 +265,18 @@ def _errors_located(place: str, folder: Path) -> Iterator[None]:
     except SyntaxError as error:
         raise OwnFileError(f"{error.filename or place}:{error.lineno or 1}: {error.msg}") from error
     except (Exception, SystemExit) as error:
-        raise OwnFileError(raised(error, folder, place)) from error
+        raise OwnFileError(_raised(error, folder, place)) from error
     finally:
         sys.dont_write_bytecode = writes
 
 
-def raised(error: BaseException, folder: Path, place: str) -> str:
-    """What a user's code raised: file and line, then the frames of files in a folder, if there are several."""
+def raised(error: BaseException, reference: str) -> str:
+    """What a user's code raised: file and line, then the frames of the user's own files, if there are several."""
+    place = _parts(reference)[0]
+    return _raised(error, folder_of(Path(place)) if place.endswith(".py") else Path.cwd(), place)
+
+
+def _raised(error: BaseException, folder: Path, place: str) -> str:
     frames = [each for each in traceback.extract_tb(error.__traceback__) if is_users(each.filename, folder)]
     where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else place
     what = " ".join(traceback.format_exception_only(error)[-1].split())
@@ -276,7 +292,7 @@ def is_users(file: str, folder: Path) -> bool:
     if not path.is_relative_to(folder):
         return False
     parts = path.relative_to(folder).parts
-    ours = parts[0] in OURS and folder == Path(__file__).parents[1]
+    ours = parts[0] in OURS and folder == Path(__file__).parents[2]
     return not ours and "site-packages" not in parts and not any(part.startswith(".") for part in parts)
 
 
