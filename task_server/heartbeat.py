@@ -1,11 +1,11 @@
-"""The worker's side of heartbeats."""
+"""The worker's side of heartbeats, and the counter of changes that they and long polls wait on."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
-from task_server.change_counter import Changes
 from task_server.http.transport import Caller
 from task_server.wire.errors import ApiError, TaskServerError, TurnConflict
 from task_server.wire.messages import HEARTBEAT_S
@@ -35,6 +35,34 @@ class Contact:
     def lost(self, now: float) -> bool:
         """True if a controller that answered before has not answered for 0.7 of its lease."""
         return self.until is not None and now >= self.until
+
+
+class Changes:
+    """Counts changes. A caller that knows one count can wait for the next."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._next = asyncio.Event()
+        self.closed = False
+
+    def notify(self) -> None:
+        """Count one change and wake every waiter."""
+        self.count += 1
+        self._next.set()
+        self._next = asyncio.Event()
+
+    def close(self) -> None:
+        """Wake every waiter; `wait` returns at once from now on."""
+        self.closed = True
+        self.notify()
+
+    async def wait(self, seen: int, timeout_s: float) -> None:
+        """Return when the count is no longer `seen`, or after `timeout_s`."""
+        if self.closed or self.count != seen or timeout_s <= 0:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._next.wait()
 
 
 class Reporter:

@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,6 +12,8 @@ from eval_client.cli.usage import FILE, UsageProblem, report_file_errors
 from eval_client.core.progress import ErrorLimit
 from eval_client.core.selection import SelectionError
 from eval_client.store.connection import DatabaseError, StoreError, reason
+from eval_client.store.runs import find_parts, find_run
+from eval_client.store.store import Store
 from proctor.config.secrets import secret_text
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -150,3 +152,28 @@ def report_usage_errors() -> Iterator[None]:
         raise UsageProblem(str(error)) from error
     except DatabaseError as error:
         raise UsageProblem(f"the store can't be used: {reason(error)}") from error
+
+
+def find_results(names: Sequence[str], store: str | None, output: Path, *, texts: bool = False) -> list[Store]:
+    """The runs of these names, each once: parts of a plan as one run, with what was said if `texts`.
+
+    A name may be that of a plan's parts together. Raises StoreError, DatabaseError.
+    """
+    found = [each for name in names for each in find_parts(name, store, output) or _run_or_parts(name, store, output)]
+    if any(each.manifest().part is not None for each in found):
+        from eval_client.report.task_environment import one_run  # 60 ms of CPU, for the parts of a plan alone
+
+        return [one_run(found, texts=texts)]
+    named: dict[str, Store] = {}
+    for each in found:
+        if named.setdefault(each.run, each).engine.url != each.engine.url:
+            raise StoreError(f"{each.run}: another run of that name is given too; rename the folder of one")
+    return list(named.values())
+
+
+def _run_or_parts(name: str, store: str | None, output: Path) -> list[Store]:
+    """A run; where `latest` is a part, all parts that are there."""
+    found, _ = find_run(name, store, output)
+    if name != "latest" or (part := found.manifest().part) is None:
+        return [found]
+    return find_parts(part.plan, store, output)

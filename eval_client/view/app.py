@@ -22,9 +22,8 @@ from eval_client.view.json_api import ROUTES as API
 from eval_client.view.pages.compare import compare_json, compare_page, status_of
 from eval_client.view.pages.drawing import drawing_page, drawing_script, drawing_style
 from eval_client.view.pages.listing import runs_page, workers_page
-from eval_client.view.pages.live import live_page
 from eval_client.view.pages.login import login_page
-from eval_client.view.pages.overview import overview_page, tables_page
+from eval_client.view.pages.overview import live_page, overview_page, tables_page
 from eval_client.view.pages.plots import plot_svg
 from eval_client.view.pages.side import side_page
 from eval_client.view.pages.table import sample_page, trials_csv, trials_jsonl, trials_page

@@ -5,9 +5,8 @@ import math
 import secrets
 from collections.abc import Callable
 
-from task_server.change_counter import Changes
 from task_server.controller.placement import Placement
-from task_server.heartbeat import BATCH_S
+from task_server.heartbeat import BATCH_S, Changes
 from task_server.shares import Holder, holder_of
 from task_server.wire.messages import NOBODY, Sender, TaskList, TasksQuery
 

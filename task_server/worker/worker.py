@@ -18,8 +18,7 @@ from proctor.observability.metrics import ProcessMetrics, expose, gauge
 from proctor.observability.redaction import redacted
 from proctor.summary import summarize
 from proctor.types import Summary
-from task_server.change_counter import Changes
-from task_server.heartbeat import BATCH_S, Reporter
+from task_server.heartbeat import BATCH_S, Changes, Reporter
 from task_server.http.routes import TaskService, build_app
 from task_server.http.transport import Caller
 from task_server.metrics import task_gauges

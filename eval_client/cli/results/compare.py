@@ -8,8 +8,14 @@ from pathlib import Path
 import click
 from pydantic import TypeAdapter
 
-from eval_client.cli.common import json_option, output_option, report_usage_errors, store_option, write_page
-from eval_client.cli.results.plan_parts import find_results
+from eval_client.cli.common import (
+    find_results,
+    json_option,
+    output_option,
+    report_usage_errors,
+    store_option,
+    write_page,
+)
 from eval_client.cli.usage import FILE, UsageProblem
 from eval_client.report.compare.compare import compare_run, compare_sides, with_gates
 from eval_client.report.compare.measure import Settings

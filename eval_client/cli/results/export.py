@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from eval_client.cli.common import output_option, report_usage_errors, store_option
-from eval_client.cli.results.plan_parts import find_results
+from eval_client.cli.common import find_results, output_option, report_usage_errors, store_option
 from eval_client.cli.usage import UsageProblem
 from eval_client.report.exports.rows import FORMATS, export_rows
 from eval_client.report.exports.write import exports, separate_exports

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import click
 
-from eval_client.cli.common import output_option, report_usage_errors, store_option, write_page
-from eval_client.cli.results.plan_parts import find_results
+from eval_client.cli.common import find_results, output_option, report_usage_errors, store_option, write_page
 from eval_client.cli.usage import FILE, UsageProblem
 from eval_client.report.report import report as make_report
 from eval_client.report.run_tables import pairs_table, report_tables

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Sequence
 from typing import NamedTuple
 
-from eval_client.core.statistics import student
+from eval_client.core.statistics.distributions import t_two_sided_p
 
 NO_ERROR = 1e-12
 """A standard error below it is one of rounding: the values, or the clusters' sums, are all alike."""
@@ -35,7 +35,7 @@ class ClusteredMean(NamedTuple):
             return None
         if self.standard_error < NO_ERROR:
             return float(abs(self.mean) < NO_ERROR)
-        return student.two_sided_p(self.mean / self.standard_error, self.degrees_of_freedom)
+        return t_two_sided_p(self.mean / self.standard_error, self.degrees_of_freedom)
 
 
 def clustered_mean(values: Sequence[float], clusters: Sequence[Hashable] = ()) -> ClusteredMean:

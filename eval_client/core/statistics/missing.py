@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from eval_client.core.statistics.binary import mcnemar_p
+from eval_client.core.statistics.distributions import mcnemar_p
 from eval_client.core.statistics.samples import Interval, SamplePair, Scores
 
 

@@ -6,8 +6,7 @@ from functools import lru_cache, partial
 from statistics import fmean, variance
 from typing import NamedTuple
 
-from eval_client.core.statistics import student
-from eval_client.core.statistics.binary import mcnemar_power, z
+from eval_client.core.statistics.distributions import mcnemar_power, t_quantile, z
 from eval_client.core.statistics.resampling import exact_p, inverted_cdf
 from eval_client.core.statistics.samples import SamplePair, Scores
 
@@ -22,7 +21,7 @@ def detectable(standard_error: float, alpha: float, power: float, df: float | No
     (z[1 - alpha / 2] + z[power]) * standard error (Miller 2024, arXiv 2411.00640, section 5), with quantiles of
     Student's t instead where the error has `df` degrees of freedom.
     """
-    quantiles = z if df is None else partial(student.quantile, df=df)
+    quantiles = z if df is None else partial(t_quantile, df=df)
     return (quantiles(1 - alpha / 2) + quantiles(power)) * standard_error
 
 

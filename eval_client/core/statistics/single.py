@@ -6,9 +6,8 @@ from math import comb
 from statistics import fmean, variance
 from typing import NamedTuple
 
-from eval_client.core.statistics import student
-from eval_client.core.statistics.binary import wilson_interval
 from eval_client.core.statistics.clustered import NO_ERROR, clustered_mean
+from eval_client.core.statistics.distributions import t_quantile, wilson_interval
 from eval_client.core.statistics.samples import Interval
 
 FEW_EFFECTIVE = 8
@@ -28,9 +27,7 @@ def mean_interval(means: Sequence[float], clusters: Sequence[Hashable], alpha: f
     if mean.standard_error is None or mean.standard_error < NO_ERROR or not set(means) <= {0, 1}:
         return metric_interval(mean.mean, mean.standard_error, mean.effective_clusters, (0.0, 1.0), alpha)
     design = mean.standard_error**2 * len(means) / variance(means)
-    known = student.quantile(1 - alpha / 2, FEW_EFFECTIVE - 1) / student.quantile(
-        1 - alpha / 2, mean.degrees_of_freedom
-    )
+    known = t_quantile(1 - alpha / 2, FEW_EFFECTIVE - 1) / t_quantile(1 - alpha / 2, mean.degrees_of_freedom)
     return wilson_interval(mean.mean, len(means) / max(1.0, design) * min(1.0, known) ** 2, alpha)
 
 
@@ -50,7 +47,7 @@ def metric_interval(
         width = high - low
         ends = wilson_interval(min(1.0, max(0.0, (value - low) / width)), effective, alpha) if scale else None
         return ends and (low + width * ends[0], low + width * ends[1])
-    margin = student.quantile(1 - alpha / 2, max(1.0, effective - 1)) * error
+    margin = t_quantile(1 - alpha / 2, max(1.0, effective - 1)) * error
     return max(low, value - margin), min(high, value + margin)
 
 

@@ -1,12 +1,14 @@
-"""The overview of a run: the matrix of agents by tasks, what ended last, and the plots and tables behind it."""
+"""The overview of a run: what it does now, its matrix of agents by tasks, and the plots and tables behind it."""
 
 import time
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from eval_client.core.run_view import PairView, RunView, clock
 from eval_client.report.compare.run_pairs import Letters, run_letters
 from eval_client.report.configuration_tables import agents_table, tasks_table
 from eval_client.report.pair_report import RunReport
@@ -20,15 +22,32 @@ from eval_client.store.records import Manifest
 from eval_client.store.store import Store
 from eval_client.store.trials.rows import TrialQuery, read_trials
 from eval_client.store.trials.scores import trial_facts
-from eval_client.view.pages.live import live_panel
+from eval_client.view.live import LiveRun
 from eval_client.view.rendering import link
 from eval_client.view.viewer import Viewer
 from proctor.tables.table import ResultTable
 
 MOST_PAIRS = 60
-"""Pairs up to which the overview has the details too."""
+"""Pairs up to which the overview has the details too, and of which it shows what they wait for."""
 LAST = 8
 """Trials in the list of those that ended last."""
+
+
+class LivePanel(NamedTuple):
+    """The part of an overview that shows a run under way."""
+
+    heard: str | None
+    """When the run was last heard of, where that is long ago."""
+    left: str
+    running: int
+    view: RunView
+    use: list[tuple[str, int, int, bool]]
+    """Of each capacity limit, such as `agent gpt`: its name, how much is in use and allowed, whether it is full."""
+    warnings: list[str]
+    pairs: list[PairView]
+    """Those with trials to play, as many as are shown."""
+    more: int
+    """How many others there are."""
 
 
 class RunDetails(NamedTuple):
@@ -120,3 +139,36 @@ def kept_letters(viewer: Viewer, store: Store, report: RunReport) -> Letters:
 def scores_stamp(report: RunReport) -> tuple[tuple[str, str, int, float | None], ...]:
     """What changes whenever a run's scores do."""
     return tuple((pair.agent, pair.task, pair.scored, pair.value) for pair in report.pairs)
+
+
+def live_page(viewer: Viewer, request: Request) -> Response:
+    """The live panel of a run, which an open page fetches again."""
+    store = viewer.open(request)
+    return viewer.page("live.html", store.run, live=live_panel(viewer, store))
+
+
+def live_panel(viewer: Viewer, store: Store) -> LivePanel | None:
+    """The panel of a run; None unless it is under way."""
+    live = viewer.live.look(store)
+    return None if live.view is None else _panel(live, live.view)
+
+
+def _panel(live: LiveRun, view: RunView) -> LivePanel:
+    pairs = [pair for pair in view.pairs if pair.done < pair.planned]
+    return LivePanel(
+        heard=f"last heard {live.heard_s:.0f} s ago" if live.silent else None,
+        left=clock(view.left_s),
+        running=sum(pair.running for pair in view.pairs),
+        view=view,
+        use=[(name, used, capacity, used >= capacity) for name, (used, capacity) in view.use.items()],
+        warnings=list(_warnings(view)),
+        pairs=pairs[:MOST_PAIRS],
+        more=max(0, len(pairs) - MOST_PAIRS),
+    )
+
+
+def _warnings(view: RunView) -> Iterator[str]:
+    for name, left in sorted(view.cooling.items()):
+        yield f"endpoint {name} pauses for another {left:.0f} s after a 429"
+    yield from view.troubles
+    yield from view.shared

@@ -7,8 +7,8 @@ from statistics import fmean
 
 import pytest
 
-from eval_client.core.statistics.binary import mcnemar_p
 from eval_client.core.statistics.clustered import clustered_mean
+from eval_client.core.statistics.distributions import mcnemar_p
 from eval_client.core.statistics.power import detectable_by_flips, detectable_by_mcnemar
 from eval_client.core.statistics.resampling import sign_flips
 from eval_client.core.statistics.single import mean_interval
