@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from proctor.config.problems import FieldError
 from proctor.config.task import TaskDefinition
@@ -51,6 +51,16 @@ class HumanConfig(_Agent):
     kind: Literal["human"]
 
 
+class FunctionConfig(_Agent):
+    """A function or a class of your own; a plain one is called in as many threads as its concurrency says."""
+
+    kind: Literal["function"]
+    function: str = Field(pattern=":")
+    """`./agent.py:answer`, or `module:answer`."""
+    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    """What a function gets by name with each call, a class when it is made."""
+
+
 class ProxiedConfig(_Agent):
     """A model at another endpoint, with limits on the requests to it, each of which is sent once."""
 
@@ -69,12 +79,18 @@ class ProxiedConfig(_Agent):
         return self
 
 
-AgentConfig = Annotated[PolicyConfig | RecordedConfig | HumanConfig | ProxiedConfig, Field(discriminator="kind")]
+AgentConfig = Annotated[
+    PolicyConfig | RecordedConfig | HumanConfig | FunctionConfig | ProxiedConfig, Field(discriminator="kind")
+]
 
 
 def _relative(agent: AgentConfig, folder: Path) -> AgentConfig:
     if isinstance(agent, RecordedConfig):
         return agent.model_copy(update={"path": folder / agent.path})
+    if isinstance(agent, FunctionConfig):
+        from proctor.own_files.loading import admit  # servers without functions do without
+
+        return agent.model_copy(update={"function": admit(agent.function, folder)})
     if isinstance(agent, ProxiedConfig):
         return agent.model_copy(update={"chat": agent.chat.relative_to(folder)})
     return agent

@@ -11,8 +11,16 @@ from agent_server.agents.base import ServedAgent
 from agent_server.agents.limits import Concurrent, ContextLimited, Delayed
 from agent_server.agents.policies import ServedPolicy, TaskPolicies
 from agent_server.app import build_app
-from agent_server.config import AgentConfig, AgentServerConfig, HumanConfig, PolicyConfig, RecordedConfig
+from agent_server.config import (
+    AgentConfig,
+    AgentServerConfig,
+    FunctionConfig,
+    HumanConfig,
+    PolicyConfig,
+    RecordedConfig,
+)
 from proctor import event_loop
+from proctor.config.yaml import FileError
 from proctor.http.client import HttpClient, http_client
 from proctor.http.server import listen, url_of
 from proctor.http.serving import HttpServer, uvicorn_config
@@ -76,6 +84,14 @@ def _bare(config: AgentConfig, tasks: TaskPolicies, client: HttpClient) -> Serve
         from agent_server.agents.human import HumanAgent
 
         return HumanAgent(_terminal_input(), sys.stdout)
+    if isinstance(config, FunctionConfig):
+        from agent_server.agents.function import ServedFunction
+        from proctor.agent_function import THREADS, own_caller
+
+        try:
+            return ServedFunction(own_caller(config.function, config.concurrency or THREADS, config.parameters))
+        except ImportError as error:
+            raise FileError(f"agents.{config.name}.function: {error}") from error
     from agent_server.agents.proxied import ProxiedAgent
 
     return ProxiedAgent(

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 from proctor.environment import Agent, AgentStopped, AgentUnavailable
 from proctor.llm.wire import Usage
 from proctor.observability.redaction import redacted
+from proctor.own_files.loading import OwnFileError, named, raised
 from proctor.session.transcript import Transcript
 from proctor.types import Action, Message, Observation, Tool, well_formed
 
@@ -118,6 +119,25 @@ class FunctionCaller:
         """Cancel the calls that wait; one that runs in a thread continues until it returns."""
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def own_function(reference: str) -> AgentFunction:
+    """The function or class in a file of the user's own. Raises OwnFileError."""
+    found = named(reference)
+    if not (isinstance(found, type) or inspect.isfunction(found)):
+        raise OwnFileError(f"{reference}: is neither a function nor a class")
+    return found
+
+
+def own_caller(reference: str, threads: int, parameters: Mapping[str, object]) -> FunctionCaller:
+    """Calls the function or class in a file of the user's own. Raises OwnFileError."""
+    found = own_function(reference)
+    try:
+        return FunctionCaller(found, threads, parameters)
+    except Exception as error:
+        code = getattr(found, "__code__", None)
+        where = f"{code.co_filename}:{code.co_firstlineno}: " if code is not None else ""
+        raise OwnFileError(f"{where}{error}" if where else raised(error, reference)) from error
 
 
 def _called(call: Callable[[], object]) -> object:

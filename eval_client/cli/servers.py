@@ -190,8 +190,8 @@ def controller(lease: float, settle: float, allow_workers: tuple[str, ...], addr
     "agents",
     multiple=True,
     metavar="NAME=KIND",
-    help="An agent to serve; KIND is reference, naive, random, human, or recorded:PATH. Default: reference, naive and "
-    "random.",
+    help="An agent to serve; KIND is reference, naive, random, human, recorded:PATH, or a function, ./agent.py:answer. "
+    "Default: reference, naive and random.",
 )
 @click.option("--config", type=FILE, help="YAML file with all settings, instead of options.")
 @click.option(
@@ -239,7 +239,7 @@ def agents(
                 agents=tuple(map(_agent, chosen)),
                 token_env=token_env,
                 tls=tls_fields(tls),
-            )
+            ).relative_to(Path.cwd())
         if stop_with_stdin:
             when_stdin_ends(lambda _: os.kill(os.getpid(), signal.SIGTERM))
         with contextlib.suppress(KeyboardInterrupt):
@@ -251,5 +251,7 @@ def _agent(text: str) -> dict[str, str]:
     name, equals, kind = text.partition("=")
     if not equals:
         name, kind = text, text
+    if kind.rpartition(":")[0].endswith(".py"):
+        return {"name": name, "kind": "function", "function": kind}
     kind, colon, path = kind.partition(":")
     return {"name": name, "kind": kind, **({"path": path} if colon else {})}

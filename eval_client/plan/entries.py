@@ -147,9 +147,13 @@ class AgentEntry(RequestForm):
     """`command`: a program that owns its loop, such as a coding agent; it plays by an MCP server (extra `bridges`)."""
     command: CommandWords = ()
     """The program and its arguments; `{prompt}`, `{mcp_config}` (a file) and `{url}` are filled in for each trial."""
+    function: Annotated[str | None, Field(exclude_if=lambda function: function is None)] = None
+    """A function or a class of your own, `./agent.py:answer` or `module:answer`, which this client calls."""
+    parameters: dict[str, JsonValue] = Field(default_factory=dict, exclude_if=lambda parameters: not parameters)
+    """What a `function` gets by name with each call, a class when it is made."""
     builtin: PolicyKind | Literal["function"] | None = None
-    """A built-in agent. Without `endpoint`, an agent server is started for this run. `function` is a Python function
-    that `proctor.evaluate` was given."""
+    """A built-in agent. Without `endpoint`, an agent server is started for this run. `function` is a Python function:
+    that of the field `function`, else one that `proctor.evaluate` was given."""
     endpoint: Annotated[str, AfterValidator(_name_or_url)] | None = None
     """The name of an entry in `endpoints`, or a base URL."""
     model: ModelName | None = None
@@ -162,6 +166,25 @@ class AgentEntry(RequestForm):
     price: Price | None = None
     """What its tokens cost; none for built-in agents."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _function_is_built_in(cls, given: object) -> object:
+        if isinstance(given, dict) and given.get("function") is not None:
+            return {"builtin": "function", **given}
+        return given
+
+    @model_validator(mode="after")
+    def _function_is_named(self) -> Self:
+        if self.function is None:
+            if self.parameters:
+                raise FieldError(("parameters",), "is for a `function`; name one, or leave it out")
+            return self
+        if not self.function.rpartition(":")[0]:
+            raise FieldError(("function",), "write the file and the name in it: ./agent.py:answer")
+        if self.builtin != "function":
+            raise FieldError(("builtin",), "stands beside `function`; leave one of them out")
+        return self
+
     @model_validator(mode="after")
     def _command_is_whole(self) -> Self:
         if self.kind is None:
@@ -173,10 +196,18 @@ class AgentEntry(RequestForm):
             raise FieldError(("command",), text)
         if (kind := agent_kind(self.kind)) is not None:
             kind.check(self.command)
-        for field in ("builtin", "endpoint", "sampling", "metadata", "price"):
+        for field in ("function", "builtin", "endpoint", "sampling", "metadata", "price"):
             if getattr(self, field):
                 raise FieldError((field,), "an agent of `kind: command` has none; leave it out")
         return self
+
+    def relative_to(self, folder: Path) -> Self:
+        """The same agent; its function's file is resolved against a folder, and may be loaded from now on."""
+        if self.function is None:
+            return self
+        from proctor.own_files.loading import admit  # 35 ms that other plans do without
+
+        return self.model_copy(update={"function": admit(self.function, folder)})
 
     @property
     def is_function(self) -> bool:

@@ -38,6 +38,7 @@ def load_plan(path: Path, overrides: Sequence[str] = (), narrow: Callable[[Plan]
 def check_data(plan: Plan) -> None:
     """Raises FieldErrors where the data that this machine plays, or a built-in agent, do not fit the tasks."""
     problems = [problem for task in plan.played_here() for problem in _data_problems(plan, task)]
+    problems += _function_problems(plan)
     if problems:
         raise FieldErrors(problems)
 
@@ -65,6 +66,19 @@ def _data_problems(plan: Plan, task: TaskDefinition) -> Sequence[FieldProblem]:
     ]
 
 
+def _function_problems(plan: Plan) -> list[FieldProblem]:
+    """What is wrong with the files of agents that are functions."""
+    problems, agents = [], [agent for agent in plan.agents if agent.function is not None]
+    if agents:
+        from proctor.agent_function import own_function  # plans without functions do without
+    for agent in agents:
+        try:
+            own_function(str(agent.function))
+        except ImportError as error:
+            problems.append(FieldProblem(("agents", agent.name, "function"), str(error)))
+    return problems
+
+
 def read_plan(path: Path, overrides: Sequence[str] = ()) -> Plan:
     """The plan in a YAML file, without its data being checked; paths are relative to the file. Raises FileError."""
     document = Document(read_text(path), str(path), overrides)
@@ -78,13 +92,16 @@ def placed(plan: Plan, folder: Path) -> Plan:
     """The same plan with all paths resolved against a folder, normally that of the plan's file. Raises FieldErrors."""
     tasks = tuple(task.relative_to(folder) if isinstance(task, TaskDefinition) else task for task in plan.tasks)
     endpoints = tuple(endpoint.relative_to(folder) for endpoint in plan.endpoints)
-    return plan.model_copy(update={"tasks": tasks, "endpoints": endpoints, "tls": plan.tls.relative_to(folder)})
+    agents = tuple(agent.relative_to(folder) for agent in plan.agents)
+    tls = plan.tls.relative_to(folder)
+    return plan.model_copy(update={"tasks": tasks, "endpoints": endpoints, "agents": agents, "tls": tls})
 
 
 def with_overrides(plan: Plan, overrides: Sequence[str]) -> Plan:
     """A plan that the user vouches for, with `a.b.c=value` overrides. Raises FileError."""
     text = json.dumps(plan.model_dump(mode="json", exclude_none=True))
-    return parse(text, "the recorded plan", Plan, overrides, Path.cwd())
+    found = parse(text, "the recorded plan", Plan, overrides, Path.cwd())
+    return found.model_copy(update={"agents": tuple(agent.relative_to(Path.cwd()) for agent in found.agents)})
 
 
 def with_tags(plan: Plan, tags: Sequence[str]) -> Plan:

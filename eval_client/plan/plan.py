@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, ValidationInfo, field_validator, model_validator
@@ -241,6 +242,8 @@ class Plan(Value):
         full = self.model_dump(mode="json")
         for entry, agent in zip(full["agents"], self.agents, strict=True):
             entry.pop("seed_per_epoch", None)
+            if agent.function is not None:
+                entry.update(_function_identity(agent.function))
             if self.varies_seed(agent):
                 entry["seed_per_epoch"] = True
         operational = {"concurrency", "api_key_env", "price", "capacity", "rpm", "tpm", "shared", "max_tokens_field"}
@@ -259,6 +262,16 @@ class Plan(Value):
             "limits": {"trial": full["limits"]["trial"]},
             **_selections(self.tasks),
         }
+
+
+def _function_identity(reference: str) -> dict[str, JsonValue]:
+    """A function in a file of the user's own, whatever folder that is in. Raises OwnFileError."""
+    from proctor.agent_function import own_function  # plans without functions do without
+    from proctor.own_files.source import source_of
+
+    place, _, name = reference.rpartition(":")
+    found = source_of(own_function(reference))
+    return {"function": f"{Path(place).name}:{name}", "source": {"digest": found.digest, **found.files}}
 
 
 def _without_urls(endpoint: dict[str, JsonValue]) -> dict[str, JsonValue]:

@@ -86,18 +86,24 @@ def check_in_process(request: RunRequest) -> None:
 
 def function_callers(request: RunRequest) -> dict[str, "FunctionCaller"]:
     """The plan's agents that are Python functions, by name. Raises PreflightError where one can't be called."""
-    callers = {}
-    for agent in request.plan.agents:
-        if agent.is_function and agent.name not in request.functions:
-            raise PreflightError(
-                f"agents.{agent.name}: it is a Python function; play the run from Python, and name the function there: "
-                f"proctor.open_run({str(request.folder)!r}).resume(agents={{{agent.name!r}: ...}})"
-            )
-        if agent.is_function:
-            from proctor.agent_function import FunctionCaller  # runs without functions do without
+    functions = [agent for agent in request.plan.agents if agent.is_function]
+    if not functions:
+        return {}
+    from proctor.agent_function import FunctionCaller, own_caller  # runs without functions do without
 
-            try:
-                callers[agent.name] = FunctionCaller(request.functions[agent.name], request.plan.concurrency_of(agent))
-            except TypeError as error:
-                raise PreflightError(f"agents.{agent.name}: {error}") from error
+    callers: dict[str, FunctionCaller] = {}
+    for agent in functions:
+        threads, given = request.plan.concurrency_of(agent), request.functions.get(agent.name)
+        try:
+            if agent.function is not None:
+                callers[agent.name] = own_caller(agent.function, threads, agent.parameters)
+            elif given is not None:
+                callers[agent.name] = FunctionCaller(given, threads)
+            else:
+                raise PreflightError(
+                    f"agents.{agent.name}: it is a Python function; play the run from Python, and name the function "
+                    f"there: proctor.open_run({str(request.folder)!r}).resume(agents={{{agent.name!r}: ...}})"
+                )
+        except (TypeError, ImportError) as error:
+            raise PreflightError(f"agents.{agent.name}: {error}") from error
     return callers

@@ -29,7 +29,9 @@ def opened_by(file: Path, world: object) -> Set[Path]:
 
 
 def _configuration(world: object) -> tuple[str, str]:
-    """The names and paths by which a world is configured, and its whole configuration."""
+    """The names and paths by which a world is configured, and its whole configuration; an agent has none."""
+    if world is None:
+        return "", ""
     return str([str(value) for value in vars(world).values() if isinstance(value, str | Path)]), repr(world)
 
 

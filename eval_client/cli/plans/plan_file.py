@@ -9,7 +9,7 @@ import click
 
 from eval_client.cli.common import report_usage_errors, set_option
 from eval_client.cli.usage import FILE, UsageProblem
-from eval_client.plan.load import check_data, load_plan
+from eval_client.plan.load import check_data, load_plan, placed
 from eval_client.plan.plan import Plan
 from proctor import registry
 from proctor.config.model_fields import describe
@@ -33,7 +33,7 @@ def plan_text(
 
     Raises UsageProblem where an environment is unknown, or can't be played by these agents on this machine.
     """
-    served = [model for model in models if model not in POLICY_KINDS]
+    served = [model for model in models if model not in POLICY_KINDS and not _is_function(model)]
     tasks = [line for name in dict.fromkeys(environments) for line in _task_lines(name, served)]
     names = _agent_names(models)
     lines = [
@@ -68,7 +68,7 @@ def plan_text(
 
 def made_plan(text: str, overrides: Sequence[str] = ()) -> Plan:
     """The plan that a made text describes; its tasks' data can be read. Raises FileError."""
-    plan = parse(text, "the plan made from the options", Plan, overrides)
+    plan = placed(parse(text, "the plan made from the options", Plan, overrides), Path.cwd())
     check_data(plan)
     return plan
 
@@ -90,15 +90,23 @@ def _agent_names(models: Sequence[str]) -> list[str]:
     """A name for each model's agent: the last part of the model's own, with what a name may hold; each once."""
     names: list[str] = []
     for model in models:
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", model.rpartition("/")[2]).strip("-._")[:60] or "model"
+        last = model.rpartition(":" if _is_function(model) else "/")[2]
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", last).strip("-._")[:60] or "model"
         taken = sum(other == name or other.startswith(f"{name}-") for other in names)
         names.append(name if name not in names else f"{name}-{taken + 1}")
     return names
 
 
+def _is_function(model: str) -> bool:
+    """Whether what -m names is a function in a file: models have colons in their names too."""
+    return model.rpartition(":")[0].endswith(".py")
+
+
 def _agent(name: str, model: str) -> str:
     if model in POLICY_KINDS:
         return f"  - {{name: {name}, builtin: {model}}}"
+    if _is_function(model):
+        return f"  - {{name: {_quoted(name)}, function: {_quoted(str(Path.cwd() / model))}}}"
     return f"  - {{name: {_quoted(name)}, endpoint: models, model: {_quoted(model)}}}"
 
 

@@ -21,7 +21,7 @@ def config(**fields: object) -> AgentServerConfig:
         ({"agents": []}, "at least 1 item"),
         (
             {"agents": [{"kind": "magic", "name": "a"}]},
-            "'reference', 'naive', 'random', 'recorded', 'human', 'proxied'",
+            "'reference', 'naive', 'random', 'recorded', 'human', 'function', 'proxied'",
         ),
         ({"agents": [{"kind": "reference", "name": "a"}]}, "tasks: agent 'a' of kind reference needs some"),
         ({"agents": [HUMAN, {"kind": "recorded", "name": "me", "path": "x"}]}, "the name 'me' is used twice"),
