@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from tests.support import ROOT
 
 FLOORS = ("agent_server", "environments", "eval_client", "packages", "proctor", "task_server")
+DEFINITION = re.compile(r"^ *(?:(?:async )?def |class )(\w+)|^ *(\w+)(?::| =)", re.MULTILINE)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -41,7 +42,9 @@ def changed(change: Change, root: Path = ROOT) -> tuple[Path, str, ast.Module]:
     Raises LookupError unless the product has it once.
     """
     found, count = [], 0
-    for file in _files(root)[change.where.rpartition(".")[2]]:
+    *within, last = change.where.split(".")
+    by_name, classes = _files(root), [name for name in within if name[0].isupper()]
+    for file in (file for file in by_name[last] if all(file in by_name[each] for each in classes)):
         tree = ast.parse(file.read_text("utf-8"))
         for name, definition in _defined(tree):
             is_named = f".{_module(file, root)}.{name}".endswith(f".{change.where}")
@@ -76,7 +79,7 @@ def _files(root: Path) -> dict[str, list[Path]]:
     """The product's files by the names that they may define."""
     by_name = defaultdict[str, list[Path]](list)
     for file in (file for floor in FLOORS for file in sorted((root / floor).rglob("*.py"))):
-        for name in set(re.findall(r"(?m)^ *(?:async )?(?:def |class )?(\w+)", file.read_text("utf-8"))):
+        for name in {each for found in DEFINITION.findall(file.read_text("utf-8")) for each in found if each}:
             by_name[name].append(file)
     return by_name
 

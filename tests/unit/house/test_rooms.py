@@ -1,6 +1,7 @@
 """Rooms hold what they should, in no more lines than their budgets; the architecture page leaves none out."""
 
 import ast
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -63,6 +64,7 @@ def module(path: Path) -> str:
     return ".".join(parts[2:] if parts[0] == "packages" else parts).removesuffix(".__init__")
 
 
+@functools.cache
 def imported(path: Path) -> set[str]:
     """The modules that a file imports, and the names in them; not what types alone need."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -72,25 +74,6 @@ def imported(path: Path) -> set[str]:
     froms = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
     names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     return names | {str(node.module) for node in froms} | {f"{n.module}.{a.name}" for n in froms for a in n.names}
-
-
-OLD_NAMES = re.compile(
-    "[Bb]argain|[Tt]eam|[Cc]rew|[Ll]ookout|[Ss]cene|[Oo]wed|[Cc]aps|Standing|Heard|Ended|standstill|Waits|Troubles|"
-    "assured|patiently|Broken|listening|web_pages|PageGuard|suspicion|yaml_file|hosting|reporting|Seat|HeartbeatTaken|"
-    "Turned|Alive|suited_parameters|TaskStanding|PairStanding|chronicle|Helper|Desk|Bench|census|Asked|Nothing|Past|"
-    "comparable"
-)
-"""Names that things had before the house was moved, but for those that other things rightly bear."""
-
-
-def test_nothing_is_named_as_before_the_move() -> None:
-    named = [
-        f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}"
-        for path in files(*OURS)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and OLD_NAMES.fullmatch(node.name)
-    ]
-    assert named + [str(path.relative_to(ROOT)) for path in files(*OURS) if OLD_NAMES.fullmatch(path.stem)] == []
 
 
 def test_pages_use_the_words_of_the_glossary_not_older_ones() -> None:

@@ -1,10 +1,11 @@
 """Tests ask what a caller sees and read no source; the list of planted bugs keeps up with code and tests."""
 
 import ast
+import functools
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -20,7 +21,7 @@ BY_NAME = ("getattr", "setattr", "delattr", "object", "patch")
 
 
 def test_no_test_reads_the_source_of_the_product() -> None:
-    assert {name for name, tree in files() if any(map(reads_source, ast.walk(tree)))} == set()
+    assert {file.name for file in files() if file.reads_source} == set()
 
 
 def test_no_test_uses_what_is_private_elsewhere() -> None:
@@ -29,14 +30,29 @@ def test_no_test_uses_what_is_private_elsewhere() -> None:
         for path in (ROOT / floor).rglob("*.py"):
             for name in defined(ast.parse(path.read_text(encoding="utf-8"))):
                 homes[name].add(re.sub(r"^packages/\w+/proctor_", "", str(path.relative_to(ROOT).parent)))
-    assert {name for name, tree in files() if private(name, tree, homes)} == set()
+    assert {file.name for file in files() if private(file, homes)} == set()
 
 
-def files() -> Iterator[tuple[str, ast.Module]]:
+class TestFile(NamedTuple):
+    """A file of tests, and the names that it uses without defining them."""
+
+    __test__ = False
+    name: str
+    reads_source: bool
+    used: set[str]
+
+
+@functools.cache
+def files() -> list[TestFile]:
+    found = []
     for path in (ROOT / "tests").rglob("*.py"):
         name = str(path.relative_to(ROOT))
         if not name.startswith("tests/unit/house/"):
-            yield name, ast.parse(path.read_text(encoding="utf-8"))
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            nodes = list(ast.walk(tree))
+            used = {name for node in nodes for name in uses(node)} - defined(tree)
+            found.append(TestFile(name, any(map(reads_source, nodes)), used))
+    return found
 
 
 def reads_source(node: ast.AST) -> bool:
@@ -65,11 +81,10 @@ def defined(tree: ast.Module) -> set[str]:
     return {name for name in names if name.startswith("_") and not name.startswith("__")} - NOBODYS
 
 
-def private(file: str, tree: ast.Module, homes: dict[str, set[str]]) -> set[str]:
+def private(file: TestFile, homes: dict[str, set[str]]) -> set[str]:
     """The product's private names that a file of tests uses, but for those of the package whose units it tests."""
-    own = str(Path(file).parent).removeprefix("tests/unit/")
-    used = {name for node in ast.walk(tree) for name in uses(node)} - defined(tree)
-    return {name for name in used if name in homes and not any(f"{home}/".startswith(own) for home in homes[name])}
+    own = str(Path(file.name).parent).removeprefix("tests/unit/")
+    return {name for name in file.used if name in homes and not any(f"{home}/".startswith(own) for home in homes[name])}
 
 
 def uses(node: ast.AST) -> list[str]:
