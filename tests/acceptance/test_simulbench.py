@@ -39,10 +39,11 @@ from tests.e2e.proctor import TOKEN, begin, exits, proctor, rows, server
 from tests.faults.parts.proxy import Fault, proxies
 from tests.pace import slowly, until
 from tests.scripted_model import Reply, ScriptedModel
-from tests.support import SHARED_DATA, built_packages, serving
+from tests.support import ROOT, SHARED_DATA, built_packages, serving
 
 DATA = SHARED_DATA / "simulbench"
 DEV = DATA / "simulbench_dev.jsonl"
+TABLES = ROOT / "tests" / "unit" / "environments" / "tables" / "simulbench.jsonl"
 
 
 class Model(ScriptedModel):
@@ -271,112 +272,7 @@ async def test_03_a_judge_without_brackets_is_asked_three_times_a_script_and_the
     assert any("below 99 %" in note for note in summary.notes)
 
 
-# 4: the parsers. None is "ask again".
-
-RATINGS: list[tuple[str, float | None, float | None]] = [
-    ("Rating: [[8]]", 8, 8),
-    ("Rating: [[7.5]]", 7.5, 7.5),
-    ("Rating: [[10]]", 10, 10),
-    ("Rating: [[1]]", 1, 1),
-    ("It deserves [[5]] at first sight.\nRating: [[8]]", 8, 5),
-    ("[[11]]", None, 11),
-    ("[[0]]", None, 0),
-    ("[[57]]", None, 57),
-    ("[[10.5]]", None, 10.5),
-    ("[[0.9]]", None, 0.9),
-    ("[[ 7 ]]", 7, None),
-    ("Rating: [7]", 7, 7),
-    ("rating: [7]", 7, 7),
-    ("**Rating:** [7]", 7, 7),
-    ("**Rating**: [[7]]", 7, 7),
-    ("Rating: [6]\nRating: [7]", 7, 6),
-    ("Rating: [12]", None, 12),
-    ("[7]", None, 7),
-    ("Rating: 7", 7, None),
-    ("Rating: [[7", None, None),
-    ("Rating: [[seven]]", None, None),
-    ("Rating: [[7/10]]", 7, None),
-    ("Rating: [[ 7 / 10 ]]", 7, None),
-    ("Rating: [[7/20]]", None, None),
-    ("Rating: [[-7]]", None, None),
-    ("Rating: -7", None, None),
-    ("Rating: [[7,5]]", 7.5, None),
-    (r"Rating: \[\[7\]\]", 7, None),
-    (r"**Rating: \[7.5\]**", 7.5, None),
-    ("Rating: [[8]]\n[[END]]", 8, 8),
-    ("Somebody would say [[1]]. Rating: 9", 9, 1),
-    ("Somebody would say [[1]].\n**Rating (1-10):** 9/10.", 9, 1),
-    ("Rating: [[8]]. The list it gave was [[3]].", 8, 8),
-    ("My rating is [[8]]", 8, 8),
-    ("[[A]] (confidence [[8]])", 8, 8),
-    ("Rating: 1 to 10, I say [[6]]", 6, 6),
-    ("Operating: 3. Then [[6]]", 6, 6),
-    ("Rating: [[8.]]", 8, 8),
-    ("Rating: [7.5]", 7.5, 7.5),
-    ("[[07]] [[5]]", 5, None),
-    ("[[٣]]", None, None),
-    ("Rating: [[]]", None, None),
-    ("", None, None),
-    ("As asked, in the form [[rating]]: [[9]]", 9, 9),
-    ("[[9]], given as [[rating]]", 9, 9),
-    ("The list a[0] is right. Rating: [[6]]", 6, 6),
-    ("[[5]] for form, but Rating: [9]", 9, 5),
-    ("Rating: [[8]]\n\nRating: [[11]]", None, 8),
-    ("\N{PILE OF POO} [[4]] \x00\u2028", 4, 4),
-]
-
-VERDICTS: list[tuple[str, str | None, str | None]] = [
-    ("[[A]]", "A", "A"),
-    ("[[B]]", "B", "B"),
-    ("[[C]]", "C", "C"),
-    ("At first [[A]], but in the end [[B]]", "B", "A"),
-    ("At first [[B]], but in the end [[A]]", "A", "A"),
-    ("[[B]] or [[C]]? [[C]]", "C", "B"),
-    ("[[C]] then [[B]]", "B", "B"),
-    ("[[C]] [[B]] [[A]]", "A", "A"),
-    ("[[A]] [[B]] [[C]]", "C", "A"),
-    ("[[ B ]]", "B", None),
-    ("[[b]]", None, None),
-    ("[B]", None, None),
-    ("B", None, None),
-    ("", None, None),
-    ("[[D]]", None, None),
-    ("[[A]] [[D]]", "A", "A"),
-    ("[[A]] (confidence [[8]])", "A", "A"),
-    ("[[B]]\n[[END]]", "B", "B"),
-    (r"\[\[B\]\]", "B", None),
-    ("[[AB]]", None, None),
-    ("[[A/B]]", None, None),
-    ("[[A]]]", "A", "A"),
-    ("[[[C]]]", "C", "C"),
-    ("[[]]", None, None),
-    ("[[5]]", None, None),
-    ("Verdict: **[[A]]**", "A", "A"),
-    ("Assistant A is better", None, None),
-    ("[[A", None, None),
-    ("[ [A] ]", None, None),
-    ("\N{PILE OF POO}[[C]]\x00", "C", "C"),
-    ("[[A]]\n[[B]]\n[[tie]]", "C", "A"),
-]
-
-
-def read(parser: Callable[[], object]) -> object:
-    try:
-        return parser()
-    except UnreadableAnswer:
-        return None
-
-
-@pytest.mark.parametrize(("text", "strict", "compat"), RATINGS)
-def test_04_ratings_are_read_by_profile(text: str, strict: float | None, compat: float | None) -> None:
-    assert read(lambda: reading.rating(text, "strict")) == strict
-    assert read(lambda: reading.rating(text, "compat")) == compat
-
-
-@pytest.mark.parametrize(("text", "strict", "compat"), VERDICTS)
-def test_04_verdicts_are_read_by_profile(text: str, strict: str | None, compat: str | None) -> None:
-    assert read(lambda: reading.verdict(text, "strict")) == strict
-    assert read(lambda: reading.verdict(text, "compat")) == compat
+# 4: the parsers, whose rows are tests/unit/environments/tables/simulbench.jsonl.
 
 
 def published(text: str) -> float | None:
@@ -388,17 +284,26 @@ def published(text: str) -> float | None:
         return None
 
 
+def read(text: str) -> float | None:
+    try:
+        return reading.rating(text, "compat")
+    except UnreadableAnswer:
+        return None
+
+
 @given(st.text(alphabet=st.sampled_from("[]0123456789.,/ \n٣Rating:"), max_size=40))
 def test_04_compat_reads_what_the_published_code_reads(text: str) -> None:
-    assert read(lambda: reading.rating(text, "compat")) == published(text)
+    assert read(text) == published(text)
 
 
 def test_04_the_table_of_ratings_is_the_published_codes_where_it_says_compat() -> None:
-    assert [published(text) for text, _, _ in RATINGS] == [compat for _, _, compat in RATINGS]
-
-
-def test_04_there_are_25_rows_each() -> None:
-    assert min(len(RATINGS), len(VERDICTS)) >= 25
+    tables = [json.loads(line) for line in TABLES.read_text(encoding="utf-8").splitlines()]
+    (rows,) = [table["rows"] for table in tables if table["case"] == "4 a judges rating by profile"]
+    wanted = [(text, value) for (text, profile), value in rows if profile == "compat"]
+    assert len(wanted) >= 25
+    assert [published(text) for text, _ in wanted] == [
+        None if isinstance(value, dict) else value for _, value in wanted
+    ]
 
 
 # 6: speed.

@@ -162,21 +162,6 @@ def test_sigterm_lets_the_request_under_way_finish(tmp_path: Path) -> None:
         assert server.process.stderr.read() == ""
 
 
-def test_an_address_that_others_reach_is_refused_without_a_token(tmp_path: Path) -> None:
-    config = {"host": "0.0.0.0", "token_env": "PROCTOR_TEST_UNSET", "agents": [{"kind": "human", "name": "me"}]}
-    with running(config, tmp_path) as server:
-        assert server.process.stderr is not None
-        assert "host: 0.0.0.0 can be reached by others" in server.url + server.process.stderr.read()
-        assert server.process.wait(timeout=slowly(20)) == 1
-
-
-def test_a_taken_port_is_refused_with_a_clear_message(base_url: str, tmp_path: Path) -> None:
-    port = httpx.URL(base_url).port
-    with running({"port": port, "agents": [{"kind": "human", "name": "me"}]}, tmp_path) as server:
-        assert server.process.stderr is not None
-        assert f"host, port: can't listen at 127.0.0.1:{port}" in server.process.stderr.read()
-
-
 def interrupt_until_gone(process: subprocess.Popen[str]) -> None:
     """Ctrl-C twice or more: the first waits for the answer under way, the next does not."""
     for _ in range(100):

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from environments.webshop.catalogue import make as catalogue
 from environments.webshop.catalogue import published
-from environments.webshop.catalogue.check_goals import compare, read
 from environments.webshop.catalogue.make import DATABASE, make
 from environments.webshop.catalogue.nouns import NounExtractor, extractor, lexical
 from environments.webshop.catalogue.product import price_limit
@@ -277,20 +276,6 @@ def test_a_missing_broken_or_foreign_catalogue_is_refused_with_the_command_that_
         file.unlink()
     with pytest.raises(ValueError, match=r"no search index.*proctor webshop index"), opened(tmp_path / "no-index"):
         pass
-
-
-def test_goals_are_held_against_the_published_ones(tmp_path: Path) -> None:
-    files = files_in(written(tmp_path / "files", PRODUCTS, {"A0": [wish("zero")]}))
-    make(files, tmp_path / "made", LEXICAL)
-    expected = tmp_path / "goals.json"
-    expected.write_text('[{"goal_index": 0, "instruction": "zero"}]')
-    compare(tmp_path / "made", read(expected))
-    expected.write_text('[{"goal_index": 0, "instruction": "other"}]')
-    with pytest.raises(ValueError, match="goal 0 is 'zero, and price"):
-        compare(tmp_path / "made", read(expected))
-    expected.write_text('[{"goal_index": "first"}]')
-    with pytest.raises(ValueError, match=r"0\.goal_index: "):
-        read(expected)
 
 
 def test_an_invented_catalogue_follows_from_size_and_seed(tmp_path: Path) -> None:
