@@ -33,17 +33,16 @@ def test_no_test_uses_what_is_private_elsewhere() -> None:
     assert {file.name for file in files() if private(file, homes)} == set()
 
 
-class TestFile(NamedTuple):
+class FileOfTests(NamedTuple):
     """A file of tests, and the names that it uses without defining them."""
 
-    __test__ = False
     name: str
     reads_source: bool
     used: set[str]
 
 
 @functools.cache
-def files() -> list[TestFile]:
+def files() -> list[FileOfTests]:
     found = []
     for path in (ROOT / "tests").rglob("*.py"):
         name = str(path.relative_to(ROOT))
@@ -51,7 +50,7 @@ def files() -> list[TestFile]:
             tree = ast.parse(path.read_text(encoding="utf-8"))
             nodes = list(ast.walk(tree))
             used = {name for node in nodes for name in uses(node)} - defined(tree)
-            found.append(TestFile(name, any(map(reads_source, nodes)), used))
+            found.append(FileOfTests(name, any(map(reads_source, nodes)), used))
     return found
 
 
@@ -81,7 +80,7 @@ def defined(tree: ast.Module) -> set[str]:
     return {name for name in names if name.startswith("_") and not name.startswith("__")} - NOBODYS
 
 
-def private(file: TestFile, homes: dict[str, set[str]]) -> set[str]:
+def private(file: FileOfTests, homes: dict[str, set[str]]) -> set[str]:
     """The product's private names that a file of tests uses, but for those of the package whose units it tests."""
     own = str(Path(file.name).parent).removeprefix("tests/unit/")
     return {name for name in file.used if name in homes and not any(f"{home}/".startswith(own) for home in homes[name])}
