@@ -1,13 +1,13 @@
 """The acceptance list of the OS environment: one test per line of its specification, then its table of bad inputs.
 
-Lines 4 and 11 are in test_gold.py, line 3 of the dev split in test_preflight.py. What concerns no container is tested
+Lines 4 and 11 are in test_gold.py, line 3 of the dev split in test_preflight.py, line 8 and what commands do to their
+shell or to other sandboxes in ../../e2e/sandbox, line 10 in ../../conformance. What concerns no container is tested
 in namespaces, for less CPU; the shipped samples are played on Docker in ../test_all_environments.py.
 """
 
 import asyncio
 import contextlib
 import grp
-import hashlib
 import json
 import os
 import random
@@ -24,7 +24,7 @@ from environments.operating_system.environment import OperatingSystem
 from environments.operating_system.observation import EMPTY, HEAD, TRUNCATED
 from environments.operating_system.scoring import judge, run
 from environments.operating_system.session import SessionRules, ShellSession
-from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded, EnvironmentFault
+from proctor.environment import Agent, ContextLimitExceeded
 from proctor.process_owner import Owner
 from proctor.sandbox.base import SandboxLimits
 from proctor.sandbox.docker_containers import OWNER_LABEL
@@ -237,12 +237,6 @@ async def test_07_801_characters_are_cut_and_800_are_not(lightly: OperatingSyste
     assert agent.told[1:] == [HEAD + "0" * 800, HEAD + "0" * 780 + "\n" + TRUNCATED]
 
 
-async def test_08_directory_variable_and_job_survive_a_turn(quick: OperatingSystem) -> None:
-    agent = Script(bash("cd /tmp; x=5; sleep 60 &"), bash("pwd; echo $x; jobs -p | wc -l"), "Act: finish")
-    await play(quick, sample(13), agent)
-    assert agent.told[1:] == [EMPTY, f"{HEAD}/tmp\n5\n1"]
-
-
 async def test_09_no_container_is_left_after_50_samples_and_random_cancellation() -> None:
     environment = dev(pool=3)
     chance, slots = random.Random(9), asyncio.Semaphore(4)
@@ -265,26 +259,6 @@ async def test_09_no_container_is_left_after_50_samples_and_random_cancellation(
     async with environment.lifespan():
         await asyncio.gather(*map(one, range(50)))
     assert remaining() == []
-
-
-@pytest.mark.parametrize("number", [6, 7, 9, 21])
-async def test_10_a_gold_run_gives_the_same_trajectory_twice(quick: OperatingSystem, number: int) -> None:
-    hashes = []
-    for _ in range(2):
-        trajectory = hashlib.sha256()
-        policy = PolicyAgent(quick.reference(sample(number)))
-
-        class Recorded(Agent):
-            async def act(
-                self, observation: Observation, trajectory: Any = trajectory, policy: Agent = policy
-            ) -> Action:
-                action = await policy.act(observation)
-                trajectory.update(f"{observation.digest()}{action.model_dump_json()}".encode())
-                return action
-
-        assert (await play(quick, sample(number), Recorded())).score == 1.0
-        hashes.append(trajectory.hexdigest())
-    assert hashes[0] == hashes[1]
 
 
 # The finish reasons of section 3.6 and the table of section 8
@@ -310,11 +284,6 @@ async def test_what_the_agent_did_wrong_is_a_zero_with_its_reason(
     assert (finish.reason, finish.score, finish.detail["upstream_status"]) == (reason, 0.0, status)
 
 
-async def test_an_agent_that_fails_is_a_fault_and_no_zero(lightly: OperatingSystem) -> None:
-    finish = await play(lightly, sample(13), Raising(AgentUnavailable("503")))
-    assert (finish.reason, finish.score) == (FinishReason.AGENT_ERROR, None)
-
-
 @pytest.mark.parametrize("fence", ["sh", ""])
 async def test_a_block_with_another_fence_is_an_empty_command(lightly: OperatingSystem, fence: str) -> None:
     agent = Script(f"Act: bash\n```{fence}\necho no\n```", "Act: finish")
@@ -322,57 +291,11 @@ async def test_a_block_with_another_fence_is_an_empty_command(lightly: Operating
     assert agent.told[1] == EMPTY
 
 
-@pytest.mark.parametrize("command", ["exit", "exec true", "kill -9 $$"])
-async def test_a_shell_that_ends_is_restarted_and_that_is_told(lightly: OperatingSystem, command: str) -> None:
-    agent = Script(bash(command), bash("echo on"), "Act: finish")
-    assert (await play(lightly, sample(13), agent)).reason is FinishReason.COMPLETED
-    assert agent.told[1].endswith("[the shell has ended; a new one was started in /]")
-    assert agent.told[2] == f"{HEAD}on"
-
-
 async def test_a_command_that_waits_is_interrupted_or_gets_no_input(lightly: OperatingSystem) -> None:
     agent = Script(bash("echo a; sleep 1000"), bash("cat"), bash("read x; echo got $x"), "Act: finish")
     await play(lightly, sample(13), agent)
     limit = f"[the command was interrupted after the time limit of {LIMIT_S:g} s]"
     assert agent.told[1:] == [f"{HEAD}a\n{limit}", EMPTY, f"{HEAD}got"]
-
-
-@pytest.mark.parametrize("command", ["yes", "cat /dev/urandom"])
-async def test_endless_output_is_cut_and_the_sample_goes_on(lightly: OperatingSystem, command: str) -> None:
-    agent = Script(bash(command), bash("echo on"), "Act: finish")
-    await play(lightly, sample(13), agent)
-    assert TRUNCATED in agent.told[1]
-    assert len(agent.told[1]) < 1000
-    assert agent.told[2] == f"{HEAD}on"
-
-
-@pytest.mark.parametrize(("command", "said"), [("echo 'a", "unexpected EOF"), ("cat <<EOF\na", "here-document")])
-async def test_an_unfinished_command_gives_bash_s_own_text(lightly: OperatingSystem, command: str, said: str) -> None:
-    agent = Script(bash(command), bash("echo on"), "Act: finish")
-    await play(lightly, sample(13), agent)
-    assert said in agent.told[1]
-    assert agent.told[2] == f"{HEAD}on"
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "f() { f | f & }; f",
-        "for i in 1 2 3; do head -c 50000000 /dev/zero > /fill$i; done",
-        "rm -rf --no-preserve-root / 2>/dev/null",
-        "python3 -c 'x = bytearray(1 << 30)'",
-        "kill -9 -1",
-    ],
-)
-async def test_a_destructive_command_harms_no_other_session(quick: OperatingSystem, command: str) -> None:
-    neighbour = Script(bash("echo on"), bash("ls /fill* /bin/ls"), "Act: finish")
-    finish, other = await asyncio.gather(
-        play(quick, sample(13), Script(bash(command), bash("true"), "Act: finish")),
-        play(quick, sample(13), neighbour),
-    )
-    assert finish.reason in (FinishReason.COMPLETED, FinishReason.TASK_ERROR)
-    assert other.reason is FinishReason.COMPLETED
-    assert neighbour.told[1] == f"{HEAD}on"
 
 
 async def test_killing_all_that_runs_costs_the_agent_its_shell_and_is_no_fault(quick: OperatingSystem) -> None:
@@ -396,28 +319,6 @@ async def test_a_container_that_dies_is_a_fault(quick: OperatingSystem) -> None:
     finish = await play(quick, sample(13), Killer(bash("true"), "Act: finish"))
     assert (finish.reason, finish.score) == (FinishReason.TASK_ERROR, None)
     assert str(finish.detail["cause"]).startswith("ServiceAway: ")
-
-
-async def test_an_unreachable_daemon_keeps_the_environment_from_starting(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no.sock")
-    with pytest.raises(EnvironmentFault, match="no engine answers"):
-        async with dev().lifespan():
-            pass
-
-
-async def test_cancelling_in_mid_turn_removes_the_container_within_seconds() -> None:
-    environment = dev()
-    async with environment.lifespan(), asyncio.timeout(slowly(20)):
-        agent = Script(bash("sleep 1000"))
-        playing = asyncio.ensure_future(play(environment, sample(13), agent))
-        while not agent.told:
-            await asyncio.wait({playing}, timeout=0.05)
-        assert len(remaining()) == 1
-        playing.cancel()
-        await asyncio.wait({playing})
-        assert remaining() == []
 
 
 def written(folder: Path, **fields: object) -> Path:
