@@ -427,24 +427,6 @@ async def test_a_comment_ends_with_its_line_where_the_reading_is_not_the_publish
     assert agent.told[1] == "[(3,)]"
 
 
-async def test_the_first_of_two_blocks_runs(dev: Database) -> None:
-    agent = Scripted(operation("SELECT 1").content + "\n" + operation("SELECT 2").content, answer([]))
-    await play_to_finish(dev, "dev-00038", agent)
-    assert agent.told[1] == "[(1,)]"
-
-
-async def test_an_answer_at_the_very_end_without_newline_counts(dev: Database) -> None:
-    finish = await play_to_finish(dev, "dev-00011", Scripted('Action: Answer\nFinal Answer: ["Giza"]'))
-    assert (finish.reason, finish.score) == (FinishReason.COMPLETED, 1.0)
-    finish = await play_to_finish(dev, "dev-00011", Scripted('Final Answer: ["Giza"]\nAction: Answer'))
-    assert finish.reason is FinishReason.INVALID_FORMAT
-
-
-async def test_a_lower_case_operation_is_none(dev: Database) -> None:
-    reply = operation("SELECT 1").content.replace("Operation", "operation")
-    assert (await play_to_finish(dev, "dev-00038", Scripted(reply))).reason is FinishReason.INVALID_FORMAT
-
-
 @pytest.mark.parametrize(
     "sql",
     [
