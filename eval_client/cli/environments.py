@@ -9,7 +9,7 @@ import click
 
 from eval_client.cli.usage import report_file_errors
 from proctor import registry
-from proctor.config.task import TaskDefinition
+from proctor.config.task import named_task
 
 
 @click.command()
@@ -44,8 +44,8 @@ def check(name: str, data: Path | None, parameters: tuple[str, ...], samples: in
     Checks that need a policy which the environment lacks are skipped, with a message. Exit code 1 where a check fails.
     """
     with report_file_errors():
-        definition = TaskDefinition(name=name, environment=name, data=data).with_parameters(parameters)
-        environment = definition.build()
+        definition = named_task(name, data).with_parameters(parameters)
+        environment = definition.opened() if registry.is_own(name) else definition.build()
     from proctor.conformance.check import check as run_check
 
     async def passes() -> bool:

@@ -6,15 +6,16 @@ import logging
 import os
 import re
 import signal
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 from pydantic import ValidationError
 
 from eval_client.cli.usage import FILE, UsageProblem, report_file_errors
-from proctor.config.task import load_tasks
+from proctor.config.task import load_tasks, named_task
 from proctor.config.tokens import AccessTokens
 from proctor.config.wording import every_problem
 
@@ -109,17 +110,34 @@ def configured() -> Iterator[None]:
 
 
 def announce(what: str, url_alone: bool) -> Callable[[str], None]:
-    """A function that prints and logs the URL of a server."""
+    """A function that prints and logs the URL of a server.
+
+    With the URL alone on standard output, what worlds and agents print from now on goes where the log goes.
+    """
+    out: IO[str] = sys.stdout
+    if url_alone:
+        sys.stdout.flush()
+        out = os.fdopen(os.dup(1), "w")
+        os.dup2(2, 1)  # nobody reads the pipe any more: a full one would stop a world
+        sys.stdout = sys.stderr
 
     def tell(url: str) -> None:
-        click.echo(url if url_alone else f"{what} listens at {url}")
+        click.echo(url if url_alone else f"{what} listens at {url}", file=out)
         log.info("listens at %s", url)
 
     return tell
 
 
 @click.command()
-@click.option("--tasks", required=True, type=FILE, help="Task file or plan.")
+@click.option("--tasks", type=FILE, help="Task file or plan.")
+@click.option(
+    "-e",
+    "--environment",
+    "environments",
+    multiple=True,
+    metavar="NAME",
+    help="Instead of --tasks: an environment to serve, or a file of your own such as ./trivia.py; repeatable.",
+)
 @click.option(
     "--controller",
     default="",
@@ -130,7 +148,9 @@ def announce(what: str, url_alone: bool) -> Callable[[str], None]:
 @click.option("--name", default="", help="Name, unique among the controller's workers. Default: host name and port.")
 @grace_option
 @address_options
-def worker(tasks: Path, controller: str, name: str, grace: float, address: dict[str, Any]) -> None:
+def worker(
+    tasks: Path | None, environments: tuple[str, ...], controller: str, name: str, grace: float, address: dict[str, Any]
+) -> None:
     """Serve the tasks of a task file and run their sessions.
 
     Clients must send PROCTOR_TOKEN. The worker sends PROCTOR_WORKER_TOKEN to its controller where that is set; then
@@ -139,11 +159,13 @@ def worker(tasks: Path, controller: str, name: str, grace: float, address: dict[
     """
     from task_server.serve import WorkerConfig, serve_worker
 
+    if (tasks is None) == (not environments):
+        raise UsageProblem("name the tasks to serve, by --tasks FILE or by -e ENVIRONMENT")
+    tell = announce("worker", address["stop_with_stdin"])
     with configured():
-        config = WorkerConfig(
-            tasks=load_tasks(tasks), controller=controller, name=name, grace_s=grace, **address, **tokens()
-        )
-        serve_worker(config, announce("worker", address["stop_with_stdin"]))
+        served = load_tasks(tasks) if tasks is not None else tuple(map(named_task, environments))
+        config = WorkerConfig(tasks=served, controller=controller, name=name, grace_s=grace, **address, **tokens())
+        serve_worker(config, tell)
 
 
 @click.command()

@@ -13,7 +13,7 @@ from eval_client.cli.terminal import TerminalPlayer, print_end
 from eval_client.cli.usage import UsageProblem, report_file_errors
 from eval_client.plan.entries import agent_kind
 from proctor import registry
-from proctor.config.task import TaskDefinition
+from proctor.config.task import TaskDefinition, named_task
 from proctor.environment import EnvironmentFault, protocol_of
 from proctor.observability import output
 from proctor.registry import AGENT_KINDS, missing
@@ -84,12 +84,14 @@ def play(
 
 def _task(name: str, data: Path | None, parameters: tuple[str, ...]) -> TaskDefinition:
     """The task to play; on the environment's own samples with the fields that suit this machine."""
+    with report_file_errors():
+        task = named_task(name, data)
     try:
-        detected = registry.load(name).detect_parameters() if data is None else {}
+        detected = registry.load(task.environment).detect_parameters() if data is None else {}
     except (registry.UnknownEnvironment, ImportError, EnvironmentFault) as error:
         raise UsageProblem(str(error)) from error
     with report_file_errors():
-        return TaskDefinition(name=name, environment=name, data=data, parameters=detected).with_parameters(parameters)
+        return task.model_copy(update={"parameters": detected}).with_parameters(parameters)
 
 
 async def _played(

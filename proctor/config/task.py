@@ -15,6 +15,7 @@ from proctor.config.problems import FieldError, FieldProblem, refuse_duplicates,
 from proctor.config.wording import NAME, nearest
 from proctor.config.yaml import Document, FieldErrors, FileError, parse_value, read_text
 from proctor.environment import Environment, SampleSelection
+from proctor.registry import is_own
 from proctor.types import Value
 
 
@@ -142,10 +143,10 @@ class TaskDefinition(Value):
         try:
             yield
         except Exception as error:
-            if not (isinstance(error, expected) or registry.is_own(self.environment)):
+            if not (isinstance(error, expected) or is_own(self.environment)):
                 raise
             told = str(error)
-            if registry.is_own(self.environment) and type(error) is not ValueError:
+            if is_own(self.environment) and type(error) is not ValueError:
                 from proctor.own_files.loading import raised  # see `registry.load`
 
                 told = raised(error, self.environment)
@@ -249,6 +250,20 @@ class TaskFile(Value):
 def task_file_text(tasks: Sequence[TaskDefinition]) -> str:
     """A task file, in ASCII, that `load_tasks` reads as these tasks."""
     return json.dumps({"tasks": [task.model_dump(mode="json") for task in tasks]}, indent=1)
+
+
+def named_task(environment: str, data: Path | None = None) -> TaskDefinition:
+    """The task of an environment that the user names on the command line, by its name or file. Raises FileError."""
+    name = environment
+    if is_own(environment):
+        from proctor.own_files import loading  # see `registry.load`
+
+        try:
+            environment = loading.admit_world(environment, Path.cwd())
+        except loading.OwnFileError as error:
+            raise FileError(str(error)) from error
+        name = loading.task_name(environment)
+    return TaskDefinition(name=name, environment=environment, data=data)
 
 
 def load_tasks(path: Path) -> tuple[TaskDefinition, ...]:

@@ -8,11 +8,12 @@ from pathlib import Path
 import click
 
 from eval_client.cli.common import report_usage_errors, set_option
-from eval_client.cli.usage import FILE, UsageProblem
+from eval_client.cli.usage import FILE, UsageProblem, report_file_errors
 from eval_client.plan.load import check_data, load_plan, placed
 from eval_client.plan.plan import Plan
 from proctor import registry
 from proctor.config.model_fields import describe
+from proctor.config.task import named_task
 from proctor.config.yaml import parse, parse_value
 from proctor.environment import POLICY_KINDS, EnvironmentFault
 from proctor.llm.config import ChatConfig
@@ -68,7 +69,7 @@ def plan_text(
 
 def made_plan(text: str, overrides: Sequence[str] = ()) -> Plan:
     """The plan that a made text describes; its tasks' data can be read. Raises FileError."""
-    plan = placed(parse(text, "the plan made from the options", Plan, overrides), Path.cwd())
+    plan = placed(parse(text, "the plan made from the options", Plan, overrides, Path.cwd()), Path.cwd())
     check_data(plan)
     return plan
 
@@ -112,9 +113,11 @@ def _agent(name: str, model: str) -> str:
 
 def _task_lines(name: str, models: Sequence[str]) -> list[str]:
     """The task of an environment, with an engine that this machine has. Raises UsageProblem."""
-    lines = [f"  - name: {_quoted(name)}", f"    environment: {_quoted(name)}"]
+    with report_file_errors():
+        task = named_task(name)
+    lines = [f"  - name: {_quoted(task.name)}", f"    environment: {_quoted(task.environment)}"]
     try:
-        cls = registry.load(name)
+        cls = registry.load(task.environment)
         engine = cls.detect_parameters().get("engine")
         fields = cls.model_fields
         default = fields["engine"].default if "engine" in fields else None

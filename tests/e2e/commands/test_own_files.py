@@ -1,0 +1,184 @@
+"""Worlds in files of the user's own: named in plans and commands, served elsewhere, edited, broken, planted."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.proctor import environment, exits, proctor, server
+from tests.pace import slowly
+
+WORLD = '''"""Questions with one word for an answer."""
+import json
+from pathlib import Path
+from typing import Literal
+from proctor import Action, Environment, Finish, FinishReason, Message, Observation, ParsedAction, Summary
+from proctor import Tool, ToolCall
+from near import right
+
+print("printed at import")
+WORD = {"type": "object", "properties": {"word": {"type": "string"}}}
+TOOL = Tool(name="answer", description="Answers.", parameters=WORD)
+
+class TriviaNight(Environment):
+    """Questions."""
+    data: Path = Path("rows.jsonl")
+    highest: int = 10
+    protocol: Literal["text", "tools"] = "text"
+    scales = {"points": (0.0, 10.0)}
+
+    def rows(self):
+        return {row["id"]: row for row in map(json.loads, self.data.read_text().splitlines())}
+
+    def samples(self):
+        return list(self.rows())
+
+    def category(self, sample):
+        return f"kind {sample[-1]}"
+
+    def parse_action(self, action):
+        return ParsedAction(name="word", arguments={"said": self.said(action)})
+
+    def said(self, action):
+        try:
+            return json.loads(action.tool_calls[0].arguments)["word"] if action.tool_calls else action.content
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return ""
+
+    def reference(self, sample, seed=0):
+        word = self.rows()[sample]["answer"]
+        call = ToolCall(id="1", name="answer", arguments=json.dumps({"word": word}))
+        said = Action(content=word) if self.protocol == "text" else Action(content="", tool_calls=(call,))
+        return lambda conversation, transcript: said
+
+    async def play(self, sample, agent, seed=0):
+        row = self.rows()[sample]
+        tools = (TOOL,) if self.protocol == "tools" else ()
+        action = await agent.act(Observation(messages=(Message(role="user", content=row["question"]),), tools=tools))
+        print("played", sample)
+        return Finish(score=right(self.said(action), row["answer"]), reason=FinishReason.COMPLETED)
+
+    def summarize(self, finishes):
+        scores = [10 * finish.score for finish in finishes if finish.score is not None]
+        return Summary(primary="points", metrics={"points": sum(scores) / len(scores)} if scores else {})
+'''
+NEAR = "def right(said, wanted):\n    return float(said == wanted)\n"
+ROWS = "".join(json.dumps({"id": f"q{n}", "question": f"{n}+1?", "answer": str(n + 1)}) + "\n" for n in range(4))
+PLAN = "agents: [{name: reference, builtin: reference}]\ntasks: [{environment: WORLD}]\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write(tmp_path / "own wörlds")
+
+
+def write(folder: Path) -> Path:
+    folder.mkdir()
+    for name, text in {"trivia.py": WORLD, "near.py": NEAR, "rows.jsonl": ROWS}.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+def plan(folder: Path, world: str, name: str = "plan.yaml") -> Path:
+    (folder / name).write_text(PLAN.replace("WORLD", world))
+    return folder / name
+
+
+def change(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_a_plan_names_a_file_its_class_or_a_module_in_both_protocols(folder: Path) -> None:
+    elsewhere = folder.parent
+    plan(folder, "./trivia.py")
+    (folder / "random.py").write_text("raise ValueError('a name that hides nothing')")
+    exits(0, "run", "own wörlds/plan.yaml", "--name=r", "-q", cwd=elsewhere)
+    for spelling in ("./trivia.py:TriviaNight", "trivia:TriviaNight", f"'{folder}/trivia.py'"):
+        plan(folder, spelling)
+        exits(0, "resume", str(elsewhere / "runs/r"), "--retry=0", "-q", cwd=folder)
+    plan(folder, "./trivia.py, parameters: {protocol: tools}")
+    told = proctor("resume", "r", "--retry=0", "-q", cwd=elsewhere)
+    assert (told.returncode, "protocol" in told.stderr) == (2, True)
+    exits(0, "run", "own wörlds/plan.yaml", "--name=t", "-q", cwd=elsewhere)
+    for run in ("r", "t"):
+        (pair,) = json.loads(exits(0, "report", run, "--json", cwd=elsewhere).stdout)["pairs"]
+        assert (pair["task"], pair["environment"], pair["value"]) == ("trivia_night", "trivia.py:TriviaNight", 10.0)
+        assert "printed at import\nplayed q0" in (elsewhere / "runs" / run / "logs/worker-1.log").read_text()
+
+
+def test_every_command_takes_a_file(folder: Path) -> None:
+    checked = exits(0, "check", "./trivia.py", cwd=folder).stdout
+    assert "tools: the reference scores 1" in checked
+    assert exits(0, "play", "trivia:TriviaNight", "q1", "--json", cwd=folder, answers="2\n").stdout.count("\n") == 2
+    exits(0, "run", "-m", "reference", "-e", "./trivia.py", "--name=r", "-q", cwd=folder)
+    exits(0, "init", "-m", "reference", "-e", "./trivia.py:TriviaNight", "made.yaml", cwd=folder)
+    exits(0, "run", "made.yaml", "--name=m", "-q", cwd=folder.parent / folder.name)
+    exits(0, "doctor", "made.yaml", cwd=folder)
+    with server("worker", "-e", "./trivia.py", cwd=folder) as worker:
+        remote = f"{PLAN.replace('WORLD', './trivia.py')}controller: {worker.url}\n"
+        (folder / "remote.yaml").write_text(remote)
+        exits(0, "run", "remote.yaml", "--name=o", "-q", cwd=folder)
+
+
+def test_a_run_goes_on_at_another_worker_with_the_same_file_and_not_after_an_edit(folder: Path) -> None:
+    far = write(folder.parent / "far")
+    path = plan(folder, "./trivia.py")
+    with server("worker", "-e", "./trivia.py", cwd=far) as worker:
+        exits(0, "run", str(path), f"--set=controller={worker.url}", "--name=r", "-q", cwd=folder)
+    change(far / "near.py", "def right", "# a comment\ndef  right")
+    again = ("resume", "r", "--retry=0", "-q")
+    with server("worker", "-e", "./trivia.py", cwd=far) as worker:
+        exits(0, *again, f"--set=controller={worker.url}", cwd=folder)
+    change(far / "near.py", "float(said == wanted)", "1.0")
+    with server("worker", "-e", "./trivia.py", cwd=far) as worker:
+        said = exits(2, *again, f"--set=controller={worker.url}", cwd=folder).stderr
+    assert (
+        "task trivia_night: its data, prompts or settings changed since the run began (near.py, line 3 differs" in said
+    )
+
+
+def test_two_workers_with_other_files_never_play_one_run(folder: Path) -> None:
+    far = write(folder.parent / "far")
+    change(far / "near.py", "float(said == wanted)", "1.0")
+    with server("controller", "--settle=0", cwd=folder) as controller:
+        held = ("worker", "-e", "./trivia.py", "--controller", controller.url)
+        with server(*held, "--name=a", cwd=folder), server(*held, "--name=b", cwd=far):
+            path = plan(folder, "./trivia.py")
+            given = (f"--set=controller={controller.url}", "--set=limits.patience_s=6", "-q")
+            said = exits(2, "run", str(path), "--name=r", *given, cwd=folder).stderr
+    assert re.search(r"'trivia_night': its workers differ .*\(\w+: [ab]; \w+: [ab]\)", said)
+
+
+SCRIPT = """import sys
+from proctor import evaluate, open_run
+from trivia import TriviaNight
+if sys.argv[1] == "begin":
+    run = evaluate(agents="reference", tasks=[TriviaNight(highest=9)], name="r")
+else:
+    run = open_run("r").resume(tasks=[TriviaNight(highest=9)])
+print([row["value"] for row in run.scores()])
+"""
+
+
+def test_a_run_from_python_is_resumed_by_a_plan_and_the_reverse(folder: Path) -> None:
+    (folder / "script.py").write_text(SCRIPT)
+    plan(folder, "./trivia.py, parameters: {highest: 9}")
+
+    def script(what: str) -> str:
+        command = [sys.executable, "script.py", what]
+        ended = subprocess.run(
+            command, cwd=folder, env=environment(), capture_output=True, text=True, check=False, timeout=slowly(60)
+        )
+        return f"{ended.stderr.strip()[-300:]} {ended.stdout.splitlines()[-1:]}".strip()
+
+    assert script("begin").endswith("['[10.0]']")
+    exits(0, "resume", "r", "--plan=plan.yaml", "--retry=0", "-q", cwd=folder)
+    assert script("resume").endswith("['[10.0]']")
+    change(folder / "near.py", "float(said == wanted)", "1.0")
+    assert "near.py, line 2 differs" in script("resume")
+    assert "near.py, line 2 differs" in exits(2, "resume", "r", "--plan=plan.yaml", cwd=folder).stderr
