@@ -1,5 +1,13 @@
 """Plays a session to its finish."""
 
+import asyncio
+import inspect
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from contextvars import copy_context
+from typing import Any
+
 from pydantic import ValidationError
 
 from proctor.environment import Agent, AgentStopped, AgentUnavailable, Environment, Policy, ServiceAway
@@ -47,6 +55,62 @@ class _Thinking(Agent):
         return _read(self._environment, action)
 
 
+class _FromThread:
+    """The agent of a `play` that is a plain `def`, in a thread of its own: `act` returns the action."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent, self._loop = agent, asyncio.get_running_loop()
+        self._asked: Future[Action] | None = None
+        self._is_over, self._lock, self._home = False, threading.Lock(), threading.get_ident()
+
+    def act(self, observation: Observation) -> Action | Coroutine[Any, Any, Action]:
+        """The answer to an observation. Raises what an `Agent` does, and CancelledError once the session is over.
+
+        What was only made in the thread, a coroutine, awaits it on the loop.
+        """
+        if threading.get_ident() == self._home:
+            return self._agent.act(observation)
+        with self._lock:
+            if self._is_over:
+                raise asyncio.CancelledError
+            self._asked = asyncio.run_coroutine_threadsafe(self._agent.act(observation), self._loop)
+        return self._asked.result()
+
+    def end(self) -> None:
+        """Let `play` end at its next question, if it has not asked it already."""
+        with self._lock:
+            self._is_over = True
+            if self._asked is not None:
+                self._asked.cancel()
+
+
+async def _played(environment: Environment, sample: str, agent: Agent, seed: int) -> Finish:
+    """The finish of `play`; one that is a plain `def` runs in a thread, which a cancellation waits for."""
+    if inspect.iscoroutinefunction(environment.play):
+        return await environment.play(sample, agent, seed)
+    asking, ended, context = _FromThread(agent), Future[Finish](), copy_context()
+
+    def work() -> None:
+        try:
+            ended.set_result(context.run(environment.play, sample, asking, seed))  # type: ignore[arg-type]  # plain
+        except StopIteration as error:  # which no future can hold
+            ended.set_exception(RuntimeError(f"play raised {error!r}"))
+        except BaseException as error:
+            ended.set_exception(error)
+
+    threading.Thread(target=work, name=f"play {sample}", daemon=True).start()
+    finish = asyncio.wrap_future(ended)
+    try:
+        played: Any = await asyncio.shield(finish)
+    except asyncio.CancelledError:
+        asking.end()
+        await asyncio.wait([finish])
+        finish.cancelled() or finish.exception()  # it is seen
+        raise
+    result: Finish = await played if inspect.isawaitable(played) else played  # a wrapper of an async one
+    return result
+
+
 async def play_to_finish(environment: Environment, sample: str, agent: Agent, seed: int = 0) -> Finish:
     """Play one session and turn every exception but a cancellation into a finish: only here are they classified.
 
@@ -56,7 +120,7 @@ async def play_to_finish(environment: Environment, sample: str, agent: Agent, se
     count = ThoughtCount()
     counting = session_thoughts.set(count)
     try:
-        finish = await environment.play(sample, _Thinking(agent, environment, count), seed)
+        finish = await _played(environment, sample, _Thinking(agent, environment, count), seed)
     except AgentStopped as stopped:
         finish = Finish(reason=stopped.reason, score=0.0)
     except AgentUnavailable as unavailable:
