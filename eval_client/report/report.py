@@ -90,7 +90,7 @@ class _Made:
         task, agent = self.manifest.tasks[totals.task], self._agents.get(totals.agent)
         means = self._means.get(key, NO_MEANS)
         summary = self._summaries.get(key) or _mean_score(means)
-        value, error, interval, effective = _measured(summary, totals, task.environment, means)
+        value, error, interval, effective = _measured(summary, totals, task, means)
         retried, unfinished = self._retried.get(key, 0), self._unfinished.get(key)
         return PairReport(
             **totals.model_dump(include=COUNTED),
@@ -181,7 +181,7 @@ def _validity(totals: PairTotals) -> dict[str, float]:
 
 
 def _measured(
-    summary: Summary, totals: PairTotals, environment: str, means: SampleMeans
+    summary: Summary, totals: PairTotals, task: TaskRecord, means: SampleMeans
 ) -> tuple[float | None, float | None, Interval | None, float]:
     """The primary metric over the scored trials: value, standard error, interval, effective samples.
 
@@ -192,7 +192,7 @@ def _measured(
     if value is None or totals.mean is None or totals.trial_mean is None:
         return None, None, None, 0.0
     alike = any(math.isclose(value, each, abs_tol=1e-9) for each in (totals.mean, totals.trial_mean))
-    scale = _scale(environment, summary.primary) if not alike or value in (0, 1) else None
+    scale = _scale(task, summary.primary) if not alike or value in (0, 1) else None
     if alike and scale in (None, (0, 1)):
         even = math.isclose(totals.mean, totals.trial_mean, abs_tol=1e-9)
         error = summary.standard_error if even else mean.standard_error
@@ -226,10 +226,10 @@ def _repeated(means: SampleMeans, k: int) -> RepeatedShare:
     )
 
 
-def _scale(environment: str, metric: str) -> Interval | None:
-    """The least and the greatest value of a metric, if its environment is installed here and tells."""
+def _scale(task: TaskRecord, metric: str) -> Interval | None:
+    """The least and the greatest value of a metric, if the run or the environment that is installed here tells."""
     try:
-        return registry.scales(environment).get(metric)
+        return task.scales.get(metric) or registry.scales(task.environment).get(metric)
     except (ImportError, registry.UnknownEnvironment):
         return None
 

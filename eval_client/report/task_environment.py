@@ -75,7 +75,7 @@ def one_run(parts: Sequence[Store], *, texts: bool) -> Store:
 
 def turn_facts(turn: ConversationTurn, read: AnswerReader) -> dict[str, JsonValue]:
     """A turn as JSON, with how its answer is read."""
-    reading = read(turn.action)
+    reading = turn.reading or read(turn.action)
     return {**turn.model_dump(mode="json"), "reading": reading and reading.model_dump(mode="json")}
 
 

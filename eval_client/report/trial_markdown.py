@@ -136,7 +136,7 @@ def answer_markdown(turn: ConversationTurn, read: AnswerReader, place: Showing) 
     if action.reasoning:
         lines += ["#### reasoning", "", *_text(action.reasoning, turn.turn, "reasoning", place)]
     lines += _message("#### answer", action.message(), turn.turn, "answer", place)
-    reading = read(action)
+    reading = turn.reading or read(action)
     if reading is not None:
         kind = _prose(reading.kind, place)
         lines += [f"#### read as **{kind}**" if kind else "#### read as", ""]

@@ -246,7 +246,7 @@ class Episode:
             return told(reply)
         self._transcript.answer(observation, reply.action)
         bare = reply.action.without_echo()
-        return reply if bare is reply.action else Act(action=bare)
+        return reply if bare is reply.action and reply.reading is None else Act(action=bare)
 
     def _stopped(self, turn: int) -> Stop | None:
         """The client's own answer where the agent was refused before, or a limit of the trial is reached."""

@@ -1,5 +1,6 @@
 """Makes attempts at trials: recalls what earlier ones have left, plays an episode, and writes what it leaves."""
 
+import contextlib
 import dataclasses
 import logging
 import random
@@ -17,6 +18,7 @@ from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan.plan import Plan, trial_seed
 from eval_client.store.connection import retry_until_available
 from eval_client.store.journal import Journal
+from eval_client.store.records import Trial, Turn
 from eval_client.store.store import Store
 from eval_client.trial.agent_kind import LoopAgents, LoopModel
 from eval_client.trial.attempt import AttemptEnd
@@ -26,8 +28,10 @@ from eval_client.trial.isolation import Isolation
 from eval_client.trial.services import Services
 from eval_client.trial.traces import Traces
 from proctor.observability.descriptors import lacks_descriptors
+from proctor.registry import is_own
+from proctor.session.play import read_answer
 from proctor.types import Finish, FinishReason
-from task_server.wire.messages import Started
+from task_server.wire.messages import Act, Started
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +88,8 @@ class TrialPlayer:
         self._sessions: dict[str, str] = {}
         self.playing: dict[str, Pair] = {}
         """session of an attempt under way -> its trial's pair"""
+        self._own_worlds = {task.name: task.build() for task in plan.definitions() if is_own(task.environment)}
+        """Those from users' files, which read what is answered while it is journalled."""
         self._traces = Traces(store.run)
         self._log = AttemptLog(journal, progress, self._traces, digests, endpoints.spend)
 
@@ -187,6 +193,14 @@ class TrialPlayer:
         finally:
             model.leave()
 
+    async def _journal_turn(self, trial: Trial, journal: int, turn: Turn) -> None:
+        world, reply = self._own_worlds.get(trial.task), turn.reply
+        if world is not None and isinstance(reply, Act):
+            with contextlib.suppress(Exception):  # the user's code costs the reading, not the run
+                reading = read_answer(world, reply.action)
+                turn = turn.model_copy(update={"reply": Act(action=reply.action, reading=reading)})
+        await self._journal.turn(trial, journal, turn)
+
     def _episode(self, pending: PendingTrial, session: str, model: Model) -> Episode:
         trial, endpoints = pending.trial, self._endpoints
         turn = trial.agent, trial.task, trial.sample, str(trial.epoch)
@@ -203,7 +217,7 @@ class TrialPlayer:
             model=model,
             server=self._server,
             limits=self._plan.trial_limits(trial.agent),
-            write_turn=partial(self._journal.turn, trial, pending.trial_history.journal),
+            write_turn=partial(self._journal_turn, trial, pending.trial_history.journal),
             reply_log=self._log.replies(pending),
             begun=pending.recalled,
             scores_refusals=self._plan.refusals == "scored",

@@ -12,7 +12,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from proctor.config.wording import NAME
 from proctor.session.kept_replies import KeptReply
-from proctor.types import Action, Finish, FinishReason, Observation, TaskProtocol, Value
+from proctor.types import Action, Finish, FinishReason, Observation, ParsedAction, TaskProtocol, Value
 
 SessionId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 """128 random bits in hex, chosen by the client, so that a start can be repeated."""
@@ -117,6 +117,8 @@ class Act(Value):
 
     kind: Literal["action"] = "action"
     action: Action
+    reading: ParsedAction | None = Field(default=None, exclude_if=lambda reading: reading is None)
+    """In journals alone: how a world from a user's file reads the action, as whoever reads the run doesn't load it."""
 
 
 class Stop(Value):

@@ -13,7 +13,7 @@ from eval_client.store.store import Store
 from eval_client.store.tables import attempt_table, trial_table, turn_table
 from eval_client.store.values import parsed
 from proctor.session.transcript import Transcript
-from proctor.types import Action, Finish, FinishReason, Message, Observation, Tool, Value
+from proctor.types import Action, Finish, FinishReason, Message, Observation, ParsedAction, Tool, Value
 from task_server.wire.messages import Act, Stop
 
 BATCH = 20
@@ -176,6 +176,8 @@ class ConversationTurn(TurnFigures):
     tools: tuple[Tool, ...]
     action: Action | None
     """None where the agent stopped."""
+    reading: ParsedAction | None = None
+    """How a world from a user's file read the action when it was played."""
     stop: FinishReason | None
     """Why the agent stopped; None where it answered."""
     finish_reason: str | None
@@ -216,6 +218,7 @@ def _turn(turn: Turn, observation: Observation, sent: Sequence[Message], known: 
         messages=tuple(sent[known:]),
         tools=observation.tools,
         action=turn.reply.action if isinstance(turn.reply, Act) else None,
+        reading=turn.reply.reading if isinstance(turn.reply, Act) else None,
         stop=turn.reply.reason if isinstance(turn.reply, Stop) else None,
         finish_reason=turn.stop,
     )

@@ -40,7 +40,7 @@ class TriviaNight(Environment):
         return f"kind {sample[-1]}"
 
     def parse_action(self, action):
-        return ParsedAction(name="word", arguments={"said": self.said(action)})
+        return ParsedAction(kind="word", text=self.said(action))
 
     def said(self, action):
         try:
@@ -182,3 +182,36 @@ def test_a_run_from_python_is_resumed_by_a_plan_and_the_reverse(folder: Path) ->
     change(folder / "near.py", "float(said == wanted)", "1.0")
     assert "near.py, line 2 differs" in script("resume")
     assert "near.py, line 2 differs" in exits(2, "resume", "r", "--plan=plan.yaml", cwd=folder).stderr
+
+
+MARK = "from pathlib import Path\nPath(__file__).with_name('mark').write_text('it ran')\n"
+
+
+def test_a_strangers_store_has_no_file_imported_and_holds_what_readers_need(folder: Path) -> None:
+    plan(folder, "./trivia.py")
+    exits(0, "run", "plan.yaml", "--name=r", "-q", cwd=folder)
+    exits(0, "run", "plan.yaml", "--name=s", "-q", cwd=folder)
+    (folder / "trivia.py").write_text(MARK + WORLD)
+    (folder / "near.py").write_text(MARK + NEAR)
+    shown = exits(0, "show", "r", "0", cwd=folder).stdout
+    assert "read as word" in shown
+    assert '"reading":{"kind":"word"' in exits(0, "show", "r", "0", "--json", cwd=folder).stdout.replace(" ", "")
+    (pair,) = json.loads(exits(0, "report", "r", "--json", cwd=folder).stdout)["pairs"]
+    assert (pair["primary"], pair["value"], pair["interval"][1]) == ("points", 10.0, 10.0)
+    for command in (
+        ("report", "r", "--html=r.html"),
+        ("compare", "r", "s"),
+        ("export", "r", "--as=csv"),
+        ("report", "r", "--html=t.html", "--trials=0"),
+        ("status", "r"),
+        ("ls",),
+    ):
+        assert "Traceback" not in proctor(*command, cwd=folder).stderr, command
+    stranger = {"XDG_STATE_HOME": str(folder / "another user's")}
+    for command in (("resume", "r"), ("rescore", "r")):
+        told = proctor(*command, cwd=folder, **stranger)
+        assert told.returncode == 2, told.stderr
+        assert "tasks.trivia_night.environment" in told.stderr
+    assert not (folder / "mark").exists()
+    exits(2, "resume", "r", "--plan=plan.yaml", cwd=folder, **stranger)
+    assert (folder / "mark").read_text() == "it ran"
