@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 ACTS = {
     *("command", "on_end", "controller", "token_env", "base_url", "endpoint", "headers", "query", "proxy", "tls"),
     *("api_key_env", "api_key_file", "api_key_command", "replicas_file", "environment", "data", "parameters"),
+    "function",
 }
 """Fields of a plan by which something is run, asked, sent or read."""
 MOST_LINES, MOST_CHARS = 30, 200

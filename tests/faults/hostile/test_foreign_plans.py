@@ -75,6 +75,12 @@ def mark(folder: Path, _url: str) -> list[str]:
     return ["sh", "-c", "touch $0/ran; echo stolen", str(folder), "{url}"]
 
 
+def marking_file(folder: Path, _url: str) -> str:
+    """A Python file that leaves a mark when it is loaded."""
+    (folder / "evil.py").write_text(f"open({str(folder / 'ran')!r}, 'w')\nanswer = None\n")
+    return f"{folder / 'evil.py'}:answer"
+
+
 def other_plan(manifest: Stored, folder: Path, url: str) -> None:
     """The path of the plan's file leads to another one."""
     (folder / "other.yaml").write_text(PLAN.format(url=url))
@@ -97,6 +103,10 @@ EDITS = {
     "controller": in_plan("controller", lambda _folder, url: url.removesuffix("/v1")),
     "data": in_plan("tasks.0.data", lambda folder, _url: str(folder / "secret")),
     "world": in_plan("tasks.0.environment", lambda _folder, _url: "ltp"),
+    "world's file": in_plan("tasks.0.environment", marking_file),
+    "agent's file": in_plan(
+        "agents", lambda *at: [{"name": "m", "builtin": "function", "function": marking_file(*at)}]
+    ),
     "judge": in_plan("tasks.0.parameters.host", lambda _folder, url: {"model": "j", "base_url": url}),
     "plan's file": other_plan,
     "option": one_more_option,
@@ -125,9 +135,10 @@ def test_a_stored_plan_that_was_changed_does_nothing(
 
 
 def test_what_the_stored_plan_would_do_is_listed_without_control_characters(tmp_path: Path, killed: Path) -> None:
-    words = ["sh", "-c", "curl \x1b[2Jevil"]
-    change(killed, lambda manifest: manifest["plan"]["agents"][0].update(command=words))
+    words, function = ["sh", "-c", "curl \x1b[2Jevil"], "/tmp/evil.py:answer"
+    change(killed, lambda manifest: manifest["plan"]["agents"][0].update(command=words, function=function))
     refused = proctor("resume", "r", cwd=tmp_path)
+    assert f'agents.m.function: "{function}"' in refused.stderr
     assert r'agents.m.command: ["sh", "-c", "curl \u001b[2Jevil"]' in refused.stderr
     assert "\x1b" not in refused.stderr
 
