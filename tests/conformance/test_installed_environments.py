@@ -20,7 +20,7 @@ ENGINES = {
 }
 """The configurations to check; an environment that is not listed is checked as it comes."""
 
-SAMPLES = {"docker": 1}
+SAMPLES = {"docker": 1, "namespace": 1}
 """engine -> how many samples are played, where fewer than three; acceptance/test_all_environments.py plays all"""
 
 LEFT_OUT = {

@@ -8,7 +8,7 @@ import pytest
 
 from environments.stss import policies
 from environments.stss.days.transcript import unpack
-from environments.stss.environment import Stss
+from environments.stss.environment import MAX_CALLS, Stss
 from environments.stss.spellings import values
 from environments.stss.town.schedule import END
 from proctor.environment import Agent, ContextLimitExceeded, Policy
@@ -136,7 +136,7 @@ async def test_no_text_of_a_reply_breaks_or_floods_what_comes_after(text: str) -
     ids=["long place", "long time", "braces", "never closed", "nested", "big number", "many notes"],
 )
 async def test_what_is_far_too_much_is_refused_in_few_words(code: str, reply: str, kind: str) -> None:
-    environment = Stss()
+    environment = Stss(calls=4 if code == "D" else MAX_CALLS)  # the first day's plan is asked for twice
     agent = Scripted(policies.silent(), code, reply)
     finish = await play_to_finish(environment, environment.samples()[0], agent)
     assert finish.metrics[kind] >= 2
