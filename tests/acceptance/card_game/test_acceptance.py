@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from environments.card_game import policies
 from environments.card_game.environment import CardGame
 from environments.card_game.rules.engine import Game
-from environments.card_game.rules.fish import SPECIES, STANDARD_TEAM, SUNFISH
+from environments.card_game.rules.fish import SPECIES, STANDARD_TEAM
 from environments.card_game.rules.moves import Assert, Attack, GameEvent, Move, Pass, Skill
 from environments.card_game.rules.opponents import Chance, Greedy, Opponent
 from environments.card_game.rules.variants import CODE, PAPER
@@ -241,24 +241,9 @@ def acts(finish: Finish) -> int:
 
 
 def test_09_the_profiles_differ_where_the_paper_and_the_code_do() -> None:
+    """In damage too: the rows `code` and `paper` of tests/unit/environments/card_game/duels.jsonl."""
     code, paper = (Game(((1, 2, 3, 10), (3, 5, 8, 9)), random.Random(1), rules) for rules in (CODE, PAPER))
     assert [[fish.attack for fish in game.teams[1]] for game in (code, paper)] == [[200, 100, 100, 100], [200] * 4]
-    for game, kept, shared in ((code, 70, 10), (paper, 30, 23)):
-        lone = Game((STANDARD_TEAM, STANDARD_TEAM), random.Random(0), game.rules)
-        lone.apply(Pass())
-        lone.apply(Attack(0, STANDARD_TEAM.index(SUNFISH)))
-        assert [400 - fish.hp for fish in lone.teams[1]] == [shared, shared, shared, kept]
-    for game, damage in ((code, 70), (paper, 84)):
-        spray = game.teams[0][0]
-        spray.attack = 240
-        assert game.rules.spray_damage(spray) == damage
-    for rules, alive, killed in ((CODE, 0, 40), (PAPER, 40, 0)):
-        for hp, lost in ((400, alive), (50, killed)):
-            game = Game(((1, 2, 3, 4), (10, 5, 8, 9)), random.Random(0), rules)
-            game.teams[1][0].hp = hp
-            game.apply(Pass())
-            game.apply(Attack(0, 0))
-            assert 400 - game.teams[0][0].hp == lost
     even = [Game((STANDARD_TEAM, STANDARD_TEAM), random.Random(0), rules) for rules in (CODE, PAPER)]
     even[0].teams[0][0].hp = even[1].teams[0][0].hp = 399
     assert [game.leader() for game in even] == [1, None]
