@@ -18,7 +18,6 @@ from proctor.http.client import HttpClient
 from proctor.retry import RetryPolicy
 from proctor.session.kept_replies import KeptReply
 from proctor.types import Finish, Summary
-from task_server.client.called import Called
 from task_server.client.reachability import Reach, ServerOutage
 from task_server.http.transport import NONE, Caller, Done
 from task_server.wire import messages
@@ -127,6 +126,8 @@ class TaskClient:
     def play_for(self, sender: messages.Sender) -> None:
         """Say in every request from now on who sends it."""
         if self._here is not None:
+            from task_server.client.called import Called  # clients of servers do without
+
             self._caller: Caller | Called = Called(self._here, sender)
         else:
             self._caller = Caller(self._http, self._tokens, self._url, sender.headers())
