@@ -136,25 +136,6 @@ def test_01_the_dev_file_loads_with_its_counts_and_the_type_rule_gives_all_60_en
 
 
 @pytest.mark.shared
-def test_01_a_first_message_that_was_edited_and_a_lone_script_154_load(tmp_path: Path) -> None:
-    """As in the public file: four first messages differ from the task, and 154 counts as a later turn."""
-    records = [json.loads(line) for line in DEV.read_text().splitlines()]
-    edited, lone = records[0], records[2]
-    edited["dialogue_history"][0]["content"] += " Take your time."
-    lone |= {"id": 154, "source_file_name": "alone.json"}
-    file = tmp_path / "dev.jsonl"
-    file.write_text("\n".join(map(json.dumps, records)))
-    environment = SimulBench(data=file)
-    assert len(environment.samples()) == 60
-    places = dataset.places(load(file, Script))
-    assert Counter(places.values()) == {"lastonly": 26, "firstchan": 12, "subseqchan": 22}
-    assert places["154"] == "subseqchan"
-    types = tmp_path / "types.json"
-    types.write_text('{"154": "firstchan"}')
-    assert dataset.places(load(file, Script), types)["154"] == "firstchan"
-
-
-@pytest.mark.shared
 def test_02_all_that_a_loader_may_assert_holds_on_dev() -> None:
     for script in load(DEV, Script):
         history = script.dialogue_history
