@@ -361,15 +361,6 @@ async def finish_of(environment: SimulBench, agent: Agent, sample: str = "000-2"
         return await play_to_finish(environment, sample, agent)
 
 
-@pytest.mark.parametrize(("profile", "rating"), [("strict", 8.0), ("compat", 5.0)])
-async def test_a_rating_quoted_early_wins_in_compat_only(
-    profile: str, rating: float, start: Start, tmp_path: Path
-) -> None:
-    model = start(Model(judge=lambda texts: "The user would give [[5]].\nRating: [[8]]"))
-    finish = await finish_of(judged(model, tmp_path, data=None, profile=profile), Simulator(str.upper))
-    assert finish.metrics["rating"] == rating
-
-
 async def test_a_judges_reply_is_kept_for_the_profile_that_could_read_it(start: Start, tmp_path: Path) -> None:
     model = start(Model(judge=lambda texts: "[[11]]" if len(texts) == 1 else "[[9]]"))
     for profile, rating, asked in (("compat", 11.0, 1), ("strict", 9.0, 3), ("compat", 11.0, 3), ("strict", 9.0, 3)):
