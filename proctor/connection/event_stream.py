@@ -1,6 +1,7 @@
 """Replies that come as server-sent events, put together to the one JSON body that comes where nothing is streamed."""
 
 import json
+import re
 from collections.abc import Iterator
 
 from pydantic import JsonValue
@@ -15,6 +16,9 @@ _SET = frozenset(
     | {"finish_reason", "native_finish_reason", "stop_reason"}
 )
 """Texts that come whole; all others of a delta are pieces of one text."""
+_COMMENTS = re.compile(rb"\A(?:\s*:[^\n]*\n)+\s*")
+_UNENDED = (None, "", "null")
+"""What servers write as the finish reason of pieces that are not the last."""
 _FINAL = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
 
@@ -26,7 +30,12 @@ def is_event_stream(content_type: str | None, body: bytes) -> bool:
 
 
 def whole_answer(body: bytes) -> bytes:
-    """The JSON body that the events of an answer make, in any dialect; an error where they say one, or end too soon."""
+    """The JSON body that the events of an answer make, in any dialect; an error where they say one, or end too soon.
+
+    The body itself where only comments are before it, by which gateways keep a connection open.
+    """
+    if (whole := _COMMENTS.sub(b"", body)).startswith(b"{"):
+        return whole
     made, chat, message = {}, _Chat(), _Message()
     for event in events(body):
         kind = event.get("type")
@@ -128,7 +137,7 @@ class _Chat:
         self.whole["choices"] = [self._choice | {"message": self._message}] if self._choice else []
 
     def _add(self, choice: Json) -> None:
-        self.ended |= choice.get("finish_reason") is not None
+        self.ended |= choice.get("finish_reason") not in _UNENDED
         for name in ("delta", "message"):
             piece = choice.get(name)
             if isinstance(piece, dict):

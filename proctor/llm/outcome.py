@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 from pydantic_core import from_json
 
-from proctor.llm.wire import objects
+from proctor.llm.wire import joined_texts, objects, said_end, usage_of
 
 FUNCTION_RAISED = "function_raised"
 """Our own code of the error reply for an agent that is a Python function and raised an exception."""
@@ -87,17 +87,13 @@ Anthropic  context_limit \binput length and `max_tokens` exceed context limit:
 Anthropic  unpaid        \bcredit balance is too low\b|\bbilling_error\b|\breached your specified api usage limits\b
 Anthropic  refusal       \bblocked by content filtering policy\b
 Anthropic  unauthorized  \bauthentication_error\b|\binvalid x-api-key\b
-Gemini     context_limit \binput token count \(?#\)? exceeds the maximum number of tokens
-Gemini     unpaid        \bcredits are depleted\b
 Gemini     unauthorized  \bapi_key_invalid\b|\bapi key not valid\b|\bapi key expired\b
-Bedrock    context_limit \binput is too long for requested model
+Bedrock    context_limit \b(?:prompt|input|context|conversation) is too (?:long|large)(?: for requested model|$|\.)
 OpenRouter refusal       @200,400,403 \binput was flagged\b|\brequires moderation\b|\bflagged for\b
 OpenRouter unpaid        \binsufficient credits\b|\bmore credits\b|\bnever purchased credits\b|^\S* ?key limit exceeded
 OpenRouter unauthorized  \bis not a valid model id\b
 DeepSeek   refusal       \bcontent exists risk\b
-DeepSeek   unpaid        \binsufficient[ _]balance\b
 DeepSeek   unauthorized  \bmodel not exist\b
-Mistral    context_limit \btoo large for model with # maximum context length
 Mistral    unauthorized  \binvalid_model\b|\binvalid model:
 Moonshot   unpaid        \bexceeded_current_quota_error\b|\bsuspended due to insufficient balance\b|\brecharge\b
 Moonshot   unpaid        \busage limit for this billing cycle\b
@@ -114,20 +110,15 @@ MiniMax    unauthorized  @200,401 (?:^|\s)(?:1004|2049)\b
 Qwen       context_limit \brange of input length should be \[
 Qwen       refusal       \bdata_?inspection_?failed\b|inappropriate content
 Qwen       unpaid        \barrearage\b|\bfreetieronly\b|allocationquota\b.*free
-xAI        context_limit \bmaximum prompt length is # but the request contains # tokens
 xAI        refusal       content violates usage guidelines|safety_check_type
 xAI        unpaid        \bused all available credits\b|\bmonthly spending limit\b|doesn't have any credits
 Groq       context_limit \breduce the length of the messages or completion
 Together   context_limit `inputs` tokens \+ `max_new_tokens` must be <= #|`inputs` must have less than # tokens
 vLLM       context_limit \bmaximum model length of #|\bmaximum input length of # tokens|\bmax_model_len\b
-vLLM       context_limit \bmax_tokens must be at least #, got -#
-vLLM       unauthorized  \bthe model `[^`]*` does not exist
-SGLang     context_limit \blonger than the model's context length|\bexceeds the model's maximum context length
+vLLM       context_limit \bmax_tokens\W+must be at least #, got -#
 llama.cpp  context_limit \bexceed_context_size_error\b|\bexceeds the available context size
 llama.cpp  context_limit \binput is too large to process
-Ollama     context_limit \binput length exceeds (?:the|maximum) context length|\bprompt too long; exceeded max context
 Ollama     unpaid        \brequires a subscription\b
-Ollama     unauthorized  \bmodel ['\"`][^'\"`]*['\"`] not found
 LM-Studio  context_limit \bmodel is loaded with context length of only # tokens|\btokens to keep from the initial prompt
 LiteLLM    context_limit \bcontextwindowexceedederror\b
 LiteLLM    refusal       \bcontentpolicyviolationerror\b|\bviolated guardrail policy\b
@@ -139,6 +130,16 @@ Cohere     context_limit \btokens in the prompt cannot exceed # - received #
 Perplexity context_limit \btotal length of all messages is too long
 DS4        context_limit \bprompt has # tokens, but the configured context size is # tokens
 GitHub     context_limit \btokens_limit_reached\b
+Doubao     refusal       \w*sensitive_?content_?detected\b
+new-api    refusal       \bsensitive[ _]words?\b
+new-api    unpaid        \bpre_consume_token_quota_failed\b|\binsufficient_(?:user_quota|credits)\b
+Google     unpaid        \bbilling_disabled\b|\brequires billing to be enabled\b
+any        context_limit 上下文.{0,16}(?:超|过长)|超.{0,16}上下文|(?:输入|提示|prompt).{0,16}(?:超长|过长)
+any        refusal       \bmoderation_blocked\b|\brejected as a result of our safety system\b
+any        unpaid        \b(?:balance|credits?|funds) (?:is |are )?(?:insufficient|not enough|exhausted|depleted)\b
+any        unpaid        \binsufficient (?:account )?(?:balance|credits?|funds)\b|\boverdue\b
+any        unpaid        \bno credits\b|\bcreditserror\b|\bmonthly (?:usage|spend\w*) limit\b
+any        unauthorized  \b(?:unknown|no such) model\b|\bmissing authentication header\b
 any        unauthorized  \b(?:invalid|incorrect|missing|malformed|wrong|no valid|unauthorized) api[ _-]?key\b
 any        unauthorized  \b(?:invalid|incorrect|missing|malformed|wrong|no valid|unauthorized) access token\b
 any        unauthorized  \bapi[ _-]?key (?:is |was )?(?:invalid|incorrect|missing|expired|not valid|required)\b
@@ -165,8 +166,8 @@ _CONTEXT_VERB = re.compile(
     r"only supports?|limited to|shorter than|less than or equal)\b|>=?|<=?"
 )
 _CONTEXT_OBJECT = re.compile(
-    r"\b(?:contexts?(?:[ _-]?(?:length|window|size|limit))?|model(?:'s)?|length|window|limit|n.ctx|num.ctx|maximum|"
-    r"max[ _-]?(?:model|seq|input|total|tokens|prompt|context|position)\w*|(?:input|prompt) tokens)\b"
+    r"\b(?:contexts?(?:[ _-]?(?:length|window|size|limit))?|model(?:'s)?|length|window|limit|n.ctx|num.ctx|"
+    r"max(?:imum)?|max[ _-]?(?:model|seq|input|total|tokens|prompt|context|position)\w*|(?:input|prompt) tokens)\b"
 )
 _TOKENS = re.compile(r"\btokens?\b|\bcontext\b|\bprompt\b|\b(?:input|sequence|model)\W+(?:length|window|is too)|n.ctx")
 _NO_CONTEXT = re.compile(
@@ -176,11 +177,12 @@ _NO_CONTEXT = re.compile(
     r"\bper turn\b|\bnumber of (?:messages|choices|requests|turns|documents|candidates)\b|"
     r"\btoo many (?:requests|messages|turns)\b|"
     r"\b(?:name|user|metadata|label|key|id|description|header|url|uri)s?\b[^.]{0,40}\b(?:length|too long|longer)\b|"
-    r"\bmax(?:imum)?_?(?:completion_|output_|new_|out)?_?tokens\b`?'?\"?\W*(?:\(#\)\W*)?(?:is too|cannot|can't|must|"
-    r"should|exceeds?|value|parameter|is greater|is larger|too large|may not)|\bthinking\b|\bbudget_tokens\b|"
-    r"\bmaxoutputtokens\b|\b(?:max|maximum) (?:output|completion|number of output|number of completion)|\blogprobs\b|"
-    r"\boutput tokens\b.{0,20}\b(?:limit|maximum)|\bconcurren|\bnumber of output tokens\b|\bqueue\b|\bmemory\b|"
-    r"\bmaximum tokens you requested\b|\btemperature\b|\btop_[kp]\b|\brequest body\b|\bentity\b"
+    r"(?<!plus )(?<!and )(?<!\+ )\bmax(?:imum)?_?(?:completion_|output_|new_|out)?_?tokens\b`?'?\"?\W*(?:\(#\)\W*)?"
+    r"(?:is too|cannot|can't|must|should|exceeds?|value|parameter|is greater|is larger|too large|may not)|"
+    r"\bthinking\b|\bbudget_tokens\b|\bmaxoutputtokens\b|"
+    r"(?<!and )\b(?:max|maximum) (?:output|completion|number of (?:output|completion))|\blogprobs\b|"
+    r"\boutput tokens\b.{0,20}\b(?:limit|maximum)|\bconcurren|\bnumber of output tokens\b|\bqueue\b|"
+    r"\bmemory\b|\bmaximum tokens you requested\b|\btemperature\b|\btop_[kp]\b|\brequest body\b|\bentity\b"
 )
 """What is no context limit, although it speaks of lengths and limits."""
 _SENTENCE = re.compile(r"[.;\n](?:\s|$)")
@@ -188,6 +190,7 @@ _RESERVES = (
     re.compile(r"\((?P<reserve>\d+) > (?P<limit>\d+) - \d+\)"),
     re.compile(r"length is (?P<limit>\d+) tokens.*\b(?P<reserve>\d+) in the completion"),
     re.compile(r"context limit: \d+ \+ (?P<reserve>\d+) > (?P<limit>\d+)"),
+    re.compile(r"max_tokens \((?P<reserve>\d+)\).*context length \((?P<limit>\d+)\)"),
 )
 """How servers report the tokens reserved for the answer, and the model's context length."""
 _BROAD = frozenset({400, 422, 501})
@@ -207,19 +210,21 @@ _HISTORY = re.compile(
 """What only a history has, or a model's own reply: other requests of the configuration may succeed."""
 _MAX_TOKENS = re.compile(r"\bmax_tokens\b.*\buse\b.*\bmax_completion_tokens\b", re.DOTALL)
 
+CONTEXT_ENDS = re.compile(r"context|model_length|error_limit")
+"""Anthropic's, and how others say it; Mistral's; Cohere's."""
 REFUSED_ENDS = re.compile(
     r"content_?filter|content_filtered|safety|recitation|refus|prohibited_content|blocklist|spii|guardrail|sensitive|"
-    r"image_safety|moderation"
+    r"image_safety|moderation|toxic"
 )
-FAILED_ENDS = frozenset(
-    {"error", "network_error", "insufficient_system_resource", "abort", "malformed_response", "failed", "cancelled"}
+FAILED_ENDS = re.compile(
+    r"error|abort|cancel|fail|time_?out|timed_out|overload|unavailable|insufficient_system|malformed_response"
 )
+_ENDS = ((CONTEXT_ENDS, Outcome.CONTEXT_LIMIT), (REFUSED_ENDS, Outcome.REFUSAL), (FAILED_ENDS, Outcome.TRANSIENT))
 _FAILED = (
     (re.compile(r"policy"), Outcome.REFUSAL),
     (re.compile(r"^(?:invalid|unsupported|empty|failed_to_download|data_residency)_|^image_"), Outcome.REJECTED),
 )
 """What the code of a failed response says of its request; all others may be over the next time."""
-CONTEXT_ENDS = frozenset({"model_context_window_exceeded", "context_length_exceeded"})
 RETRYABLE = frozenset({408, 409, 425, 429})
 
 
@@ -368,11 +373,19 @@ def _of_reply(reply: dict[str, JsonValue]) -> Outcome:
     if isinstance(reply.get("output"), list) or reply.get("object") == "response":
         return _of_response(reply)
     if reply.get("type") == "message" and isinstance(reply.get("content"), list):
-        found = _of_end(reply.get("stop_reason"))
-        return found or _unless_empty(bool(reply["content"]), reply, "output_tokens")
-    blocked = reply.get("promptFeedback") or reply.get("blockReason") or reply.get("block_reason")
+        blocks = objects(reply["content"])
+        said = any(block.get("type") != "text" or block.get("text") for block in blocks)
+        return _of_end(reply.get("stop_reason")) or _unless_empty(said, reply)
+    blocked = reply.get("promptFeedback") or reply.get("blockReason") or reply.get("block_reason") or _filtered(reply)
     ends = [_of_end(each.get("finishReason")) for each in objects(reply.get("candidates"))]  # Gemini's, Azure's
     return Outcome.REFUSAL if blocked or Outcome.REFUSAL in ends else Outcome.TRANSIENT
+
+
+def _filtered(reply: dict[str, JsonValue]) -> bool:
+    """Whether Azure says that it filtered the prompt."""
+    results = [each.get("content_filter_results") for each in objects(reply.get("prompt_filter_results"))]
+    kinds = [kind for each in results if isinstance(each, dict) for kind in objects([*each.values()])]
+    return any(kind.get("filtered") is True for kind in kinds)
 
 
 def _of_choice(choice: dict[str, JsonValue], reply: dict[str, JsonValue]) -> Outcome:
@@ -384,8 +397,13 @@ def _of_choice(choice: dict[str, JsonValue], reply: dict[str, JsonValue]) -> Out
         return found or Outcome.TRANSIENT
     if isinstance(message.get("refusal"), str) and message["refusal"]:
         return Outcome.REFUSAL
-    names = ("content", "tool_calls", "function_call", "reasoning_content", "reasoning", "reasoning_details")
-    return _unless_empty(any(map(message.get, names)), reply, "completion_tokens")
+    content, names = message.get("content"), ("tool_calls", "function_call", *_THOUGHTS)
+    said = joined_texts(content) if isinstance(content, list | dict) else content
+    answer = _unless_empty(bool(said) or any(map(message.get, names)), reply)
+    return _of_end(choice.get("native_finish_reason")) or answer if answer is Outcome.TRANSIENT else answer
+
+
+_THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
 
 
 def _of_response(reply: dict[str, JsonValue]) -> Outcome:
@@ -394,27 +412,31 @@ def _of_response(reply: dict[str, JsonValue]) -> Outcome:
     reason = why.get("reason") if isinstance(why, dict) else None
     items = reply.get("output")
     parts = [part for item in objects(items) for part in objects(item.get("content"))]
-    if reply.get("status") in ("failed", "cancelled") or reply.get("error"):
+    if reply.get("status") not in (None, "completed", "incomplete") or reply.get("error"):
         error = reply.get("error")
         code = str(error.get("code")) if isinstance(error, dict) else ""
         return next((found for words, found in _FAILED if words.search(code)), Outcome.TRANSIENT)
     if any(part.get("type") == "refusal" for part in parts):
         return Outcome.REFUSAL
-    return _of_end(reason) or _unless_empty(bool(items), reply, "output_tokens")
+    said = any(item.get("type") != "message" for item in objects(items)) or any(
+        joined_texts(item.get("content")) for item in objects(items)
+    )
+    return _of_end(reason) or _unless_empty(said, reply)
+
+
+_COMPLETED = ("completion_tokens", "output_tokens", "total_tokens")
 
 
 def _of_end(reason: JsonValue) -> Outcome | None:
     """What a finish or stop reason says; None where it is an answer's."""
-    told = reason.lower() if isinstance(reason, str) else ""
-    if told in CONTEXT_ENDS:
-        return Outcome.CONTEXT_LIMIT
-    if told in FAILED_ENDS:
-        return Outcome.TRANSIENT
-    return Outcome.REFUSAL if REFUSED_ENDS.search(told) else None
+    told = (said_end(reason) or "").lower()
+    return next((found for words, found in _ENDS if words.search(told)), None)
 
 
-def _unless_empty(something: bool, reply: dict[str, JsonValue], count: str) -> Outcome:
+def _unless_empty(something: bool, reply: dict[str, JsonValue]) -> Outcome:
     """An answer, if it holds something or cost tokens: an empty one for nothing is a provider's failure."""
     usage = reply.get("usage")
-    free = isinstance(usage, dict) and usage.get(count) == 0
-    return Outcome.TRANSIENT if free and not something else Outcome.ANSWER
+    if something or not isinstance(usage, dict) or all(usage.get(name) is None for name in _COMPLETED):
+        return Outcome.ANSWER
+    used = usage_of(usage)
+    return Outcome.TRANSIENT if used is None or used.completion_tokens == 0 else Outcome.ANSWER

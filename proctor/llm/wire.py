@@ -5,9 +5,9 @@ import logging
 import math
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, JsonValue, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, JsonValue, ValidationError
 from pydantic_core import CoreSchema, core_schema, to_json
 
 from proctor.observability.redaction import found_in
@@ -130,15 +130,31 @@ class Wire(BaseModel):
     model_config = ConfigDict(defer_build=True)
 
 
+def said_end(value: object) -> str | None:
+    """A finish reason: the type of one that is told with more, as SGLang does."""
+    told = value.get("type") if isinstance(value, dict) else value
+    return told if isinstance(told, str) else None
+
+
+End = Annotated[str | Annotated[str | None, BeforeValidator(said_end)], Field(union_mode="left_to_right")] | None
+
+
 class WireReply(Wire):
     """What the replies of all dialects hold."""
 
     usage: object = None
     """Read by `usage_of`."""
-    model: str | None = None
+    model: Annotated[str | None, OrNone()] = None
+
+    @classmethod
+    def mended(cls, reply: JsonObject) -> JsonObject:
+        """A reply that could not be read, without what is not needed of it."""
+        return reply
 
 
-Part = TypeVar("Part", bound=Wire)
+Part = TypeVar("Part", bound=WireReply)
+MOST_NESTED = 100
+"""What is nested deeper in a reply is dropped: journals can't hold it."""
 
 
 def parsed(model: type[Part], body: bytes) -> Part:
@@ -150,10 +166,21 @@ def parsed(model: type[Part], body: bytes) -> Part:
         return model.model_validate_json(body)
     except ValidationError as broken:
         try:
-            whole = json.dumps(json.loads(body), ensure_ascii=False).encode(errors="replace")
+            reply = _shallow(json.loads(body), MOST_NESTED)
+            whole = json.dumps(model.mended(reply), ensure_ascii=False).encode(errors="replace")
             return model.model_validate_json(whole)
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError, AttributeError):
             raise broken from None
+
+
+def _shallow(value: Any, depth: int) -> Any:
+    if not isinstance(value, dict | list):
+        return value
+    if depth == 0:
+        return None
+    if isinstance(value, list):
+        return [_shallow(each, depth - 1) for each in value]
+    return {name: _shallow(each, depth - 1) for name, each in value.items()}
 
 
 def arguments_text(value: object) -> str:
@@ -167,8 +194,10 @@ def plain_text(value: object) -> str:
 
 
 def joined_texts(parts: object, name: str = "text") -> str:
-    """The texts of those parts of a list that have one, joined."""
-    return "".join(plain_text(part.get(name)) for part in objects(parts))
+    """The texts of those parts that have one, joined; of a text itself, or of one part that stands for its list."""
+    if isinstance(parts, str):
+        return parts
+    return "".join(plain_text(part.get(name)) for part in objects([parts] if isinstance(parts, dict) else parts))
 
 
 def read_call(id_: object, name: object, arguments: object) -> ToolCall:
@@ -229,6 +258,9 @@ def characters(messages: Sequence[Message], tools: Sequence[Tool] = ()) -> int:
 
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens")
+_CACHED = ("prompt_cache_hit_tokens", "cache_read_input_tokens", "cached_tokens")
+"""DeepSeek's, Anthropic's, and that of Moonshot and Together, beside the details of OpenAI."""
+_WRITTEN = ("cache_write_tokens", "cache_creation_tokens")
 
 
 def usage_of(told: object) -> Usage | None:
@@ -250,14 +282,14 @@ def usage_of(told: object) -> Usage | None:
         return None
     about = told.get("prompt_tokens_details") or told.get("input_tokens_details")
     thought = told.get("completion_tokens_details") or told.get("output_tokens_details")
-    cached = _detail(about, "cached_tokens") or _detail(told, "prompt_cache_hit_tokens", "cache_read_input_tokens")
-    written = _detail(about, "cache_write_tokens") or _detail(told, "cache_creation_input_tokens")
+    cached = _detail(about, "cached_tokens") or _detail(told, *_CACHED)
+    written = _detail(about, *_WRITTEN) or _detail(told, "cache_creation_input_tokens")
     tokens_in, tokens_out = prompt or taken or 0, completion or given or 0
     if completion is None and given is None:
         tokens_in = tokens_in or total
-    if prompt is None and not isinstance(about, dict):  # Anthropic counts those of its cache apart
+    if prompt is None and not isinstance(about, dict) and "cached_tokens" not in told:  # Anthropic's are counted apart
         tokens_in += cached + written
-    if prompt is not None and total > tokens_in + tokens_out:  # xAI and Gemini count reasoning in the total alone
+    if total > tokens_in + tokens_out:  # xAI and Gemini count reasoning in the total alone
         tokens_out = total - tokens_in
     return Usage(
         tokens_in,

@@ -118,14 +118,14 @@ def read(body: bytes) -> Reply:
 
 
 def _plain(content: object) -> object:
-    """The text of `content`, which may be a number, or a list of parts, whose texts are joined."""
-    if isinstance(content, list):
+    """The text of `content`, which may be a number, or parts, whose texts are joined."""
+    if isinstance(content, list | dict):
         return wire.joined_texts(content)
     return str(content) if isinstance(content, int | float) else content
 
 
 def _calls(value: object) -> object:
-    return value[: wire.MOST_CALLS] if isinstance(value, list) else []
+    return [call for call in value if isinstance(call, dict)][: wire.MOST_CALLS] if isinstance(value, list) else []
 
 
 Text = Annotated[str | Annotated[str, BeforeValidator(_plain)], Field(union_mode="left_to_right")] | None
@@ -157,8 +157,10 @@ class WireToolCall(wire.Wire):
 
     def value(self) -> ToolCall:
         """The tool call as a `ToolCall`."""
-        function = self.function
-        return ToolCall(id=self.id, name=function.name, arguments=function.arguments, echo=_echo(self, CALL_ECHO))
+        arguments, custom = self.function.arguments, (self.model_extra or {}).get("custom")
+        if isinstance(custom, dict):
+            arguments = wire.arguments_text(custom.get("input"))
+        return ToolCall(id=self.id, name=self.function.name, arguments=arguments, echo=_echo(self, CALL_ECHO))
 
 
 class WireToolCalls(wire.Wire):
@@ -167,12 +169,12 @@ class WireToolCalls(wire.Wire):
     model_config = ConfigDict(extra="allow")
 
     tool_calls: Annotated[list[WireToolCall], BeforeValidator(_calls)] = Field(default_factory=list)
-    function_call: WireFunction | None = None
+    function_call: Annotated[WireFunction | None, wire.OrNone()] = None
     """The one call of servers that know no `tool_calls`."""
 
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls as `ToolCall` values, an id empty where there was none."""
-        if not self.tool_calls and self.function_call is not None:
+        if not self.tool_calls and self.function_call is not None and self.function_call != NO_FUNCTION:
             return (ToolCall(id="", name=self.function_call.name, arguments=self.function_call.arguments),)
         return tuple(call.value() for call in self.tool_calls)
 
@@ -206,7 +208,7 @@ class _Logprobs(wire.Wire):
 
 class _Choice(wire.Wire):
     message: _Answer
-    finish_reason: str | None = None
+    finish_reason: wire.End = None
     error: object = None
     token_ids: Annotated[Annotated[list[int], Field(max_length=MOST_REPLY_TOKENS)] | None, wire.OrNone()] = None
     """vLLM's, for requests with `return_token_ids`."""
@@ -233,3 +235,9 @@ class _Choice(wire.Wire):
 class _Reply(wire.WireReply):
     choices: list[_Choice] = Field(min_length=1)
     error: object = None
+
+    @classmethod
+    def mended(cls, reply: wire.JsonObject) -> wire.JsonObject:
+        """The reply with its first choice alone."""
+        choices = reply.get("choices")
+        return {**reply, "choices": choices[:1]} if isinstance(choices, list) else reply

@@ -163,4 +163,4 @@ def joined(paused: Reply, more: Reply) -> Reply:
 
 class _Reply(wire.WireReply):
     content: list[JsonValue]
-    stop_reason: str | None = None
+    stop_reason: wire.End = None

@@ -2,6 +2,7 @@
 
 import json
 import math
+from typing import Any
 
 import pytest
 from pydantic import JsonValue, ValidationError
@@ -12,6 +13,7 @@ from proctor.llm.wire import Reply, Usage
 from proctor.types import Action, Message, Tool, ToolCall
 
 CALL = ToolCall(id="c1", name="run", arguments='{"a": ')
+CALL_SENT: JsonValue = {"id": "c1", "function": {"name": "run", "arguments": '{"a": '}}
 
 
 def reply(message: JsonValue, **fields: JsonValue) -> Reply:
@@ -58,9 +60,17 @@ def test_what_is_not_given_is_not_sent() -> None:
         ({"content": None}, Action(content="")),
         ({"content": None, "tool_calls": None}, Action(content="")),
         ({"content": [{"type": "text", "text": "a"}, {"type": "image"}, "x"]}, Action(content="a")),
+        ({"content": {"type": "text", "text": "a"}}, Action(content="a")),
+        ({"content": 5, "function_call": ""}, Action(content="5")),
+        ({"content": "a", "function_call": {}}, Action(content="a")),
         ({"content": None, "refusal": "no"}, Action(content="no")),
+        ({"tool_calls": [None, "x", CALL_SENT]}, Action(content="", tool_calls=(CALL,))),
         (
-            {"content": None, "tool_calls": [{"id": "c1", "function": {"name": "run", "arguments": '{"a": '}}]},
+            {"tool_calls": [{"id": "c1", "type": "custom", "custom": {"name": "run", "input": "ls"}}]},
+            Action(content="", tool_calls=(ToolCall(id="c1", name="", arguments="ls"),)),
+        ),
+        (
+            {"content": None, "tool_calls": [CALL_SENT]},
             Action(content="", tool_calls=(CALL,)),
         ),
         (
@@ -79,6 +89,30 @@ def test_an_answer_is_read(message: JsonValue, action: Action) -> None:
     assert reply(message).action == action
 
 
+@pytest.mark.parametrize(
+    ("choice", "more", "stop"),
+    [
+        ({"finish_reason": {"type": "stop", "matched": 7}}, {}, "stop"),
+        ({"finish_reason": {"type": "abort"}}, {}, "abort"),
+        ({"finish_reason": 1}, {"model": 5}, None),
+        ({}, {"choices": [{"broken": 1}]}, None),
+        ({}, {"choices": [None, "x"]}, None),
+    ],
+)
+def test_what_is_not_needed_of_an_answer_is_dropped(
+    choice: dict[str, JsonValue], more: dict[str, Any], stop: str | None
+) -> None:
+    choices = [{"message": {"content": "hi"}, **choice}, *more.pop("choices", [])]
+    read = chat.read(json.dumps({"choices": choices, **more}).encode())
+    assert (read.action, read.model, read.stop) == (Action(content="hi"), None, stop)
+
+
+def test_reasoning_that_is_nested_too_deep_is_dropped() -> None:
+    details = b'{"content": "hi", "reasoning_details": ' + b"[" * 900 + b"]" * 900 + b"}"
+    action = chat.read(b'{"choices": [{"message": %s}]}' % details).action
+    assert (action.content, Action.model_validate_json(action.model_dump_json())) == ("hi", action)
+
+
 @pytest.mark.parametrize("body", ["{", "[]", "null", "{}", '{"choices": []}', '{"choices": [{"message": null}]}'])
 def test_what_holds_no_answer_is_refused(body: str) -> None:
     with pytest.raises(ValidationError):
@@ -91,6 +125,7 @@ def test_what_holds_no_answer_is_refused(body: str) -> None:
         (None, None),
         ({"prompt_tokens": 3, "completion_tokens": None, "total_tokens": 3}, Usage(prompt_tokens=3)),
         ({"prompt_tokens": 3, "completion_tokens": 4}, Usage(prompt_tokens=3, completion_tokens=4)),
+        ({"input_tokens": 3, "output_tokens": 4, "total_tokens": 9}, Usage(prompt_tokens=3, completion_tokens=6)),
     ],
 )
 def test_usage_is_read(usage: JsonValue, used: Usage | None) -> None:
@@ -109,6 +144,7 @@ THOUGHT = {"completion_tokens_details": {"reasoning_tokens": 3}}
         (CACHED | THOUGHT, 6, 3),
         ({"prompt_cache_hit_tokens": 7, "prompt_cache_miss_tokens": 3}, 7, 0),
         ({"prompt_cache_hit_tokens": 6} | CACHED, 6, 0),
+        ({"cached_tokens": 6}, 6, 0),
         ({"prompt_cache_hit_tokens": 5, "prompt_tokens_details": {}}, 5, 0),
         ({"prompt_tokens_details": None, "completion_tokens_details": None}, 0, 0),
         ({"prompt_tokens_details": {"cached_tokens": None}}, 0, 0),
