@@ -19,7 +19,7 @@ from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.journal import Cost, Journal
 from eval_client.store.records import Manifest, Trial, Turn
 from eval_client.store.store import Store
-from proctor.types import Action, Finish, FinishReason, Message, Observation
+from proctor.types import Action, Finish, FinishReason, Message, Observation, Usage
 from task_server.wire.messages import Act
 from tests.database_servers import mariadb, postgresql, program
 
@@ -151,7 +151,7 @@ async def _play(store: Store, count: int) -> float:
             await journal.begin(trial, 1, 0, "0" * 32)
             for number in (1, 2):
                 await journal.turn(trial, 0, _turn(number))
-            await journal.finish(trial, 1, "worker", finish, Cost(2, 240, 120, 1.0))
+            await journal.finish(trial, 1, "worker", finish, Cost(2, Usage(240, 120), 1.0))
 
     used = time.process_time()
     await asyncio.gather(*(play() for _ in range(WRITERS)))

@@ -18,9 +18,19 @@ if TYPE_CHECKING:
         Policy,
         ServiceAway,
     )
-    from proctor.llm.wire import Usage
     from proctor.session.play import PolicyAgent, play_to_finish
-    from proctor.types import Action, Finish, FinishReason, Message, Observation, ParsedAction, Summary, Tool, ToolCall
+    from proctor.types import (
+        Action,
+        Finish,
+        FinishReason,
+        Message,
+        Observation,
+        ParsedAction,
+        Summary,
+        Tool,
+        ToolCall,
+        Usage,
+    )
 
 _MODULES = {
     "proctor.types": (
@@ -33,6 +43,7 @@ _MODULES = {
         "Summary",
         "Tool",
         "ToolCall",
+        "Usage",
     ),
     "proctor.environment": (
         "Agent",
@@ -44,7 +55,6 @@ _MODULES = {
         "Policy",
         "ServiceAway",
     ),
-    "proctor.llm.wire": ("Usage",),
     "proctor.session.play": ("PolicyAgent", "play_to_finish"),
     "proctor.conformance.check": ("check",),
     "eval_client.python.api": ("aevaluate", "assert_scores", "evaluate", "open_run", "play"),

@@ -11,11 +11,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from proctor.environment import Agent, AgentStopped, AgentUnavailable
-from proctor.llm.wire import Usage
 from proctor.observability.redaction import redacted
 from proctor.own_files.loading import OwnFileError, named, raised
 from proctor.session.transcript import Transcript
-from proctor.types import Action, Message, Observation, Tool, well_formed
+from proctor.types import Action, Message, Observation, Tool, Usage, well_formed
 
 Answer: TypeAlias = str | Action | tuple[str | Action, Usage]
 AgentFunction = Callable[..., Answer | Awaitable[Answer]]

@@ -1,15 +1,16 @@
 """Values that the components exchange and the store keeps.
 
-All but History are frozen, reject unknown fields and are validated when they are made.
+All but History and Usage are frozen, reject unknown fields and are validated when they are made.
 """
 
 import hashlib
 import json
 import math
+import operator
 from collections.abc import Hashable
 from enum import StrEnum
 from operator import not_
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import pydantic_core
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, JsonValue, ValidationError, model_validator
@@ -154,6 +155,48 @@ class Action(Value):
             return self
         calls = tuple(call.model_copy(update={"echo": {}}) for call in self.tool_calls)
         return Action(content=self.content, tool_calls=calls, cut=self.cut)
+
+
+class Usage(NamedTuple):
+    """Tokens that answers cost; 0 where the server doesn't report them. Rows and reports name the counts alike."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    """Those of the prompts that the endpoint had in its cache."""
+    reasoning_tokens: int = 0
+    """Those that the model thought in; most endpoints count them among the completions too."""
+    cache_write_tokens: int = 0
+    """Those of the prompts that the endpoint put into its cache, and charges more for."""
+    estimated_tokens: int = 0
+    """Those that no endpoint reported."""
+    billed_tokens: int = 0
+    """Those whose price the endpoint told."""
+    billed_money: float = 0.0
+    """That price."""
+
+    @classmethod
+    def of(cls, counted: object) -> "Usage":
+        """The counts of a turn, or of a reply of an environment's model."""
+        return cls(*_COUNTS_OF(counted))
+
+    @property
+    def counts(self) -> bool:
+        """Whether the tokens are told: a price alone tells none, unless it is 0."""
+        return bool(self.prompt_tokens or self.completion_tokens or not self.billed_money)
+
+    @property
+    def total(self) -> int:
+        """Prompts and completions together, which limits count."""
+        return self.prompt_tokens + self.completion_tokens
+
+    def plus(self, more: "Usage") -> "Usage":
+        """The sum, count by count."""
+        return Usage(*map(operator.add, self, more))
+
+
+_COUNTS_OF = operator.attrgetter(*Usage._fields)
+NO_USAGE = Usage()
 
 
 class ParsedAction(Value):

@@ -9,7 +9,7 @@ from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.journal import Cost, Journal
 from eval_client.store.records import Manifest, TaskRecord, Trial, Turn
 from eval_client.store.store import Store
-from proctor.types import Action, Finish, FinishReason, Message, Observation, Tool, ToolCall
+from proctor.types import Action, Finish, FinishReason, Message, Observation, Tool, ToolCall, Usage
 from task_server.wire.messages import Act, Stop
 
 RUN, TASKS = "made", ("walk", "talk")
@@ -136,5 +136,5 @@ async def _write_trial(journal: Journal, trial: Trial, finish: Finish | None) ->
         return
     answered = sum(isinstance(turn.reply, Act) for turn in turns)
     counts = {name: answered * count for name, count in USAGE.items()}
-    cost = Cost(turns=len(turns), seconds=20.0, **counts)
+    cost = Cost(turns=len(turns), seconds=20.0, usage=Usage(**counts))
     await journal.finish(trial, 1, "w", finish, cost)

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue
 
 from agent_server.errors import RequestRefused
-from proctor.llm.wire import Usage
-from proctor.types import Action, Message, Tool
+from proctor.types import Action, Message, Tool, Usage
 
 
 @dataclass(frozen=True, slots=True)

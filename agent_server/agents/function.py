@@ -4,7 +4,7 @@ from agent_server.agents.base import AgentReply, AgentRequest, ServedAgent
 from agent_server.errors import RequestRefused
 from proctor.agent_function import FunctionCaller, FunctionRaised
 from proctor.llm.outcome import FUNCTION_RAISED
-from proctor.llm.wire import Usage
+from proctor.types import Usage
 
 
 class ServedFunction(ServedAgent):

@@ -1,6 +1,5 @@
 """Pure: the spending of a run, and whether it is within its limits."""
 
-import operator
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,52 +9,13 @@ from typing import Literal, NamedTuple
 from pydantic import Field
 
 from proctor.tables.table import money_text
-from proctor.types import Value
+from proctor.types import NO_USAGE, Usage, Value
 
 SpendLimit = Literal["tokens", "money"]
 OUT_OF: dict[SpendLimit, str] = {"tokens": "out_of_tokens", "money": "out_of_money"}
 """limit -> the state of a run that it stopped"""
 HELPER = "environment:"
 """Prefix for the names of environment models (judges, hosts, users) in tables that list agents too."""
-
-
-class Tokens(NamedTuple):
-    """Tokens that answers cost."""
-
-    prompt: int = 0
-    completion: int = 0
-    cached: int = 0
-    """Those of the prompts that the endpoint had in its cache."""
-    reasoning: int = 0
-    """Those that the model thought in; most endpoints count them among the completions too."""
-    cache_write: int = 0
-    """Those of the prompts that the endpoint put into its cache."""
-    estimated: int = 0
-    """Those that no endpoint reported."""
-    billed: int = 0
-    """Those whose price the endpoint told."""
-    billed_money: float = 0.0
-    """That price."""
-
-    @classmethod
-    def of(cls, counted: object) -> "Tokens":
-        """The counts of a usage, a reply or a turn, by the names in TOKEN_COLUMNS."""
-        return cls(*_COUNTS_OF(counted))
-
-    def plus(self, other: "Tokens") -> "Tokens":
-        """The sum, count by count."""
-        return Tokens(*map(operator.add, self, other))
-
-    @property
-    def total(self) -> int:
-        """Prompts and completions together, which limits count."""
-        return self.prompt + self.completion
-
-
-NO_TOKENS = Tokens()
-TOKEN_COLUMNS = {name: name if name == "billed_money" else f"{name}_tokens" for name in Tokens._fields}
-"""The names of the counts where they stand beside others: in rows, usages and reports."""
-_COUNTS_OF = operator.attrgetter(*TOKEN_COLUMNS.values())
 
 
 class Need(NamedTuple):
@@ -89,15 +49,16 @@ class Price(Value):
     """Of the prompt tokens that the endpoint put into its cache, as it reports them; if absent, 1.25 times `input`
     where there is a `cached_input`, else like `input`."""
 
-    def of(self, tokens: Tokens) -> float:
+    def of(self, tokens: Usage) -> float:
         """The cost of these tokens: what the endpoint told, and for the share of which it told none this price."""
         cached, write = self.cached_input, self.cache_write
         if write is None:
             write = self.input if cached is None else 1.25 * self.input
-        kinds = tokens.cached * (self.input if cached is None else cached) + tokens.cache_write * write
-        rest = tokens.prompt - tokens.cached - tokens.cache_write
-        priced = (rest * self.input + kinds + tokens.completion * self.output) / 1e6
-        return tokens.billed_money + priced * (1.0 - tokens.billed / tokens.total if tokens.billed else 1.0)
+        kinds = tokens.cached_tokens * (self.input if cached is None else cached) + tokens.cache_write_tokens * write
+        rest = tokens.prompt_tokens - tokens.cached_tokens - tokens.cache_write_tokens
+        priced = (rest * self.input + kinds + tokens.completion_tokens * self.output) / 1e6
+        share = 1.0 - tokens.billed_tokens / tokens.total if tokens.billed_tokens else 1.0
+        return tokens.billed_money + priced * share
 
 
 class RunLimits(Value):
@@ -136,10 +97,10 @@ def price_of(name: str, prices: Mapping[str, Price]) -> Price | None:
     return prices[max(beginnings, key=len)] if beginnings else None
 
 
-def money_of(name: str, tokens: Tokens, prices: Mapping[str, Price]) -> float | None:
+def money_of(name: str, tokens: Usage, prices: Mapping[str, Price]) -> float | None:
     """What the tokens of an agent or of an environment model cost; None where there is no price."""
     price = price_of(name, prices)
-    return price.of(tokens) if price is not None else tokens.billed_money if tokens.billed else None
+    return price.of(tokens) if price is not None else tokens.billed_money if tokens.billed_tokens else None
 
 
 @dataclass
@@ -149,9 +110,9 @@ class Spend:
     limits: RunLimits
     prices: Mapping[str, Price]
     money: float = 0.0
-    elsewhere: Mapping[str, Tokens] = field(default_factory=dict)
+    elsewhere: Mapping[str, Usage] = field(default_factory=dict)
     """agent -> tokens paid by the other parts of the plan."""
-    by_agent: dict[str, Tokens] = field(default_factory=dict)
+    by_agent: dict[str, Usage] = field(default_factory=dict)
     unmetered: set[str] = field(default_factory=set)
     """Agents and environment models with an answer whose tokens are unknown; run limits can't count those."""
     guessed: set[str] = field(default_factory=set)
@@ -168,29 +129,29 @@ class Spend:
     """What the call needed that did not fit, where one stopped the run."""
 
     @property
-    def tokens(self) -> Tokens:
+    def tokens(self) -> Usage:
         """Those of all agents and environment models."""
-        return Tokens(*map(sum, zip(NO_TOKENS, *self.by_agent.values(), strict=True)))
+        return Usage(*map(sum, zip(NO_USAGE, *self.by_agent.values(), strict=True)))
 
-    def add(self, agent: str, tokens: Tokens) -> None:
+    def add(self, agent: str, tokens: Usage) -> None:
         """Add a paid answer of an agent."""
-        self.by_agent[agent] = self.by_agent.get(agent, NO_TOKENS).plus(tokens)
-        if tokens.estimated:
+        self.by_agent[agent] = self.by_agent.get(agent, NO_USAGE).plus(tokens)
+        if tokens.estimated_tokens:
             self.guessed.add(agent)
-        if self.prices or tokens.billed:
+        if self.prices or tokens.billed_tokens:
             self.money += self._price(agent, tokens)
 
-    def add_helper(self, model: str, tokens: Tokens, task: str) -> None:
+    def add_helper(self, model: str, tokens: Usage, task: str) -> None:
         """Add a paid reply of a task's environment model. No tokens mean that its endpoint reports no usage."""
         cost = Need(tokens.total, self._price(helper(model), tokens))
         self.by_helpers[task] = self.by_helpers.get(task, Need()).plus(cost)
         if not tokens.total:
             self.unmetered.add(helper(model))
-        if price_of(helper(model), self.prices) is None and tokens.billed < tokens.total:
+        if price_of(helper(model), self.prices) is None and tokens.billed_tokens < tokens.total:
             self.unpriced.add(model)
         self.add(helper(model), tokens)
 
-    def _price(self, agent: str, tokens: Tokens) -> float:
+    def _price(self, agent: str, tokens: Usage) -> float:
         return money_of(agent, tokens, self.prices) or 0.0
 
     @property
@@ -202,7 +163,7 @@ class Spend:
         """What a call of an agent costs with these tokens; nothing where its endpoint reports no usage."""
         if agent in self.unmetered:
             return Need()
-        tokens = Tokens(prompt, completion)
+        tokens = Usage(prompt, completion)
         return Need(tokens.total, self._price(agent, tokens))
 
     def helpers_per_turn(self, task: str) -> Need:

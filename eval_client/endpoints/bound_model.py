@@ -9,8 +9,7 @@ from proctor.environment import AgentStopped, AgentUnavailable
 from proctor.llm.endpoint import DENIALS, AgentUnauthorized
 from proctor.llm.model import Completion
 from proctor.llm.outage import EndpointDown, paid_by
-from proctor.llm.wire import Usage
-from proctor.types import Message, Tool
+from proctor.types import Message, Tool, Usage
 
 log = logging.getLogger(__name__)
 KILLED = 2

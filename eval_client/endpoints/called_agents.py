@@ -13,8 +13,7 @@ from proctor.agent_function import FunctionCaller
 from proctor.config.task import TaskDefinition
 from proctor.environment import AgentStopped, AgentUnavailable, PolicyKind, RequestRejected
 from proctor.llm.model import Completion
-from proctor.llm.wire import Usage
-from proctor.types import Message, Tool
+from proctor.types import Message, Tool, Usage
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from eval_client.core.limits.rates import Estimate
 from eval_client.core.limits.throttle import EndpointLimit
-from eval_client.core.spend import NOTHING, Need, Spend, Tokens
+from eval_client.core.spend import NOTHING, Need, Spend
 from eval_client.endpoints.gate import Gate
 from eval_client.metrics import EndpointMetrics
 from proctor.environment import AgentRefused, AgentStopped, AgentUnavailable, RequestRejected
@@ -191,7 +191,7 @@ class LimitedModel:
             return completion
         except (AgentStopped, AgentUnavailable, EndpointDown, asyncio.CancelledError) as failed:
             if (paid := paid_by(failed)) is not None:
-                self._spend.add(self._agent, Tokens.of(paid))
+                self._spend.add(self._agent, paid)
             if isinstance(failed, AgentStopped):
                 self._rejections.count = 0
             if isinstance(failed, ModelRefused) and failed.completion is not None:
@@ -223,7 +223,7 @@ class LimitedModel:
         """Count what an answer took and cost; tokens beyond those reserved become the gate's debt."""
         usage = completion.usage
         self._metrics.answer_s(self._agent).observe(completion.seconds)
-        self._spend.add(self._agent, Tokens.of(usage))
+        self._spend.add(self._agent, usage)
         if self._size is not None and self._bounded:
             self._size.learn(messages, usage.prompt_tokens, usage.completion_tokens)
         if completion.metered and reserved:

@@ -10,13 +10,12 @@ from typing import NamedTuple
 from pydantic import TypeAdapter
 
 from eval_client.core.selection import NO_FILTERS, Catalogue, ChosenSamples, Filters, catalogue_of
-from eval_client.core.spend import Tokens
 from eval_client.core.statistics.power import detectable_at_worst
 from eval_client.plan.filters import choose_samples
 from eval_client.plan.plan import Plan
 from proctor.environment import protocol_of
 from proctor.tables.table import money_text
-from proctor.types import Value
+from proctor.types import Usage, Value
 
 ALPHA, POWER = 0.05, 0.8
 BASIS = (
@@ -64,14 +63,15 @@ class PairCost(NamedTuple):
     """What an agent probably needs for a task."""
 
     calls: int
-    tokens: Tokens
+    tokens: Usage
     money: float | None
     """None where the price is not known."""
 
     def text(self) -> str:
         """In words."""
         money = "no price is known" if self.money is None else f"money {money_text(self.money)}"
-        return f"{self.calls:,} calls, {self.tokens.prompt:,} tokens in, {self.tokens.completion:,} out, {money}"
+        tokens_in, tokens_out = self.tokens[:2]
+        return f"{self.calls:,} calls, {tokens_in:,} tokens in, {tokens_out:,} out, {money}"
 
 
 def typical_usage(environment: str, protocol: str) -> TrialUsage | None:
@@ -157,7 +157,7 @@ def _estimate(plan: Plan, planned: Mapping[str, PlannedTask]) -> list[str]:
             unknown.append(f"{name} x {task}")
             continue
         trials, usage, price = of.samples * plan.epochs, of.usage, plan.price_of(agent)
-        tokens = Tokens(usage.prompt_tokens * trials, usage.completion_tokens * trials)
+        tokens = Usage(usage.prompt_tokens * trials, usage.completion_tokens * trials)
         costs[name, task] = PairCost(usage.calls * trials, tokens, None if price is None else price.of(tokens))
     if not costs:
         return []
@@ -176,7 +176,7 @@ def _sum(costs: Iterable[PairCost]) -> PairCost:
     """All costs together; money as far as prices are known."""
     each = list(costs)
     known = [cost.money for cost in each if cost.money is not None]
-    tokens = reduce(Tokens.plus, (cost.tokens for cost in each))
+    tokens = reduce(Usage.plus, (cost.tokens for cost in each))
     return PairCost(sum(cost.calls for cost in each), tokens, math.fsum(known) if known else None)
 
 

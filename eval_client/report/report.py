@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from eval_client.core import Pair
-from eval_client.core.spend import Tokens, helper, money_of
+from eval_client.core.spend import helper, money_of
 from eval_client.core.statistics.clustered import clustered_mean
 from eval_client.core.statistics.samples import Interval
 from eval_client.core.statistics.single import mean_interval, metric_interval, shares, steps
@@ -19,7 +19,7 @@ from eval_client.store.store import Store
 from eval_client.store.tables import trial_table
 from eval_client.store.values import Unreadable
 from proctor import registry
-from proctor.types import FinishReason, Summary
+from proctor.types import FinishReason, Summary, Usage
 
 NO_MEANS = SampleMeans([], [], [])
 ALPHA = 0.05
@@ -154,13 +154,13 @@ class _Made:
             or (f"{inputs} declined by the endpoint" if refused else None)
         )
 
-    def _paid(self, totals: PairTotals, paid: Tokens) -> UnfinishedCost:
+    def _paid(self, totals: PairTotals, paid: Usage) -> UnfinishedCost:
         return UnfinishedCost(
-            prompt_tokens=paid.prompt,
-            completion_tokens=paid.completion,
-            cached_tokens=None if totals.cached_tokens is None else paid.cached,
-            reasoning_tokens=None if totals.reasoning_tokens is None else paid.reasoning,
-            estimated_tokens=paid.estimated,
+            prompt_tokens=paid.prompt_tokens,
+            completion_tokens=paid.completion_tokens,
+            cached_tokens=None if totals.cached_tokens is None else paid.cached_tokens,
+            reasoning_tokens=None if totals.reasoning_tokens is None else paid.reasoning_tokens,
+            estimated_tokens=paid.estimated_tokens,
             money=money_of(totals.agent, paid, self._prices),
         )
 
@@ -168,9 +168,9 @@ class _Made:
         return HelperReport(
             model=cost.model,
             calls=cost.calls,
-            prompt_tokens=cost.tokens.prompt,
-            completion_tokens=cost.tokens.completion,
-            estimated_tokens=cost.tokens.estimated,
+            prompt_tokens=cost.tokens.prompt_tokens,
+            completion_tokens=cost.tokens.completion_tokens,
+            estimated_tokens=cost.tokens.estimated_tokens,
             money=money_of(helper(cost.model), cost.tokens, self._prices),
         )
 

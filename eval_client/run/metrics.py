@@ -154,7 +154,7 @@ def _spending(spend: Spend) -> Iterator[Metric]:
     tokens = {
         (agent, kind): count
         for agent, paid in spend.by_agent.items()
-        for kind, count in (("prompt", paid.prompt), ("completion", paid.completion))
+        for kind, count in (("prompt", paid.prompt_tokens), ("completion", paid.completion_tokens))
     }
     money = {
         (agent,): price.of(paid)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from eval_client.core.spend import TOKEN_COLUMNS
 from eval_client.metrics import JournalMetrics
 from eval_client.store.connection import (
     Fenced,
@@ -28,7 +27,7 @@ from eval_client.store.tables import SETTLED, attempt_table, live_table, reply_t
 from eval_client.store.values import is_damage
 from proctor.observability.redaction import redacted
 from proctor.session.kept_replies import KeptReply
-from proctor.types import Finish, FinishReason
+from proctor.types import Finish, FinishReason, Usage
 from task_server.wire.messages import VERSION
 
 MAX_GROUP = 512
@@ -51,17 +50,10 @@ class Cost:
 
     turns: int
     """Those that the agent answered."""
-    prompt_tokens: int
-    completion_tokens: int
+    usage: Usage
     seconds: float
-    cached_tokens: int = 0
-    reasoning_tokens: int = 0
     cut_answers: int = 0
     """Answers that the endpoint cut at `max_tokens`."""
-    cache_write_tokens: int = 0
-    estimated_tokens: int = 0
-    billed_tokens: int = 0
-    billed_money: float = 0.0
 
 
 Operation = tuple[sa.Executable, dict[str, object]]
@@ -87,8 +79,7 @@ def _bound(**values: object) -> dict[str, object]:
     return {f"b_{name}": value for name, value in values.items()}
 
 
-_COUNTS = tuple(TOKEN_COLUMNS.values())
-_ENDS = ("reason", "score", "cause", "finish", "turns", *_COUNTS, "seconds", "ended_at", "cut_answers")
+_ENDS = ("reason", "score", "cause", "finish", "turns", *Usage._fields, "seconds", "ended_at", "cut_answers")
 _ATTEMPT, _TURN, _REPLY = (table.insert() for table in (attempt_table, turn_table, reply_table))
 _COUNT = _update(trial_table, ("run", "id"), ("attempts",))
 _ATTEMPT_END = _update(
@@ -153,8 +144,9 @@ class Journal:
         told = finish.reason.is_fault or finish.reason is FinishReason.REFUSED
         cause = str(finish.detail.get("cause", "unknown")) if told else None
         ends = {"reason": finish.reason.value, "score": finish.score, "cause": cause, "ended_at": now_text()}
-        counts = {name: min(getattr(cost, name), MOST_TOKENS) for name in _COUNTS}
-        final = {**vars(cost), **counts, **ends, "finish": finish.model_dump_json()}
+        counts = {name: min(count, MOST_TOKENS) for name, count in cost.usage._asdict().items()}
+        counts |= {"turns": cost.turns, "seconds": cost.seconds, "cut_answers": cost.cut_answers}
+        final = {**counts, **ends, "finish": finish.model_dump_json()}
         ending = self._ending(trial, number, outcome, cause, worker)
         await self._put(ending, (_FINAL, _bound(run=self._store.run, id=trial.id, **final)))
 

@@ -8,12 +8,11 @@ from typing import Any, Self, TypeVar
 from pydantic import BaseModel, Field, JsonValue
 
 from eval_client.core.selection import NO_FILTERS, Filters, part_of
-from eval_client.core.spend import TOKEN_COLUMNS, Tokens
 from eval_client.plan.plan import Plan
 from eval_client.store.tables import reply_table, run_table, turn_table
 from eval_client.store.values import json_object, json_of, parsed
 from proctor.session.kept_replies import KeptReply, ModelReply
-from proctor.types import TaskProtocol, Value
+from proctor.types import TaskProtocol, Usage, Value
 from task_server.wire.messages import Act, SampleList, Stop
 
 Record = TypeVar("Record", bound=BaseModel)
@@ -234,7 +233,7 @@ class HelperCost(Value):
     model: str
     """The model's name at its endpoint."""
     calls: int
-    tokens: Tokens
+    tokens: Usage
 
 
 class ReplicaCost(Value):
@@ -296,9 +295,9 @@ class PairTotals(Value):
         """Whether all trials have what the plan wants of them: a score, or a refusal that it does not score."""
         return self.scored + self.declined == self.planned
 
-    def tokens(self) -> Tokens:
+    def tokens(self) -> Usage:
         """The tokens that the pair's final rows cost."""
-        return Tokens(*(getattr(self, column) or 0 for column in TOKEN_COLUMNS.values()))
+        return Usage(*(getattr(self, column) or 0 for column in Usage._fields))
 
 
 def now_text(*, timespec: str = "seconds") -> str:

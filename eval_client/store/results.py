@@ -14,17 +14,16 @@ from pydantic_core import from_json
 
 from eval_client.core import Pair
 from eval_client.core.progress import grouped_causes
-from eval_client.core.spend import NO_TOKENS, TOKEN_COLUMNS, Tokens
 from eval_client.store.migration import existing_columns, stored
 from eval_client.store.records import RETRIED, HelperCost, JournalledTools, PairTotals, ReplicaCost, record
 from eval_client.store.tables import attempt_table, reply_table, summary_table, trial_table, turn_table
 from eval_client.store.values import Number, json_object, json_of, parsed
-from proctor.types import Finish, FinishReason, Summary
+from proctor.types import NO_USAGE, Finish, FinishReason, Summary, Usage
 from task_server.wire.messages import cluster_numbers
 
 Columns = sa.sql.ColumnCollection[str, sa.ColumnElement[Any]]
 _TRIAL_KEYS = [trial_table.c[name] for name in ("agent", "task", "sample", "epoch")]
-_SUMMED = ("score", "turns", *TOKEN_COLUMNS.values(), "seconds", "cut_answers")
+_SUMMED = ("score", "turns", *Usage._fields, "seconds", "cut_answers")
 _FRACTIONS = ("score", "seconds", "billed_money")
 
 
@@ -49,17 +48,17 @@ class Results:
         """A table to read as this store has it: NULL stands for columns that an earlier schema lacks."""
         return stored(self.engine, table)
 
-    def spent(self, totals: Iterable[PairTotals]) -> dict[str, Tokens]:
+    def spent(self, totals: Iterable[PairTotals]) -> dict[str, Usage]:
         """agent -> tokens paid so far: by final rows, as in the `totals` of all pairs, and by unfinished trials."""
         paid = [(pair.agent, pair.tokens()) for pair in totals if pair.reasons]
-        spent: dict[str, Tokens] = {}
+        spent: dict[str, Usage] = {}
         for agent, tokens in [*paid, *((agent, tokens) for (agent, _), tokens in self.spent_on_open().items())]:
-            spent[agent] = spent.get(agent, NO_TOKENS).plus(tokens)
+            spent[agent] = spent.get(agent, NO_USAGE).plus(tokens)
         return spent
 
-    def spent_on_open(self) -> dict[Pair, Tokens]:
+    def spent_on_open(self) -> dict[Pair, Usage]:
         """(agent, task) -> tokens paid for trials that have no final row, where there are some."""
-        spent: dict[Pair, Tokens] = {}
+        spent: dict[Pair, Usage] = {}
         trials, turns = self.table(trial_table), self.table(turn_table)
         t, same = trials.c, _same(trials, turns)
         sums = [  # one row per trial, by subqueries: for a join SQLite would scan every turn of the run
@@ -70,8 +69,8 @@ class Results:
         with self.engine.connect() as connection:
             for row in connection.execute(query).mappings():
                 pair, tokens = (row["agent"], row["task"]), tokens_of(row)
-                if tokens != NO_TOKENS:
-                    spent[pair] = spent.get(pair, NO_TOKENS).plus(tokens)
+                if tokens != NO_USAGE:
+                    spent[pair] = spent.get(pair, NO_USAGE).plus(tokens)
         return spent
 
     def helper_costs(self) -> list[HelperCost]:
@@ -298,14 +297,13 @@ def _mean(column: sa.ColumnElement[float]) -> sa.Function[float]:
 
 
 def token_sums(rows: sa.FromClause) -> list[sa.Label[float]]:
-    """The sum of each token count of some rows, under its name in `Tokens`."""
-    counts = {name: column for name, column in TOKEN_COLUMNS.items() if column in rows.c}
-    return [sa.func.sum(Number(rows.c[column])).label(name) for name, column in counts.items()]
+    """The sum of each count of some rows' usage that they have."""
+    return [sa.func.sum(Number(rows.c[name])).label(name) for name in Usage._fields if name in rows.c]
 
 
-def tokens_of(sums: Mapping[Any, Any]) -> Tokens:
+def tokens_of(sums: Mapping[Any, Any]) -> Usage:
     """The tokens in a row of `token_sums`."""
-    return Tokens(**{name: type(none)(sums.get(name) or 0) for name, none in NO_TOKENS._asdict().items()})
+    return Usage(**{name: type(none)(sums.get(name) or 0) for name, none in NO_USAGE._asdict().items()})
 
 
 def _pair_totals(pair: Pair, rows: Sequence[sa.RowMapping], mean: float | None) -> PairTotals:

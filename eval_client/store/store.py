@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from eval_client.core.spend import NO_TOKENS, TOKEN_COLUMNS, Tokens
 from eval_client.store.connection import RunExists, StoreError, hold_live, is_transient
 from eval_client.store.migration import existing_columns, migrate
 from eval_client.store.planned_trials import ROWS_AT_ONCE, PlannedTrials, insert_trials, numbered
@@ -37,13 +36,13 @@ from eval_client.store.tables import (
 )
 from eval_client.store.values import Unreadable, check_name, json_object, parsed
 from proctor.session.kept_replies import KeptReply
-from proctor.types import FinishReason, Summary
+from proctor.types import NO_USAGE, FinishReason, Summary, Usage
 
 _EMPTY = (
     *("reason", "score", "cause", "finish", "turns", "prompt_tokens", "completion_tokens", "seconds", "ended_at"),
     "cut_answers",
 )
-_NOT_PLAYED = {"holder": FREE, **dict.fromkeys(TOKEN_COLUMNS.values(), 0), **dict.fromkeys(_EMPTY)}
+_NOT_PLAYED = {"holder": FREE, **dict.fromkeys(Usage._fields, 0), **dict.fromkeys(_EMPTY)}
 """The columns of a trial without a final row."""
 _OF_TRIAL = sa.and_(turn_table.c.run == sa.bindparam("b_run"), turn_table.c.trial == sa.bindparam("b_trial"))
 _TURNS = (
@@ -208,18 +207,19 @@ class Store(Results):
             connection.execute(live_table.insert(), {"run": self.run, "shard": fence, "beat": 0, "view": ""})
             return fence
 
-    def exchange_spent(self, fence: int, spent: Mapping[str, Tokens], parts: Collection[str]) -> dict[str, Tokens]:
+    def exchange_spent(self, fence: int, spent: Mapping[str, Usage], parts: Collection[str]) -> dict[str, Usage]:
         """Tell what this client has spent by agent; what other runs of the same database have told. Raises Fenced."""
         shard = shard_table.c
         mine = sa.and_(shard.run == self.run, shard.shard == fence)
-        told = json.dumps({"spent": {agent: tokens._asdict() for agent, tokens in spent.items()}})
-        elsewhere: dict[str, Tokens] = {}
+        counts = {agent: dict(zip(_COUNTS, usage, strict=True)) for agent, usage in spent.items()}
+        told = json.dumps({"spent": counts})
+        elsewhere: dict[str, Usage] = {}
         with self.engine.begin() as connection:
             hold_live(connection, self.run, fence)
             connection.execute(shard_table.update().where(mine).values(standing=told))
             for text in connection.execute(sa.select(shard.standing).where(shard.run.in_(parts))).scalars():
                 for agent, tokens in parsed(shard.standing, _spent, text).items():
-                    elsewhere[agent] = elsewhere.get(agent, NO_TOKENS).plus(tokens)
+                    elsewhere[agent] = elsewhere.get(agent, NO_USAGE).plus(tokens)
         return elsewhere
 
     def play_again(self, trials: Collection[int], fence: int) -> None:
@@ -262,7 +262,7 @@ class Store(Results):
             yield from some
             last = some[-1].id if some else None
 
-    def journal(self, trial: int) -> tuple[int, list[Turn], Tokens]:
+    def journal(self, trial: int) -> tuple[int, list[Turn], Usage]:
         """A trial's newest journal: its number (from 0), its turns, and the tokens paid in the ones before it.
 
         Where the last attempt diverged or was retried, that is a new one without turns.
@@ -297,7 +297,11 @@ class Store(Results):
             connection.execute(summary_table.insert(), {**row, "summary": summary.model_dump_json()})
 
 
-def _spent(standing: str) -> dict[str, Tokens]:
+_COUNTS = [name.removesuffix("_tokens") for name in Usage._fields]
+"""The names of a usage's counts among what clients tell."""
+
+
+def _spent(standing: str) -> dict[str, Usage]:
     """agent -> tokens that a client told to have spent."""
     spent: Any = json_object(standing).get("spent", {})
-    return {agent: Tokens(**tokens) for agent, tokens in spent.items()}
+    return {agent: Usage(*(tokens.get(name, 0) for name in _COUNTS)) for agent, tokens in spent.items()}

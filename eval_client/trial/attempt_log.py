@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from eval_client.core.events import AttemptOutcome, Job
 from eval_client.core.progress import Progress
-from eval_client.core.spend import Spend, Tokens
+from eval_client.core.spend import Spend
 from eval_client.store.journal import Journal, WriteRefused
 from eval_client.store.records import Trial
 from eval_client.store.store import Store
@@ -14,7 +14,7 @@ from eval_client.trial.episode import TrialHistory
 from eval_client.trial.traces import Traces
 from proctor.llm.outage import Untimed
 from proctor.session.kept_replies import KeptReply
-from proctor.types import Finish, FinishReason
+from proctor.types import Finish, FinishReason, Usage
 from task_server.client.client import ReplyLog
 
 
@@ -72,7 +72,7 @@ class _TrialReplies(ReplyLog):
             await self._journal.replies(self._trial, len(self.replies), replies)
             self.replies += replies
         for reply in (kept.reply for kept in replies if kept.bought):
-            self._spend.add_helper(reply.model, Tokens.of(reply), self._trial.task)
+            self._spend.add_helper(reply.model, Usage.of(reply), self._trial.task)
 
 
 class AttemptLog:

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 
 from pydantic_core import to_json
 
-from eval_client.core.spend import NO_TOKENS, TOKEN_COLUMNS, Tokens
 from eval_client.plan.entries import TrialLimits
 from eval_client.store.journal import Cost
 from eval_client.store.records import MODEL_CHARS, STOP_CHARS, Trial, Turn, answers, storable
@@ -25,7 +24,7 @@ from proctor.observability.tracing import Attribute
 from proctor.session.kept_replies import KeptReply
 from proctor.session.transcript import Transcript
 from proctor.tools.histories import normalised
-from proctor.types import FinishReason, Message, Observation, Tool
+from proctor.types import NO_USAGE, FinishReason, Message, Observation, Tool, Usage
 from task_server.client.client import ReplyLog
 from task_server.wire.messages import Act, Observed, Started, Step, Stop
 from task_server.wire.offered_tools import OfferedTools
@@ -71,15 +70,15 @@ class TrialHistory:
     journal: int = 0
     """The number of the current journal; a replay that diverged began a new one."""
     turns: list[Turn] = field(default_factory=list)
-    paid_before: Tokens = NO_TOKENS
+    paid_before: Usage = NO_USAGE
     """Those of earlier journals."""
     seconds: float = 0.0
     replies: list[KeptReply] = field(default_factory=list)
     """The replies of environment models, which serve every journal of the trial."""
 
-    def tokens(self) -> Tokens:
+    def tokens(self) -> Usage:
         """The tokens that the agent's answers in this trial cost."""
-        return Tokens(*map(sum, zip(self.paid_before, *map(Tokens.of, self.turns), strict=True)))
+        return Usage(*map(sum, zip(self.paid_before, *map(Usage.of, self.turns), strict=True)))
 
     def start_anew(self) -> None:
         """Begin a new journal, as the old one can't be replayed; its tokens stay counted."""
@@ -89,9 +88,7 @@ class TrialHistory:
 
     def cost(self) -> Cost:
         """The trial's cost so far."""
-        tokens = {TOKEN_COLUMNS[name]: count for name, count in self.tokens()._asdict().items()}
-        cut = sum(turn.is_cut for turn in self.turns)
-        return Cost(turns=answers(self.turns), seconds=self.seconds, cut_answers=cut, **tokens)
+        return Cost(answers(self.turns), self.tokens(), self.seconds, sum(turn.is_cut for turn in self.turns))
 
 
 @dataclass(frozen=True)
@@ -221,7 +218,7 @@ class Episode:
                     answer = await self.model(history, tools, metadata)
                 except (AgentStopped, AgentUnavailable, EndpointDown, asyncio.CancelledError) as failed:
                     if (lost := paid_by(failed)) is not None:
-                        self.trial_history.paid_before = self.trial_history.paid_before.plus(Tokens.of(lost))
+                        self.trial_history.paid_before = self.trial_history.paid_before.plus(lost)
                     if not isinstance(failed, AgentStopped):
                         raise
                     answer = stop_of(failed)

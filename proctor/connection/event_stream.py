@@ -34,8 +34,8 @@ def whole_answer(body: bytes) -> bytes:
 
     The body itself where only comments are before it, by which gateways keep a connection open.
     """
-    if (whole := _COMMENTS.sub(b"", body)).startswith(b"{"):
-        return whole
+    if (bare := _COMMENTS.sub(b"", body)).startswith(b"{"):
+        return bare
     made, chat, message = {}, _Chat(), _Message()
     for event in events(body):
         kind = event.get("type")

@@ -45,9 +45,14 @@ class Route(NamedTuple):
     """How a request leaves."""
 
     proxy: str | None = None
-    """A proxy's URL, or ENV_PROXY for HTTPS_PROXY, HTTP_PROXY and NO_PROXY; None: the client's, normally none."""
+    """A proxy's URL, or ENV_PROXY for HTTPS_PROXY, HTTP_PROXY and NO_PROXY."""
     verify: bool = True
     """Whether the server's certificate is verified."""
+
+    @property
+    def leaves(self) -> tuple[bool, str | None]:
+        """Whether variables name its proxy, and the URL where they don't."""
+        return (True, None) if self.proxy == ENV_PROXY else (False, self.proxy)
 
 
 DIRECT = Route()
@@ -207,44 +212,36 @@ class HttpxClient(HttpClient):
             await client.aclose()
 
 
-def http_client(
-    *, tls: Tls = NO_TLS, trust_env: bool = False, proxy: str | None = None, resolve: Resolve | None = None
-) -> HttpClient:
+def http_client(*, tls: Tls = NO_TLS, resolve: Resolve | None = None) -> HttpClient:
     """A client with a connection pool of its own; share it among all calls with these settings.
 
     Certificates are verified, redirects are not followed, cookies are not kept. `resolve` gives the addresses of names
-    instead of the system, or raises OSError; `trust_env` honours HTTP_PROXY, NO_PROXY and SSL_CERT_FILE. Raises
-    FileError for TLS files that can't be used, and where `resolve` needs wreq; files that change are loaded again.
-    Without TLS files and proxy, the public authorities are loaded with the first call over TLS.
+    instead of the system, or raises OSError. Raises FileError for TLS files that can't be used, and where `resolve`
+    needs wreq; files that change are loaded again. Without TLS files, the public authorities are loaded with the first
+    call over TLS.
     """
-
-    def leaves(route: Route) -> tuple[bool, str | None]:
-        return trust_env or route.proxy == ENV_PROXY, proxy if route.proxy in (None, ENV_PROXY) else route.proxy
 
     def by_httpx(route: Route) -> "httpx.AsyncClient":
         import httpx
 
-        by_env, via = leaves(route)
-        verify = tls.context(trust_env=trust_env) if route.verify else False
-        return httpx.AsyncClient(verify=verify, proxy=via, trust_env=by_env)
+        by_env, via = route.leaves
+        return httpx.AsyncClient(verify=tls.context() if route.verify else False, proxy=via, trust_env=by_env)
 
     if find_spec("wreq") is None:
         if resolve is not None:
             raise FileError("a controller with a token needs the package wreq: use a machine for which it has a wheel")
         return HttpxClient(by_httpx)
-    load = functools.partial(wreq_tls, tls, trust_env=trust_env)
-    proxied = trust_env or proxy is not None
-    loaded = Renewed(tls, load) if tls.ca is not None or tls.cert is not None or proxied else None
+    load = functools.partial(wreq_tls, tls)
+    loaded = Renewed(tls, load) if tls.ca is not None or tls.cert is not None else None
     public = functools.cache(load)
 
     def connect(secure: bool, hosts: Hosts, route: Route) -> "wreq.Client":
-        by_env, via = leaves(route)
-        chosen: wreq.ClientConfig = (
-            {**(public() if loaded is None else loaded.value)} if secure or proxied or route.proxy else {}
-        )
+        chosen: wreq.ClientConfig = {}
+        if secure or route.proxy:
+            chosen |= public() if loaded is None else loaded.value
         if not route.verify:
             chosen["tls_verify"] = False
-        return wreq_client(chosen, hosts, trust_env=by_env, proxy=via)
+        return wreq_client(chosen, hosts, *route.leaves)
 
     return WreqClient(connect, resolve, loaded)
 

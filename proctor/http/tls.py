@@ -2,7 +2,6 @@
 
 import base64
 import logging
-import os
 import re
 import ssl
 from collections.abc import Callable
@@ -49,9 +48,9 @@ class Tls(Value):
         """The files that are named."""
         return [path for name in type(self).model_fields if (path := getattr(self, name)) is not None]
 
-    def context(self, *, trust_env: bool = False) -> ssl.SSLContext:
+    def context(self) -> ssl.SSLContext:
         """The context of outgoing calls: certificates and host names are verified. Raises FieldErrors."""
-        context = ssl.create_default_context(cafile=_public_authorities(trust_env=trust_env))
+        context = ssl.create_default_context(cafile=_public_authorities())
         if self.ca is not None:
             _trust(context, self.ca, "ca")
         if self.cert is not None and self.key is not None:
@@ -150,12 +149,12 @@ EC = bytes.fromhex("06072a8648ce3d0201")
 CURVES = tuple(map(bytes.fromhex, ("06082a8648ce3d030107", "06052b81040022", "06052b81040023")))  # P-256, P-384, P-521
 
 
-def wreq_tls(tls: Tls, *, trust_env: bool) -> "wreq.ClientConfig":
+def wreq_tls(tls: Tls) -> "wreq.ClientConfig":
     """The settings of a wreq client that trusts and shows what `tls.context()` does. Raises FieldErrors."""
     import wreq
 
-    tls.context(trust_env=trust_env)  # names the file that can't be used
-    authorities = Path(_public_authorities(trust_env=trust_env)).read_bytes()
+    tls.context()  # names the file that can't be used
+    authorities = Path(_public_authorities()).read_bytes()
     if tls.ca is not None:
         authorities += b"\n" + tls.ca.read_bytes()
     settings: wreq.ClientConfig = {
@@ -172,10 +171,10 @@ def wreq_tls(tls: Tls, *, trust_env: bool) -> "wreq.ClientConfig":
     return settings
 
 
-def _public_authorities(*, trust_env: bool) -> str:
+def _public_authorities() -> str:
     import certifi
 
-    return (os.environ.get("SSL_CERT_FILE") if trust_env else None) or certifi.where()
+    return certifi.where()
 
 
 def _pkcs8(pem: bytes) -> bytes:

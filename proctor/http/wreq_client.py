@@ -48,10 +48,11 @@ class ReplyHeaders(Mapping[str, str]):
         return self._headers.keys_len()
 
 
-def wreq_client(
-    tls: "wreq.ClientConfig", hosts: Hosts, *, trust_env: bool = False, proxy: str | None = None
-) -> "wreq.Client":
-    """A client with these settings beside those of all our clients; `hosts` are not looked up."""
+def wreq_client(tls: "wreq.ClientConfig", hosts: Hosts, proxied: bool, proxy: str | None) -> "wreq.Client":
+    """A client with these settings beside those of all our clients; `hosts` are not looked up.
+
+    `proxied`: variables name its proxy.
+    """
     import wreq
 
     names = wreq.DnsOptions(system_dns=True)
@@ -75,7 +76,7 @@ def wreq_client(
     }
     if proxy is not None:
         settings["proxies"] = [wreq.Proxy.all(proxy)]
-    elif not trust_env:
+    elif not proxied:
         settings["no_proxy"] = True
     return wreq.Client(**settings)
 

@@ -27,10 +27,11 @@ from proctor.llm.outcome import (
     read_error,
 )
 from proctor.llm.passed_on import BEHIND, origin_of, way_of
-from proctor.llm.wire import Reply, Request, Usage
+from proctor.llm.wire import Reply, Request
 from proctor.observability import tracing
 from proctor.observability.redaction import found_in, redacted
 from proctor.retry import retry_after_s
+from proctor.types import Usage
 
 EXCERPT_CHARS = 300
 COST_HEADER = "x-litellm-response-cost"

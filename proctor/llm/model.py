@@ -15,11 +15,11 @@ from proctor.llm.dialects.messages import PAUSED, joined
 from proctor.llm.endpoint import LIST, RAISED, ModelEndpoint
 from proctor.llm.outage import EndpointDown, Failed, Outage, Waited
 from proctor.llm.outcome import Outcome
-from proctor.llm.wire import Fields, Messages, Reply, Request, Tools, Usage, characters, estimated
+from proctor.llm.wire import Fields, Messages, Reply, Request, Tools, characters, estimated
 from proctor.observability import tracing
 from proctor.retry import RetryPolicy
 from proctor.tools.histories import sendable
-from proctor.types import Action, Message
+from proctor.types import Action, Message, Usage
 
 MOST_PAUSES = 8
 """So often an answer that the endpoint paused is asked for again."""

@@ -10,7 +10,8 @@ from typing import NamedTuple, Self, TypeGuard, TypeVar
 from proctor.environment import AgentRefused
 from proctor.http.client import HttpReply
 from proctor.llm.outcome import Outcome, read_error
-from proctor.llm.wire import Reply, Usage
+from proctor.llm.wire import Reply
+from proctor.types import Usage
 
 Answer = TypeVar("Answer")
 DOWN_AFTER_S = 5.0

@@ -225,6 +225,7 @@ _FAILED = (
     (re.compile(r"^(?:invalid|unsupported|empty|failed_to_download|data_residency)_|^image_"), Outcome.REJECTED),
 )
 """What the code of a failed response says of its request; all others may be over the next time."""
+_THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
 RETRYABLE = frozenset({408, 409, 425, 429})
 
 
@@ -376,16 +377,9 @@ def _of_reply(reply: dict[str, JsonValue]) -> Outcome:
         blocks = objects(reply["content"])
         said = any(block.get("type") != "text" or block.get("text") for block in blocks)
         return _of_end(reply.get("stop_reason")) or _unless_empty(said, reply)
-    blocked = reply.get("promptFeedback") or reply.get("blockReason") or reply.get("block_reason") or _filtered(reply)
+    blocked = reply.get("promptFeedback") or reply.get("blockReason") or reply.get("block_reason")
     ends = [_of_end(each.get("finishReason")) for each in objects(reply.get("candidates"))]  # Gemini's, Azure's
     return Outcome.REFUSAL if blocked or Outcome.REFUSAL in ends else Outcome.TRANSIENT
-
-
-def _filtered(reply: dict[str, JsonValue]) -> bool:
-    """Whether Azure says that it filtered the prompt."""
-    results = [each.get("content_filter_results") for each in objects(reply.get("prompt_filter_results"))]
-    kinds = [kind for each in results if isinstance(each, dict) for kind in objects([*each.values()])]
-    return any(kind.get("filtered") is True for kind in kinds)
 
 
 def _of_choice(choice: dict[str, JsonValue], reply: dict[str, JsonValue]) -> Outcome:
@@ -397,13 +391,10 @@ def _of_choice(choice: dict[str, JsonValue], reply: dict[str, JsonValue]) -> Out
         return found or Outcome.TRANSIENT
     if isinstance(message.get("refusal"), str) and message["refusal"]:
         return Outcome.REFUSAL
-    content, names = message.get("content"), ("tool_calls", "function_call", *_THOUGHTS)
+    content, more = message.get("content"), ("tool_calls", "function_call", *_THOUGHTS)
     said = joined_texts(content) if isinstance(content, list | dict) else content
-    answer = _unless_empty(bool(said) or any(map(message.get, names)), reply)
+    answer = _unless_empty(bool(said) or any(map(message.get, more)), reply)
     return _of_end(choice.get("native_finish_reason")) or answer if answer is Outcome.TRANSIENT else answer
-
-
-_THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
 
 
 def _of_response(reply: dict[str, JsonValue]) -> Outcome:
@@ -418,9 +409,7 @@ def _of_response(reply: dict[str, JsonValue]) -> Outcome:
         return next((found for words, found in _FAILED if words.search(code)), Outcome.TRANSIENT)
     if any(part.get("type") == "refusal" for part in parts):
         return Outcome.REFUSAL
-    said = any(item.get("type") != "message" for item in objects(items)) or any(
-        joined_texts(item.get("content")) for item in objects(items)
-    )
+    said = any(item.get("type") != "message" or joined_texts(item.get("content")) for item in objects(items))
     return _of_end(reason) or _unless_empty(said, reply)
 
 

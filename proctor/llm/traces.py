@@ -6,11 +6,10 @@ from urllib.parse import urlsplit
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from proctor.llm.wire import Usage
 from proctor.observability import tracing
 from proctor.observability.redaction import redacted
 from proctor.observability.tracing import Attribute
-from proctor.types import Action, Message
+from proctor.types import Action, Message, Usage
 
 
 def request_attributes(model: str, url: str, sampling: Mapping[str, JsonValue]) -> dict[str, Attribute]:

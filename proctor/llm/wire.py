@@ -3,7 +3,6 @@
 import json
 import logging
 import math
-import operator
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
@@ -11,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchem
 from pydantic_core import CoreSchema, core_schema, to_json
 
 from proctor.observability.redaction import found_in
-from proctor.types import Action, Echo, Message, Tool, ToolCall
+from proctor.types import Action, Echo, Message, Tool, ToolCall, Usage
 
 log = logging.getLogger(__name__)
 
@@ -53,34 +52,6 @@ class Request(NamedTuple):
     headers: Mapping[str, str]
     """Those of the dialect, beside the key's."""
     body: bytes
-
-
-class Usage(NamedTuple):
-    """Tokens that a completion cost; 0 where the server doesn't report them."""
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_tokens: int = 0
-    """The prompt tokens among them that the endpoint had in its cache."""
-    cache_write_tokens: int = 0
-    """The prompt tokens among them that the endpoint put into its cache, and charges more for."""
-    reasoning_tokens: int = 0
-    """The tokens that the model thought in, which most endpoints count among the completion tokens too."""
-    estimated_tokens: int = 0
-    """The tokens among them that are estimated: nothing reported them."""
-    billed_tokens: int = 0
-    """The tokens among them whose price the endpoint told."""
-    billed_money: float = 0.0
-    """That price."""
-
-    @property
-    def counts(self) -> bool:
-        """Whether the tokens are told: a price alone tells none, unless it is 0."""
-        return bool(self.prompt_tokens or self.completion_tokens or not self.billed_money)
-
-    def plus(self, more: "Usage") -> "Usage":
-        """The sum, count by count."""
-        return Usage(*map(operator.add, self, more))
 
 
 class Reply(NamedTuple):
@@ -295,8 +266,8 @@ def usage_of(told: object) -> Usage | None:
         tokens_in,
         tokens_out,
         cached if cached <= tokens_in else 0,
-        written if written <= tokens_in else 0,
         _detail(thought, "reasoning_tokens", "thinking_tokens"),
+        written if written <= tokens_in else 0,
         billed_tokens=0 if cost is None else tokens_in + tokens_out,
         billed_money=(cost or 0.0) + (_upstream(told) if "is_byok" in told else 0.0),
     )

@@ -17,7 +17,7 @@ from eval_client.store.connection import connect, retry_until_available, sqlite_
 from eval_client.store.journal import Cost, Journal
 from eval_client.store.records import Manifest, TaskRecord, Trial
 from eval_client.store.store import Store
-from proctor.types import Finish, FinishReason, Summary
+from proctor.types import Finish, FinishReason, Summary, Usage
 from task_server.client.client import TaskClient
 
 PLAN = {
@@ -48,7 +48,7 @@ async def played(tmp_path: Path) -> Store:
     store.create(Manifest(version="1", plan_path="p", plan=PLAN, identity={}, tasks=tasks), [trial])
     journal = Journal(store, store.take_over())
     await journal.begin(trial, 1, 0, "0" * 32)
-    await journal.finish(trial, 1, "w", Finish(reason=FinishReason.COMPLETED, score=1.0), Cost(1, 1, 1, 1.0))
+    await journal.finish(trial, 1, "w", Finish(reason=FinishReason.COMPLETED, score=1.0), Cost(1, Usage(1, 1), 1.0))
     await journal.close()
     return store
 

@@ -16,7 +16,6 @@ import pytest
 import sqlalchemy as sa
 
 from eval_client.cli.doctor import machine
-from eval_client.core.spend import Tokens
 from eval_client.plan.plan import Plan
 from eval_client.store import journal as journal_module
 from eval_client.store import lock
@@ -28,7 +27,7 @@ from eval_client.store.records import Manifest, TaskRecord, Trial, Turn
 from eval_client.store.store import Store
 from eval_client.store.tables import SETTLED, attempt_table, trial_table, turn_table
 from eval_client.store.trials.scores import trial_facts
-from proctor.types import Action, Finish, FinishReason, Message, Observation
+from proctor.types import Action, Finish, FinishReason, Message, Observation, Usage
 from task_server.wire.messages import Act
 from tests.database_servers import DatabaseServer, mariadb, postgresql
 from tests.pace import slowly
@@ -169,7 +168,7 @@ async def test_what_is_acknowledged_can_be_read_from_another_connection(store: S
     await journal.begin(trial, 1, 0, "f" * 32)
     await journal.turn(trial, 0, turn(1))
     elsewhere = Store(connect(store.engine.url.render_as_string(hide_password=False)), store.run)
-    assert elsewhere.journal(trial.id) == (0, [turn(1)], Tokens())
+    assert elsewhere.journal(trial.id) == (0, [turn(1)], Usage())
     assert elsewhere.last_session(trial.id) == "f" * 32
     assert {trial.id for trial in unscored(elsewhere) if trial.attempts} == {trial.id}
     elsewhere.engine.dispose()
@@ -177,7 +176,7 @@ async def test_what_is_acknowledged_can_be_read_from_another_connection(store: S
 
 async def test_a_score_is_kept_to_its_last_digit(store: Store, journal: Journal) -> None:
     trial = unscored(store)[0]
-    await journal.finish(trial, 1, "w", scored(1 / 6), Cost(1, 1, 1, 1 / 7))
+    await journal.finish(trial, 1, "w", scored(1 / 6), Cost(1, Usage(1, 1), 1 / 7))
     (row,) = (row for row in store.trial_rows() if row["id"] == trial.id)
     assert (row["score"], row["seconds"]) == (1 / 6, 1 / 7)
 
@@ -186,7 +185,7 @@ async def test_a_scored_trial_is_settled_and_an_unscored_one_is_owed_again(store
     first, second, *_ = unscored(store)
     for trial, finish in ((first, scored(1.0)), (second, Finish.fault(FinishReason.TASK_ERROR, "gone"))):
         await journal.begin(trial, 1, 0, "0" * 32)
-        await journal.finish(trial, 1, "w", finish, Cost(2, 20, 2, 0.5))
+        await journal.finish(trial, 1, "w", finish, Cost(2, Usage(20, 2), 0.5))
     assert [trial.id for trial in unscored(store)] == [1, 2, 3]
     assert store.last_session(first.id) is None
     assert store.causes() == {(second.agent, "t"): {"gone": 1}}
@@ -212,8 +211,8 @@ async def test_each_sample_counts_once_in_the_means_and_only_shared_clusters_are
 async def test_a_final_row_is_never_overwritten(store: Store, journal: Journal) -> None:
     trial = unscored(store)[0]
     await journal.begin(trial, 1, 0, "0" * 32)
-    await journal.finish(trial, 1, "w", scored(1.0), Cost(1, 1, 1, 1.0))
-    await journal.finish(trial, 1, "w", scored(0.0), Cost(9, 9, 9, 9.0))
+    await journal.finish(trial, 1, "w", scored(1.0), Cost(1, Usage(1, 1), 1.0))
+    await journal.finish(trial, 1, "w", scored(0.0), Cost(9, Usage(9, 9), 9.0))
     assert [row["score"] for row in store.trial_rows() if row["id"] == trial.id] == [1.0]
 
 
@@ -225,8 +224,8 @@ async def test_a_journal_begun_anew_counts_what_the_old_one_paid(store: Store, j
     await journal.end(trial, 1, "diverged", "why", "w")
     await journal.begin(trial, 2, 1, "1" * 32)
     await journal.turn(trial, 1, turn(1))
-    assert store.journal(trial.id) == (1, [turn(1)], Tokens(20, 2))
-    assert store.spent(store.pair_totals()) == {trial.agent: Tokens(30, 3)}
+    assert store.journal(trial.id) == (1, [turn(1)], Usage(20, 2))
+    assert store.spent(store.pair_totals()) == {trial.agent: Usage(30, 3)}
 
 
 async def test_a_diverged_attempt_that_was_the_last_leaves_a_new_journal_to_resume_with(
@@ -237,10 +236,10 @@ async def test_a_diverged_attempt_that_was_the_last_leaves_a_new_journal_to_resu
     for trial in (ended, given_up):
         await journal.begin(trial, 1, 0, f"{trial.id:032}")
         await journal.turn(trial, 0, turn(1))
-    await journal.finish(ended, 1, "w", fault, Cost(1, 10, 1, 1.0), outcome="diverged")
+    await journal.finish(ended, 1, "w", fault, Cost(1, Usage(10, 1), 1.0), outcome="diverged")
     await journal.end(given_up, 1, "diverged", "why", "w")
-    await journal.finish(given_up, 1, None, fault, Cost(1, 10, 1, 1.0))
-    assert store.journal(ended.id) == store.journal(given_up.id) == (1, [], Tokens(10, 1))
+    await journal.finish(given_up, 1, None, fault, Cost(1, Usage(10, 1), 1.0))
+    assert store.journal(ended.id) == store.journal(given_up.id) == (1, [], Usage(10, 1))
 
 
 async def test_the_same_turn_is_journalled_once(store: Store, journal: Journal) -> None:
@@ -270,10 +269,10 @@ async def test_counts_of_any_size_are_stored_and_added_up(store: Store, journal:
     await journal.begin(other, 1, 0, "1" * 32)
     await journal.turn(other, 0, turn(1, 3 * 10**9))
     assert store.spent(store.pair_totals()) == {
-        trial.agent: Tokens(1025 * 2**53, 1025),
-        other.agent: Tokens(3 * 10**9, 1),
+        trial.agent: Usage(1025 * 2**53, 1025),
+        other.agent: Usage(3 * 10**9, 1),
     }
-    await journal.finish(trial, 1, "w", scored(1.0), Cost(1025, 1025 * 2**53, 1025, 1.0))
+    await journal.finish(trial, 1, "w", scored(1.0), Cost(1025, Usage(1025 * 2**53, 1025), 1.0))
     assert next(pair for pair in store.pair_totals() if pair.agent == trial.agent).prompt_tokens == 2**63
 
 
@@ -285,11 +284,12 @@ async def test_what_was_cached_and_thought_is_added_up_over_journals_and_trials(
     await journal.end(diverged, 1, "diverged", "why", "w")
     await journal.begin(diverged, 2, 1, "1" * 32)
     await journal.turn(diverged, 1, told)
-    await journal.finish(over, 1, "w", scored(1.0), Cost(1, 100, 10, 1.0, 60, 7, billed_tokens=110, billed_money=0.5))
-    assert store.journal(diverged.id) == (1, [told], Tokens(10, 1, 6, 1))
+    paid = Usage(100, 10, 60, 7, billed_tokens=110, billed_money=0.5)
+    await journal.finish(over, 1, "w", scored(1.0), Cost(1, paid, 1.0))
+    assert store.journal(diverged.id) == (1, [told], Usage(10, 1, 6, 1))
     assert store.spent(store.pair_totals()) == {
-        diverged.agent: Tokens(20, 2, 12, 2),
-        over.agent: (paid := Tokens(100, 10, 60, 7, billed=110, billed_money=0.5)),
+        diverged.agent: Usage(20, 2, 12, 2),
+        over.agent: paid,
     }
     assert [pair.tokens() for pair in store.pair_totals() if pair.agent == over.agent] == [paid]
     assert [trial.tokens for trial in trial_facts(store)[over.agent, "t"] if trial.score is not None] == [paid]
@@ -300,7 +300,7 @@ async def test_trials_and_attempts_keep_their_end(store: Store, journal: Journal
     for trial in (lost, over):
         await journal.begin(trial, 1, 0, f"{trial.id:032}")
     await journal.end(lost, 1, "lost", "why", "w")
-    await journal.finish(over, 1, "w", scored(1.0), Cost(1, 1, 1, 1.0))
+    await journal.finish(over, 1, "w", scored(1.0), Cost(1, Usage(1, 1), 1.0))
     ended = {row["id"]: row["ended_at"] for row in store.trial_rows()}
     assert [trial for trial, at in ended.items() if at] == [over.id]
     query = sa.select(attempt_table.c.started_at, attempt_table.c.ended_at).where(attempt_table.c.run == store.run)
@@ -453,7 +453,7 @@ async def test_standing_and_summaries_come_from_rows_not_transcripts(store: Stor
     for trial, score in zip(unscored(store), (1.0, 0.0, 0.5, None), strict=True):
         await journal.begin(trial, 1, 0, "0" * 32)
         finish = Finish.fault(FinishReason.AGENT_ERROR, "away") if score is None else scored(score)
-        await journal.finish(trial, 1, "w", finish, Cost(3, 30, 3, 1.5))
+        await journal.finish(trial, 1, "w", finish, Cost(3, Usage(30, 3), 1.5))
     b, a = store.pair_totals()
     assert (b.agent, b.planned, b.scored, b.unscored, b.mean) == ("b", 2, 2, 0, 0.75)
     assert (a.agent, a.scored, a.unscored, a.mean, a.turns) == ("a", 1, 1, 0.0, 6)

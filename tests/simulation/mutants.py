@@ -70,7 +70,7 @@ MUTANTS = (
         Change("_fault", "Finish.fault(reason, str(failure))", "Finish(reason=FinishReason.INVALID_ACTION, score=0.0)"),
         "I6",
     ),
-    Mutant("a resumed run forgets its journal", Change("Store.journal", "...", "return 0, [], Tokens(0, 0)"), "I2"),
+    Mutant("a resumed run forgets its journal", Change("Store.journal", "...", "return 0, [], Usage(0, 0)"), "I2"),
     Mutant("an ended session plays on", Change("Sessions._drop", "if session is None: ...", "return"), ("I3", "I5")),
     Mutant(
         "a fence isn't checked",

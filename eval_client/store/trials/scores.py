@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from eval_client.core import Pair
-from eval_client.core.spend import TOKEN_COLUMNS, Tokens
 from eval_client.store.store import Store
 from eval_client.store.tables import trial_table
+from proctor.types import Usage
 
 ROWS = 1_000
 """So many rows are read at once."""
 _COLUMNS = (
     *("agent", "task", "id", "sample", "epoch", "cluster", "reason", "score", "turns"),
-    *TOKEN_COLUMNS.values(),
+    *Usage._fields,
 )
 
 
@@ -59,7 +59,7 @@ class TrialFacts(NamedTuple):
     """None while it is under way."""
     score: float | None
     turns: int
-    tokens: Tokens
+    tokens: Usage
 
 
 def trial_facts(store: Store, task: str | None = None) -> dict[Pair, list[TrialFacts]]:
@@ -79,5 +79,5 @@ def trial_facts(store: Store, task: str | None = None) -> dict[Pair, list[TrialF
 def _facts(row: sa.Row[Any]) -> TrialFacts:
     """The facts in a row; columns that an earlier schema lacks are None."""
     _, _, trial, sample, epoch, cluster, reason, score, turns, *tokens = tuple(row)
-    spent = Tokens(*[count or 0 for count in tokens])
+    spent = Usage(*[count or 0 for count in tokens])
     return TrialFacts(trial, sample, epoch, cluster or sample, reason, score, turns or 0, spent)

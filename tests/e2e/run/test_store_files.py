@@ -34,7 +34,7 @@ from eval_client.store.journal import Cost, Journal
 from eval_client.store.records import Manifest, TaskRecord, Trial, Turn
 from eval_client.store.store import Store
 from proctor.session.kept_replies import KeptReply, ModelReply
-from proctor.types import Action, Finish, FinishReason
+from proctor.types import Action, Finish, FinishReason, Usage
 from task_server.wire.messages import Act
 
 PLAN = {
@@ -61,7 +61,7 @@ async def write(folder):
             await journal.turn(trial, 0, Turn(turn=n, digest="d", observation="{}", reply=act))
         said = ModelReply(text="yes\\0", model="judge", prompt_tokens=9)
         await journal.replies(trial, 0, [KeptReply(key="0" * 40, reply=said, bought=True)] * 3)
-        await journal.finish(trial, 1, "w", Finish(reason=FinishReason.COMPLETED, score=1.0), Cost(5, 0, 0, 1.0))
+        await journal.finish(trial, 1, "w", Finish(reason=FinishReason.COMPLETED, score=1.0), Cost(5, Usage(), 1.0))
     if "killed" in sys.argv:
         os.kill(os.getpid(), signal.SIGKILL)
     await journal.close()

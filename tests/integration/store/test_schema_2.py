@@ -17,7 +17,6 @@ from eval_client.cli.results.export import export
 from eval_client.cli.results.report import report
 from eval_client.cli.results.show import show
 from eval_client.cli.results.status import status
-from eval_client.core.spend import Tokens
 from eval_client.python.results import Run
 from eval_client.store.connection import StoreError, connect, sqlite_url
 from eval_client.store.journal import Cost, Journal
@@ -30,7 +29,7 @@ from eval_client.store.trials.rows import SORTS
 from eval_client.view.access import ViewAccess
 from eval_client.view.app import build_app
 from eval_client.view.runs import OneRun
-from proctor.types import Action, Finish, FinishReason, Message, Observation
+from proctor.types import Action, Finish, FinishReason, Message, Observation, Usage
 from task_server.wire.messages import VERSION, Act
 from tests.support import unscored
 
@@ -231,15 +230,15 @@ async def test_a_resume_adds_the_columns_under_the_lock_and_plays_on(store: Stor
         (trial,) = unscored(store)
         assert (trial.id, trial.cluster) == (PENDING, None)
         number, turns, paid = store.journal(PENDING)
-        assert (number, [turn.reply for turn in turns], paid) == (0, [REPLY], Tokens())
+        assert (number, [turn.reply for turn in turns], paid) == (0, [REPLY], Usage())
         assert (turns[0].prompt_tokens, turns[0].completion_tokens) == (1_000_000, 100_000)
-        assert store.spent(store.pair_totals()) == {"a": Tokens(2_000_000, 200_000)}
+        assert store.spent(store.pair_totals()) == {"a": Usage(2_000_000, 200_000)}
 
         journal = Journal(store, fence)
         await journal.begin(trial, 2, 0, "2" * 32, "d")
         await journal.turn(trial, 0, later(2))
         finish = Finish(reason=FinishReason.COMPLETED, score=0.5)
-        await journal.finish(trial, 2, "w", finish, Cost(2, 1_000_010, 100_004, 3.0, 6, 3, 1))
+        await journal.finish(trial, 2, "w", finish, Cost(2, Usage(1_000_010, 100_004, 6, 3), 3.0, 1))
         await journal.close()
     (old, new), turn_rows = store.trial_rows(), list(store.turn_rows())
     assert (old["cached_tokens"], old["reasoning_tokens"], old["ended_at"], old["cluster"]) == (0, 0, None, None)

@@ -9,8 +9,7 @@ from agent_server.agents.base import AgentReply
 from agent_server.chat_completions import chunks, completion, parse_request
 from agent_server.errors import RequestRefused
 from proctor.llm.dialects import chat, messages
-from proctor.llm.wire import Usage
-from proctor.types import Action, Message, Tool, ToolCall
+from proctor.types import Action, Message, Tool, ToolCall, Usage
 
 CALL = ToolCall(id="c1", name="run", arguments='{"a": ')
 ACTION = Action(content="hi", tool_calls=(CALL,))

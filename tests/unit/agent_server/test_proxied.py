@@ -13,8 +13,7 @@ from agent_server.agents.proxied import ProxiedAgent, TokenBucket
 from agent_server.errors import RequestRefused
 from proctor.llm.config import ChatConfig
 from proctor.llm.model import ChatModel
-from proctor.llm.wire import Usage
-from proctor.types import Message
+from proctor.types import Message, Usage
 from tests.support import via
 
 

@@ -7,10 +7,10 @@ import httpx
 import pytest
 
 from eval_client.core.limits.rates import Rates, Slot
-from eval_client.core.spend import Price, RunLimits, Spend, Tokens
+from eval_client.core.spend import Price, RunLimits, Spend
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan.plan import Plan
-from proctor.types import Message
+from proctor.types import Message, Usage
 from tests.support import via
 
 PLAN = Plan.model_validate(
@@ -67,7 +67,7 @@ async def test_what_was_cached_is_spent_at_its_own_price() -> None:
     async with answering(cached) as http:
         endpoints = Endpoints(PLAN, via(http), spend, None, lambda: None)
         await endpoints.model("a")((Message(role="user", content="?"),), (), {})
-    assert spend.by_agent == {"a": Tokens(700, 50, 600, 20)}
+    assert spend.by_agent == {"a": Usage(700, 50, 600, 20)}
     assert spend.money == 100.0
 
 
@@ -85,7 +85,7 @@ async def test_a_call_that_is_taken_back_is_spent_by_its_estimate() -> None:
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
-    assert spend.by_agent == {"a": Tokens(prompt=10, estimated=10)}
+    assert spend.by_agent == {"a": Usage(prompt_tokens=10, estimated_tokens=10)}
 
 
 async def test_what_an_answer_took_beyond_its_estimate_is_owed_and_later_estimates_know_it() -> None:

@@ -7,11 +7,11 @@ import random
 import httpx
 import pytest
 
-from eval_client.core.spend import Price, RunLimits, Spend, Tokens
+from eval_client.core.spend import Price, RunLimits, Spend
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.endpoints.limited_model import SAME_REJECTIONS, BudgetExhausted, Rejections
 from eval_client.plan.plan import Plan
-from proctor.types import History, Message
+from proctor.types import History, Message, Usage
 from task_server.client.client import Call
 from tests.support import via
 
@@ -72,7 +72,7 @@ class Endpoint:
 
     def __init__(self) -> None:
         self.chance = random.Random(41)
-        self.bill = Tokens()
+        self.bill = Usage()
         self.calls: list[int] = []
         """The tokens of each."""
 
@@ -81,7 +81,7 @@ class Endpoint:
             await asyncio.sleep(0)
         said = sum(len(message["content"]) for message in json.loads(request.content)["messages"])
         prompt, completion = round(said / 3.5), self.chance.randint(20, 60)
-        self.bill = self.bill.plus(Tokens(prompt, completion))
+        self.bill = self.bill.plus(Usage(prompt, completion))
         self.calls.append(prompt + completion)
         usage = {"prompt_tokens": prompt, "completion_tokens": completion}
         answer = {"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}], "usage": usage}
@@ -104,7 +104,7 @@ def plan(most: int | None) -> Plan:
     )
 
 
-async def play(limits: RunLimits, slots: int, judge: Tokens, most: int | None = 60) -> tuple[Endpoint, Spend, set[str]]:
+async def play(limits: RunLimits, slots: int, judge: Usage, most: int | None = 60) -> tuple[Endpoint, Spend, set[str]]:
     """So many trials at once, whose histories grow tenfold, judged after each turn, until none may go on."""
     endpoint, messages = Endpoint(), set[str]()
     spend = Spend(limits, {"a": PRICE, f"environment:{JUDGE}": PRICE})
@@ -134,8 +134,8 @@ async def play(limits: RunLimits, slots: int, judge: Tokens, most: int | None = 
 
 
 @pytest.mark.parametrize("slots", [8, 128])
-@pytest.mark.parametrize("judge", [Tokens(), Tokens(300, 20)], ids=["alone", "judged"])
-async def test_tokens_overshoot_by_one_call_at_most_and_little_is_left(slots: int, judge: Tokens) -> None:
+@pytest.mark.parametrize("judge", [Usage(), Usage(300, 20)], ids=["alone", "judged"])
+async def test_tokens_overshoot_by_one_call_at_most_and_little_is_left(slots: int, judge: Usage) -> None:
     endpoint, spend, messages = await play(RunLimits(tokens=400_000), slots, judge)
     assert spend.tokens.total == endpoint.bill.total, "one sum"
     largest = max(endpoint.calls)
@@ -149,20 +149,20 @@ async def test_tokens_overshoot_by_one_call_at_most_and_little_is_left(slots: in
 @pytest.mark.parametrize("slots", [8, 128])
 async def test_money_is_kept_from_the_first_call_on(slots: int) -> None:
     """Of a limit that a few calls use up, while all slots want to start at once."""
-    endpoint, spend, messages = await play(RunLimits(money=0.5), slots, Tokens(), most=None)
+    endpoint, spend, messages = await play(RunLimits(money=0.5), slots, Usage(), most=None)
     assert endpoint.calls == [], "an answer of 4,096 tokens would cost 4.1, and no `max_tokens` says otherwise"
     assert messages == {
         "limits.run.money: 0.00 of 0.50 spent, 0.50 left, the next call needs about 4.106; "
         "resume with --set limits.run.money=MORE"
     }
-    endpoint, spend, _ = await play(RunLimits(money=2.0), slots, Tokens(), most=60)
+    endpoint, spend, _ = await play(RunLimits(money=2.0), slots, Usage(), most=60)
     assert spend.money == pytest.approx(PRICE.of(endpoint.bill))
     assert 0 < spend.money <= 2.0 + 0.2
     assert len(endpoint.calls) > 10
 
 
 async def test_a_call_waits_while_another_may_leave_room_and_then_goes_on() -> None:
-    endpoint, spend, _ = await play(RunLimits(tokens=330), 2, Tokens(), most=150)
+    endpoint, spend, _ = await play(RunLimits(tokens=330), 2, Usage(), most=150)
     assert 1 <= len(endpoint.calls) <= 2, "two of 250 tokens don't fit at once; one of 150 leaves room for another"
     assert spend.tokens.total <= 330
 

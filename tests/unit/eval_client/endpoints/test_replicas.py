@@ -19,8 +19,7 @@ from proctor.environment import AgentRefused, AgentUnavailable
 from proctor.llm.endpoint import AgentUnauthorized
 from proctor.llm.model import Completion
 from proctor.llm.outage import EndpointDown, Failed, Waited, paid_by
-from proctor.llm.wire import Usage
-from proctor.types import Action, Message, Tool
+from proctor.types import Action, Message, Tool, Usage
 from tests.unit.eval_client.endpoints.simulated_loop import now, simulated
 
 REFUSED = Failed("connection refused", sent=False)

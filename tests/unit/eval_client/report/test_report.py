@@ -20,7 +20,7 @@ from eval_client.store.records import Manifest, TaskRecord, Trial, Turn
 from eval_client.store.store import Store
 from eval_client.store.tables import trial_table
 from proctor.tables.command import rendered
-from proctor.types import Action, Finish, FinishReason, Summary
+from proctor.types import Action, Finish, FinishReason, Summary, Usage
 from task_server.wire.messages import Act
 from tests.support import unscored
 from tests.unit.eval_client.report.pairs import pair
@@ -74,7 +74,7 @@ def alone(**agent: JsonValue) -> dict[str, JsonValue]:
 @pytest.fixture
 async def store(tmp_path: Path) -> Store:
     """Two of three trials of `paid` are scored, none of `free` is played."""
-    return await played(tmp_path, ENDS, Cost(4, 1_000_000, 200_000, 6.0), comparable="it is small")
+    return await played(tmp_path, ENDS, Cost(4, Usage(1_000_000, 200_000), 6.0), comparable="it is small")
 
 
 async def test_a_report_counts_what_was_scored_and_says_what_was_not(store: Store) -> None:
@@ -104,7 +104,7 @@ async def test_a_refused_input_is_no_fault_and_the_score_is_not_comparable(
     score: float | None, shares: tuple[float, float], declined: int, tmp_path: Path
 ) -> None:
     refused = Finish(reason=FinishReason.REFUSED, score=score, detail={"cause": "it was flagged"})
-    store = await played(tmp_path, (ENDS[0], refused), Cost(1, 1, 1, 1.0), plan=alone(name="paid", model="m"))
+    store = await played(tmp_path, (ENDS[0], refused), Cost(1, Usage(1, 1), 1.0), plan=alone(name="paid", model="m"))
     (pair,) = report(store).pairs
     assert (pair.validity["completed"], pair.validity["refused"]) == shares
     assert (pair.scored, pair.declined, pair.faults) == (2 - declined, declined, {})
@@ -122,7 +122,7 @@ async def test_the_environments_own_metrics_replace_the_mean_while_they_are_of_t
 async def test_what_was_cached_costs_its_own_price_and_stands_beside_what_was_thought(tmp_path: Path) -> None:
     price: JsonValue = {"input": 2.0, "output": 10.0, "cached_input": 0.5}
     plan = alone(name="paid", model="m", price=price)
-    store = await played(tmp_path, [ENDS[0]] * 2, Cost(4, 1_000_000, 200_000, 6.0, 600_000, 70_000), plan=plan)
+    store = await played(tmp_path, [ENDS[0]] * 2, Cost(4, Usage(1_000_000, 200_000, 600_000, 70_000), 6.0), plan=plan)
     made = report(store)
     (paid,) = made.pairs
     assert (paid.cached_tokens, paid.reasoning_tokens) == (1_200_000, 140_000)
@@ -134,7 +134,7 @@ async def test_what_was_cached_costs_its_own_price_and_stands_beside_what_was_th
 async def notes_of(folder: Path, endpoint: dict[str, JsonValue], epochs: int = 1, **agent: JsonValue) -> str:
     """The notes of an agent at such an endpoint."""
     plan = alone(name="paid", endpoint="e", **agent) | {"endpoints": [{"name": "e", **endpoint}], "epochs": epochs}
-    store = await played(folder, ENDS[:1], Cost(1, 1, 1, 1.0), plan=plan)
+    store = await played(folder, ENDS[:1], Cost(1, Usage(1, 1), 1.0), plan=plan)
     return " ".join(report(store).pairs[0].notes)
 
 
@@ -192,7 +192,7 @@ async def test_answers_that_max_tokens_cut_are_counted_beside_the_validity(store
     assert [pair.cut_answers for pair in before] == [0, None], "of `free` no trial is over"
     trial = next(each for each in unscored(store) if each.agent == "free")
     journal = Journal(store, store.take_over())
-    await journal.finish(trial, 1, "w", ENDS[0], Cost(2_000, 10, 5, 1.0, cut_answers=1_500))
+    await journal.finish(trial, 1, "w", ENDS[0], Cost(2_000, Usage(10, 5), 1.0, cut_answers=1_500))
     await journal.close()
     made = report(store)
     assert {pair.agent: pair.cut_answers for pair in made.pairs} == {"paid": 0, "free": 1_500}
@@ -265,7 +265,7 @@ async def test_samples_that_share_a_world_count_as_one_for_the_error(tmp_path: P
     errors = []
     for clusters in ((), ("w", "w", "v", "v")):
         plan, folder = alone(name="paid", model="m"), tmp_path / str(len(clusters))
-        store = await played(folder, ends, Cost(1, 0, 0, 1.0), plan=plan, clusters=clusters)
+        store = await played(folder, ends, Cost(1, Usage(0, 0), 1.0), plan=plan, clusters=clusters)
         errors.append(report(store).pairs[0].standard_error)
     assert errors == [pytest.approx(0.2887, abs=1e-4), pytest.approx(0.5)]
 
@@ -339,7 +339,7 @@ async def test_what_is_paid_in_trials_that_are_not_over_has_a_row_and_one_sum(st
     (total,) = (line.split() for line in costs if line.startswith("total"))
     assert total[2:5] == ["3,000,700", "0", "600,070"]
     spent = spent_so_far(Plan.model_validate(store.manifest().plan), store, store.pair_totals())
-    assert (spent.tokens.prompt, spent.tokens.completion) == (3_000_700, 600_070)
+    assert (spent.tokens.prompt_tokens, spent.tokens.completion_tokens) == (3_000_700, 600_070)
 
 
 @pytest.mark.parametrize(("builtin", "tokens"), [("naive", "0"), (None, "-")])
@@ -347,7 +347,7 @@ async def test_what_an_agent_costs_is_unknown_where_nothing_tells_it(
     tmp_path: Path, builtin: str | None, tokens: str
 ) -> None:
     agent: dict[str, JsonValue] = {"builtin": builtin} if builtin else {"endpoint": "http://127.0.0.1:1/v1"}
-    store = await played(tmp_path, ENDS[:1], Cost(4, 0, 0, 6.0), plan=alone(name="a", **agent))
+    store = await played(tmp_path, ENDS[:1], Cost(4, Usage(0, 0), 6.0), plan=alone(name="a", **agent))
     costs = shown(report(store)).partition("costs of the finished trials")[2].splitlines()
     (row,) = (line.split() for line in costs if line.startswith("a "))
     assert row[2:7] == ["4", tokens, tokens, tokens, tokens]

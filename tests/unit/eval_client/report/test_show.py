@@ -21,7 +21,7 @@ from eval_client.store.trials.trajectory import (
     read_trajectory,
     trial_to_read,
 )
-from proctor.types import Action, Finish, FinishReason, Message, Observation, Tool, ToolCall
+from proctor.types import Action, Finish, FinishReason, Message, Observation, Tool, ToolCall, Usage
 from task_server.wire.messages import Act, Stop
 from tests.pace import cost_s
 
@@ -79,7 +79,7 @@ async def runs(tmp_path: Path) -> Path:
         await journal.begin(trial, number, number - 1, f"{trial.id:032}")
         for each in turns:
             await journal.turn(trial, number - 1, each)
-        await journal.finish(trial, number, "worker-1", finish, Cost(2, 2_000, 40, 2.5))
+        await journal.finish(trial, number, "worker-1", finish, Cost(2, Usage(2_000, 40), 2.5))
     await journal.close()
     return tmp_path
 

@@ -7,7 +7,7 @@ from eval_client.store.journal import Cost, Journal
 from eval_client.store.records import Trial
 from eval_client.store.store import Store
 from eval_client.store.trials.trajectory import read_trajectories
-from proctor.types import Finish, FinishReason
+from proctor.types import Finish, FinishReason, Usage
 from tests.exported_run import write_run
 
 
@@ -26,6 +26,6 @@ async def _break(store: Store, trial: Trial) -> None:
     journal = Journal(store, store.take_over())
     await journal.end(trial, 1, "lost", "the worker died", None)
     await journal.begin(trial, 2, 1, "0" * 32)
-    cost = Cost(turns=0, prompt_tokens=0, completion_tokens=0, seconds=1.0)
+    cost = Cost(turns=0, usage=Usage(), seconds=1.0)
     await journal.finish(trial, 2, "w", Finish.fault(FinishReason.AGENT_ERROR, "no command"), cost)
     await journal.close()

@@ -31,7 +31,7 @@ def test_the_session_of_an_earlier_client_is_left_and_a_new_journal_begun() -> N
     pending = PendingTrial(TRIAL, history, session="old", recalled=True)
     assert pending.start_over() == "old"
     assert (pending.session, pending.recalled, history.turns, history.journal) == (None, False, [], 1)
-    assert history.tokens().prompt == 15  # what was paid stays counted
+    assert history.tokens().prompt_tokens == 15  # what was paid stays counted
 
 
 def test_an_attempt_that_was_put_back_goes_on_as_it_was() -> None:

@@ -7,7 +7,6 @@ import pytest
 from pydantic import JsonValue
 
 from eval_client.core.events import AttemptOutcome
-from eval_client.core.spend import Tokens
 from eval_client.endpoints.limited_model import BudgetExhausted
 from eval_client.plan.entries import TrialLimits
 from eval_client.store.records import Trial, Turn
@@ -16,9 +15,8 @@ from eval_client.trial.episode import Episode, TrialHistory
 from eval_client.trial.episode import Model as AnyModel
 from proctor.environment import Agent, AgentRefused, AgentUnavailable, ContextLimitExceeded, Environment, ToolsRefused
 from proctor.llm.model import Completion
-from proctor.llm.wire import Usage
 from proctor.session.kept_replies import KeptReply
-from proctor.types import Action, Finish, FinishReason, Message, Observation, Tool, ToolCall
+from proctor.types import Action, Finish, FinishReason, Message, Observation, Tool, ToolCall, Usage
 from task_server.client.client import ReplyLog
 from task_server.wire.errors import DigestDiffers, NoCapacity, UnknownSession
 from task_server.wire.messages import Act, Started, StartSession, Step, Stop, TurnRequest
@@ -141,7 +139,7 @@ async def test_every_turn_is_journalled_and_paid_once(parts: EpisodeParts) -> No
     end = await parts.episode(model).play()
     assert (score_of(end), model.calls, len(parts.journal)) == (1.0, 3, 3)
     assert model.histories[-1] == ["1, seed 7", "1", "2, seed 7", "2", "3, seed 7"]
-    assert (parts.trial_history.cost().turns, parts.trial_history.tokens()) == (3, Tokens(30, 3))
+    assert (parts.trial_history.cost().turns, parts.trial_history.tokens()) == (3, Usage(30, 3))
 
 
 class Slow(Counting):
@@ -180,9 +178,9 @@ async def test_a_turn_keeps_what_the_endpoint_told_and_how_long_the_environment_
     assert second.world_seconds is not None
     assert first.world_seconds >= 0
     assert second.world_seconds >= WORLD_S
-    assert parts.trial_history.tokens() == Tokens(20, 8, 12, 6)
+    assert parts.trial_history.tokens() == Usage(20, 8, 12, 6)
     cost = parts.trial_history.cost()
-    assert (cost.cached_tokens, cost.reasoning_tokens, cost.cut_answers) == (12, 6, 2)
+    assert (cost.usage, cost.cut_answers) == (parts.trial_history.tokens(), 2)
     assert end.finish is not None
     answer = end.finish.detail["answer"]
     assert isinstance(answer, dict)
@@ -248,7 +246,7 @@ async def test_a_replay_that_observes_something_else_diverges_and_starts_anew(pa
     again = await other.episode(Model(), session="2" * 32).play()
     assert again.finish is not None
     assert again.finish.score == 1.0
-    assert other.trial_history.tokens() == Tokens(50, 5)
+    assert other.trial_history.tokens() == Usage(50, 5)
     await other.server.sessions.end_all()
 
 

@@ -16,7 +16,7 @@ from eval_client.view.access import ViewAccess
 from eval_client.view.app import build_app
 from eval_client.view.runs import FolderRuns
 from proctor.config.tokens import AccessTokens
-from proctor.types import Action, Finish, FinishReason, Message, Observation, Tool, ToolCall
+from proctor.types import Action, Finish, FinishReason, Message, Observation, Tool, ToolCall, Usage
 from task_server.wire.messages import Act, Stop
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\u202e{{7*7}}' onerror=\""
@@ -107,7 +107,7 @@ async def _play(journal: Journal, trial: Trial) -> None:
     elif trial.id == 1:
         stop = turns()[0].model_copy(update={"reply": Stop(reason=FinishReason.CONTEXT_LIMIT)})
         await journal.turn(trial, 0, stop)
-    cost = Cost(trial.id, 10 * trial.id, 40, 2.5, cut_answers=int(trial.id == 0))
+    cost = Cost(trial.id, Usage(10 * trial.id, 40), 2.5, cut_answers=int(trial.id == 0))
     await journal.finish(trial, 2 if trial.id == 0 else 1, "worker-1", finish, cost)
 
 

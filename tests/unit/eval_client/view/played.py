@@ -17,7 +17,7 @@ from eval_client.view.app import build_app
 from eval_client.view.runs import FolderRuns
 from proctor.http.server import listen
 from proctor.http.serving import EmbeddedServer
-from proctor.types import Action, Finish, FinishReason, Message, Observation
+from proctor.types import Action, Finish, FinishReason, Message, Observation, Usage
 from task_server.wire.messages import Act
 
 Said = Sequence[tuple[str, str]]
@@ -45,7 +45,7 @@ async def played_run(folder: Path, name: str, agents: Mapping[str, Said], epochs
         for number, (shown, answer) in enumerate(said, 1):
             await journal.turn(trial, 0, _turn(number, shown, answer))
         finish = Finish(reason=FinishReason.COMPLETED, score=0.5**trial.epoch)
-        await journal.finish(trial, 1, "", finish, Cost(len(said), 10, 5, 0.5))
+        await journal.finish(trial, 1, "", finish, Cost(len(said), Usage(10, 5), 0.5))
     await journal.close()
     store.engine.dispose()
 

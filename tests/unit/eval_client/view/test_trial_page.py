@@ -16,7 +16,7 @@ from eval_client.view.access import ViewAccess
 from eval_client.view.app import build_app
 from eval_client.view.runs import FolderRuns
 from proctor.observability.redaction import visible
-from proctor.types import Action, Finish, FinishReason, Message, Observation, Tool, ToolCall
+from proctor.types import Action, Finish, FinishReason, Message, Observation, Tool, ToolCall, Usage
 from task_server.wire.messages import Act, Stop
 from tests.unit.eval_client.view.conftest import ORIGIN, PLAN
 
@@ -76,7 +76,7 @@ async def viewer(tmp_path: Path) -> httpx.AsyncClient:
                 await journal.turn(trial, newest, _turn(number, *each))
         finish = Finish(reason=FinishReason.CONTEXT_LIMIT, score=0.25, metrics={"found": 3.0, "rate": 0.125})
         finish = finish.model_copy(update={"detail": {"match": {"expected": 42, "said": "43"}, "steps": ["<a>", 1.5]}})
-        await journal.finish(trial, 2, "worker-1", finish, Cost(5, 10, 5, 1.0))
+        await journal.finish(trial, 2, "worker-1", finish, Cost(5, Usage(10, 5), 1.0))
     await journal.close()
     with store.engine.begin() as connection:
         times = {"started_at": "2026-11-20T10:21:03+00:00", "ended_at": "2026-11-20T10:21:58+00:00"}

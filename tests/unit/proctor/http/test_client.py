@@ -16,13 +16,16 @@ from pathlib import Path
 
 import pytest
 
+from proctor.config.wording import ENV_PROXY
 from proctor.config.yaml import FileError
 from proctor.http.client import (
+    DIRECT,
     ConnectionFailed,
     DeadlineExceeded,
     HttpClient,
     HttpReply,
     ReplyTooLarge,
+    Route,
     Unreachable,
     Untrusted,
     bounded_request,
@@ -69,9 +72,12 @@ async def answer_all(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
         writer.write(OK)
 
 
-async def post(client: HttpClient, port: int, host: str = "127.0.0.1", scheme: str = "http") -> HttpReply:
+async def post(
+    client: HttpClient, port: int, host: str = "127.0.0.1", scheme: str = "http", route: Route = DIRECT
+) -> HttpReply:
     url = f"{scheme}://{host}:{port}/x"
-    return await bounded_request(client, "POST", url, content=b"{}", deadline_s=slowly(10), max_bytes=CAP)
+    longest_s = slowly(10)
+    return await bounded_request(client, "POST", url, content=b"{}", deadline_s=longest_s, max_bytes=CAP, route=route)
 
 
 @pytest.mark.parametrize("begun", [b"", OK[:-1]], ids=["before the reply", "in its body"])
@@ -226,9 +232,9 @@ async def test_a_proxy_is_used_only_where_asked_for(monkeypatch: pytest.MonkeyPa
         async with http_client() as client:
             await post(client, port)
         assert heads == []
-        for asking in (http_client(trust_env=True), http_client(proxy=f"http://127.0.0.1:{at}")):
-            async with asking as client:
-                await post(client, port)
+        for via in (ENV_PROXY, f"http://127.0.0.1:{at}"):
+            async with http_client() as client:
+                await post(client, port, route=Route(via))
     assert [head.split()[1] for head in heads] == [b"http://127.0.0.1:%d/x" % port] * 2
 
 

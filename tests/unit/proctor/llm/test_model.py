@@ -13,8 +13,7 @@ from proctor.http.client import DeadlineExceeded
 from proctor.llm.config import ChatConfig
 from proctor.llm.model import ChatModel
 from proctor.llm.outage import Failed, Outage, paid_by
-from proctor.llm.wire import Usage
-from proctor.types import Message, Tool
+from proctor.types import Message, Tool, Usage
 from tests.support import via
 
 MESSAGES = (Message(role="user", content="hello"),)

@@ -10,8 +10,7 @@ from proctor.llm.config import ChatConfig
 from proctor.llm.dialects import DIALECTS, DialectName
 from proctor.llm.model import MOST_PAUSES, ModelRefused
 from proctor.llm.outcome import Outcome, outcome
-from proctor.llm.wire import Usage
-from proctor.types import Action, ToolCall
+from proctor.types import Action, ToolCall, Usage
 from tests.unit.proctor.llm.dialects.endpoint import DialectEndpoint
 from tests.unit.proctor.llm.test_model import MESSAGES, Rig, rig
 

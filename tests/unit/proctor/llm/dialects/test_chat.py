@@ -9,8 +9,8 @@ from pydantic import JsonValue, ValidationError
 
 from proctor.llm.dialects import chat
 from proctor.llm.dialects.chat import MOST_REPLY_TOKENS
-from proctor.llm.wire import Reply, Usage
-from proctor.types import Action, Message, Tool, ToolCall
+from proctor.llm.wire import Reply
+from proctor.types import Action, Message, Tool, ToolCall, Usage
 
 CALL = ToolCall(id="c1", name="run", arguments='{"a": ')
 CALL_SENT: JsonValue = {"id": "c1", "function": {"name": "run", "arguments": '{"a": '}}

@@ -7,8 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from proctor.llm.dialects import messages
-from proctor.llm.wire import Form, Usage
-from proctor.types import Action, Message, Tool, ToolCall
+from proctor.llm.wire import Form
+from proctor.types import Action, Message, Tool, ToolCall, Usage
 from tests.unit.proctor.llm.dialects.endpoint import UNTYPED, assert_typed
 
 TOOL = Tool(name="run", description="runs")
