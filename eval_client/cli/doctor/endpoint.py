@@ -33,6 +33,7 @@ PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY"
 _UNKNOWN_MODEL = re.compile(
     r"\bmodel_not_found\b|\bmodel\b.*\b(not exist|not found|unknown|no such|invalid model|not loaded)", re.I | re.S
 )
+_WANTS_STREAM = re.compile(r"\bnon-stream|\bonly supports? stream|\bstream(ing)?\b.{0,20}\b(must be|required)\b", re.I)
 
 
 class ModelProbe:
@@ -175,7 +176,11 @@ def _refused(what: str, status: int, came: Outcome) -> Finding:
         return _unreadable(what)
     if status not in (400, 413, 422):
         return wrong_url(what)
-    fix = MAX_TOKENS_FIX if came is Outcome.MAX_TOKENS_FIELD else "correct `sampling` or `model`"
+    fix = "correct `sampling` or `model`"
+    if came is Outcome.MAX_TOKENS_FIELD:
+        fix = MAX_TOKENS_FIX
+    elif _WANTS_STREAM.search(what):
+        fix = "write `stream: true` beside the endpoint's `base_url`"
     return fail("agent-refuses", what, "every request of a run would be refused", fix)
 
 

@@ -28,6 +28,7 @@ from proctor.registry import AGENT_KINDS, missing
 from task_server.wire.messages import TaskList
 
 IMAGE = "proctor-os:latest"
+CACHE_SHARE = "a report's share of cached tokens is `-` for vLLM without --enable-prompt-tokens-details"
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,7 @@ class PlanChecks:
         configs = replica_configs(self.plan, agent)
         found = await asyncio.gather(*(self._at(agent, config) for config in configs.values()))
         lines = [_bad_line(agent.name, each) for each in problems]
+        lines.append(skip("agent-cache", f"agent {agent.name}: {CACHE_SHARE}"))
         return [*lines, *(finding for each in found for finding in each)]
 
     async def _at(self, agent: AgentEntry, config: ChatConfig) -> Sequence[Finding]:

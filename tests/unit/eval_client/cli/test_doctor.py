@@ -162,6 +162,8 @@ CALL = {"id": "c", "function": {"name": "report_ready", "arguments": "{}"}, "ext
 CALLED = completion(tool_calls=[CALL], reasoning_content="r")
 WANTS_OTHER_NAME = error("'max_tokens' is not supported. Use 'max_completion_tokens' instead.")
 
+WANTS_STREAM = error("parameter.enable_thinking must be set to false for non-streaming calls")
+
 
 class Endpoint:
     """Answers requests with these replies, in turn, the last one again and again; `bodies` are the requests."""
@@ -197,6 +199,8 @@ async def asked(endpoint: Endpoint, how: str, model: str = "gpt") -> list[Findin
         (301, b"", "agent-url"),
         (400, error("temperature must be at most 2"), "agent-refuses"),
         (400, WANTS_OTHER_NAME, "agent-refuses"),
+        (400, WANTS_STREAM, "agent-refuses"),
+        (400, error("This model only support stream mode, please enable the stream parameter."), "agent-refuses"),
         (429, error("You exceeded your current quota.", "insufficient_quota"), "agent-quota"),
         (402, b"{}", "agent-quota"),
         (429, error("Rate limit reached"), "agent-throttled"),
@@ -211,6 +215,7 @@ async def test_what_an_endpoint_may_reply(status: int, body: bytes, kind: str) -
     assert finding.what.startswith("agent a: model gpt at http://e/v1")
     assert "canary" not in finding.what
     assert ("max_tokens_field" in finding.fix) == (body == WANTS_OTHER_NAME)
+    assert ("stream: true" in finding.fix) == (b"stream" in body)
 
 
 @pytest.mark.parametrize(
