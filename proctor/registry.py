@@ -103,9 +103,9 @@ def is_own(name: str) -> bool:
 
 def installed_as(kind: "type[Environment]") -> str | None:
     """The name under which a class is installed; None where it is not."""
-    value = f"{kind.__module__}:{kind.__qualname__}"
     offered = (entry for group in (ENVIRONMENTS, FOREIGN_ENVIRONMENTS) for entry in entry_points(group))
-    return next((entry.name for entry in offered if entry.value == value), None)
+    near = (entry for entry in offered if f"{kind.__module__}.".startswith(f"{entry.module}."))
+    return next((entry.name for entry in near if _loaded(entry) is kind), None)
 
 
 def scales(name: str) -> Mapping[str, tuple[float, float]]:

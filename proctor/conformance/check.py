@@ -14,12 +14,14 @@ from proctor.conformance.contract import (
     HeldResources,
     LeftOut,
     Subject,
+    digest_has,
     digest_is_stable,
     digests_differ,
     fields_of,
     held_resources,
     samples_are_stable,
     settles,
+    watched,
 )
 from proctor.environment import Environment
 from proctor.event_loop import BLOCKED_S, may_block
@@ -81,7 +83,7 @@ def _protocols(environment: Environment) -> tuple[dict[str, Environment], str | 
 async def _check_one(
     environment: Environment, samples: int, seed: int, deadline_s: float
 ) -> AsyncGenerator[CheckResult, None]:
-    before = await asyncio.create_task(held_resources())
+    before, read = await asyncio.create_task(held_resources()), watched(environment)
     listed = await _result_of("samples are there, unique and stable", samples_are_stable(environment), deadline_s)
     yield listed
     if not listed.ok:
@@ -102,6 +104,8 @@ async def _check_one(
         ended = await _result_of("the lifespan leaves nothing behind", _ended(holder, before), deadline_s)
     if lifespan.ok:
         yield ended
+        if read is not None:
+            yield await _result_of("the digest has every file beside it", digest_has(environment, read), deadline_s)
 
 
 async def _result_of(name: str, requirement: Coroutine[object, object, None], deadline_s: float) -> CheckResult:

@@ -1,10 +1,13 @@
 """The requirements of the contract, one function each: it returns if met, else raises ContractViolation or LeftOut."""
 
 import asyncio
+import inspect
 import itertools
+import sys
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence, Set
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import psutil
@@ -20,6 +23,10 @@ from proctor.environment import (
     PolicyKind,
     policy_of,
 )
+from proctor.own_files.loading import folder_of
+from proctor.own_files.opened import watch_folder
+from proctor.own_files.source import world_source
+from proctor.registry import installed_as
 from proctor.session.play import play_to_finish
 from proctor.summary import summarize
 from proctor.types import Action, Finish, FinishReason, Message, Observation
@@ -118,6 +125,24 @@ async def digest_is_stable(environment: Environment) -> None:
 async def digests_differ(environment: Environment, other: Environment) -> None:
     if environment.digest() == other.digest():
         raise ContractViolation("both protocols have the same digest; hash the field `protocol` where it is tools")
+
+
+def watched(environment: Environment) -> Set[Path] | None:
+    """What is opened beside the file of a world that is not installed, from now on; None for other worlds."""
+    file = getattr(sys.modules.get(type(environment).__module__), "__file__", None)
+    if file is None or installed_as(type(environment)) is not None:
+        return None
+    return watch_folder(Path(file).resolve().parent)
+
+
+async def digest_has(environment: Environment, opened: Set[Path]) -> None:
+    known, folder = world_source(environment).files, folder_of(Path(inspect.getfile(type(environment))).resolve())
+    names = {str(path.relative_to(folder)) for path in opened if path.suffix not in (".py", ".pyc")} - known.keys()
+    fields = [value for value in fields_of(environment).values() if isinstance(value, Path)]
+    missed = [name for name in sorted(names) if not any((folder / name).is_relative_to(each) for each in fields)]
+    if missed:
+        fix = "open it in `samples` too, or name it in a field of type Path"
+        raise LeftOut(f"only `play` opens {', '.join(missed)}, so a run goes on after a change of it; {fix}")
 
 
 def fields_of(environment: Environment) -> dict[str, object]:

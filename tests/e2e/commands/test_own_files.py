@@ -113,7 +113,12 @@ def test_a_plan_names_a_file_its_class_or_a_module_in_both_protocols(folder: Pat
 
 def test_every_command_takes_a_file(folder: Path) -> None:
     checked = exits(0, "check", "./trivia.py", cwd=folder).stdout
-    assert "tools: the reference scores 1" in checked
+    assert "ok       tools: the reference scores 1" in checked
+    assert "ok       tools: the digest has every file beside it" in checked
+    change(folder / "trivia.py", 'print("played", sample)', 'Path(__file__).with_name("near.py").read_text()')
+    (folder / "more.txt").write_text("more")
+    change(folder / "trivia.py", 'with_name("near.py")', 'with_name("more.txt")')
+    assert "it: only `play` opens more.txt, so a run goes on" in exits(0, "check", "./trivia.py", cwd=folder).stdout
     assert exits(0, "play", "trivia:TriviaNight", "q1", "--json", cwd=folder, answers="2\n").stdout.count("\n") == 2
     exits(0, "run", "-m", "reference", "-e", "./trivia.py", "--name=r", "-q", cwd=folder)
     exits(0, "init", "-m", "reference", "-e", "./trivia.py:TriviaNight", "made.yaml", cwd=folder)
@@ -215,3 +220,63 @@ def test_a_strangers_store_has_no_file_imported_and_holds_what_readers_need(fold
     assert not (folder / "mark").exists()
     exits(2, "resume", "r", "--plan=plan.yaml", cwd=folder, **stranger)
     assert (folder / "mark").read_text() == "it ran"
+
+
+MISTAKES = {
+    "./none.py": "none.py: there is no such file",
+    "./syntax.py": "syntax.py:1: '(' was never closed",
+    "./raises.py": "raises.py:2: ZeroDivisionError: division by zero",
+    "./samples.py": "samples.py:6: KeyError: 'rows'",
+    "./twice.py": "samples: 'a' is listed 2 times",
+    "./numbers.py": "samples: 1 is no text; every id must be a str",
+    "./missing.py": "No such file or directory: '{folder}/gone.jsonl'",
+    "trivia:Nothing": "trivia.py: there is no Nothing; it defines: TriviaNight",
+}
+SAMPLES = """from pathlib import Path
+from proctor import Environment
+class W(Environment):
+    data: Path = Path("gone.jsonl")
+    def samples(self):
+        return {}
+    async def play(self, sample, agent, seed=0): ...
+"""
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_in_a_file_is_said_in_a_line_by_every_command(name: str, folder: Path) -> None:
+    (folder / "syntax.py").write_text("x = (")
+    (folder / "raises.py").write_text("def f(): return 1\ny = f() / 0\n")
+    for file, listed in {
+        "samples": "{}['rows']",
+        "twice": "['a', 'a']",
+        "numbers": "[1]",
+        "missing": "[self.data.read_text()]",
+    }.items():
+        (folder / f"{file}.py").write_text(SAMPLES.replace("{}", listed))
+    plan(folder, name)
+    made = ("-m", "reference", "-e", name, "-q")
+    for command in (
+        ("run", "plan.yaml"),
+        ("check", name),
+        ("play", name),
+        ("run", *made),
+        ("plan", "check", "plan.yaml"),
+    ):
+        told = exits(2, *command, cwd=folder, answers="").stderr.replace("printed at import\n", "")
+        assert MISTAKES[name].format(folder=folder) in told
+        assert told.count("\n") == 1, told
+
+
+def test_a_world_that_init_writes_and_those_of_the_examples_are_checked_and_played(tmp_path: Path) -> None:
+    exits(0, "init", "--world", "two_words", cwd=tmp_path)
+    examples = Path(__file__).parents[3] / "examples/own_files"
+    for world in ("./two_words.py", str(examples / "vending_machine.py"), str(examples / "guest_book.py")):
+        assert "FAIL" not in exits(0, "check", world, cwd=tmp_path).stdout
+    exits(0, "run", "-m", "naive", "-m", "reference", "-e", "./two_words.py", "--name=r", "-q", cwd=tmp_path)
+    pairs = json.loads(exits(0, "report", "r", "--json", cwd=tmp_path).stdout)["pairs"]
+    assert {(pair["agent"], pair["task"], pair["value"], pair["scored"]) for pair in pairs} == {
+        ("naive", "two_words", 0.0, 5),
+        ("reference", "two_words", 1.0, 5),
+    }
+    for name in ("two_words", "random", "proctor", "Big"):
+        assert "two_words" in exits(2, "init", "--world", name, cwd=tmp_path).stderr or name != "two_words"
