@@ -9,6 +9,7 @@ import math
 import operator
 from collections.abc import Hashable
 from enum import StrEnum
+from html import escape
 from operator import not_
 from typing import ClassVar, Literal, NamedTuple
 
@@ -269,6 +270,14 @@ class Finish(Value):
         if self.reason.is_fault != (self.score is None) and self.reason is not FinishReason.REFUSED:
             raise ValueError("a fault (agent_error, task_error) has no score, every other finish has one")
         return self
+
+    def _repr_html_(self) -> str:
+        """The finish as a table, for notebooks."""
+        shown = {"reason": self.reason.value, "score": self.score, **self.metrics, **self.detail}
+        rows = "".join(
+            f"<tr><th>{escape(name)}</th><td>{escape(str(value))}</td></tr>" for name, value in shown.items()
+        )
+        return f"<table>{rows}</table>"
 
     def for_world(self) -> "Finish":
         """The finish as worlds count it: a refusal as a full context, or where it has no score as a fault."""

@@ -1,6 +1,7 @@
 """A run for Python: its scores, trials and turns, and how to resume it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -172,6 +173,14 @@ class Run:
         Raises PlanError and RunInterrupted as `evaluate` does.
         """
         return self._resume(self, agents, tasks, plan, overrides or {})
+
+    def _repr_html_(self) -> str:
+        """The scores as a table, for notebooks."""
+        rows = self.scores()
+        cells = [[f"{value:.3f}" if isinstance(value, float) else value for value in row.values()] for row in rows]
+        head = "".join(f"<th>{escape(name)}</th>" for name in (rows[0] if rows else ()))
+        body = "".join(f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in each)}</tr>" for each in cells)
+        return f"<p>{escape(f'{self.name}: {self.state}')}</p><table><tr>{head}</tr>{body}</table>"
 
     def __repr__(self) -> str:
         return f"<Run {self.name}: {self.state}, {self.folder}>"

@@ -29,6 +29,8 @@ from tests.e2e.proctor import environment
 from tests.pace import slowly, until
 
 THREADS: set[str] = set()
+IN_NOTEBOOKS = "_repr_html_"
+"""The method that notebooks show a value by."""
 
 
 class AddUp(Environment):
@@ -64,6 +66,9 @@ def test_a_world_given_in_python_is_played_in_this_process_beside_others(tmp_pat
     assert not list((tmp_path / run.name / "logs").glob("worker*")), "no worker was started"
     named = evaluate(agents=adds, tasks={"sums": AddUp(highest=5)}, folder=tmp_path)
     assert [(row["task"], row["planned"], row["value"]) for row in named.scores()] == [("sums", 5, 1.0)]
+    shown = getattr(named, IN_NOTEBOOKS)()
+    assert f"<p>{named.name}: finished</p>" in shown
+    assert "<td>adds</td><td>sums</td><td>mean_score</td><td>1.000</td>" in shown
 
 
 def test_a_world_given_in_python_is_played_on_by_its_object_alone(tmp_path: Path) -> None:
@@ -143,6 +148,7 @@ def test_a_worlds_fault_and_a_plan_for_other_servers_are_said(tmp_path: Path) ->
     (trial,) = evaluate(agents=adds, tasks=Broken(), limit=1, folder=tmp_path).trials()
     assert trial.finish is not None
     assert trial.finish.detail["cause"] == "KeyError: 'no 0'"
+    assert "<th>cause</th><td>KeyError: &#x27;no 0&#x27;</td>" in getattr(trial.finish, IN_NOTEBOOKS)()
     elsewhere: Mapping[str, Any] = {"controller": "http://127.0.0.1:9"}
     with pytest.raises(PlanError, match="played at http://127"):
         evaluate(elsewhere, agents=adds, tasks=[AddUp()], folder=tmp_path)
