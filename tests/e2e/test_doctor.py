@@ -423,7 +423,7 @@ def test_each_server_of_an_endpoint_is_asked_and_their_file_is_read(tmp_path: Pa
         report = doctor(tmp_path, "plan.yaml", OPENAI_API_KEY=CANARY)
         report.says("agent", "ok", several[0].url)
         report.says("replicas-file", "fail", "line 2")
-        report.says("agent-cache", "skip", "--enable-prompt-tokens-details")
+        report.says("agent", "skip", "--enable-prompt-tokens-details")
 
 
 PLAN = """\

@@ -107,7 +107,7 @@ class PlanChecks:
         configs = replica_configs(self.plan, agent)
         found = await asyncio.gather(*(self._at(agent, config) for config in configs.values()))
         lines = [_bad_line(agent.name, each) for each in problems]
-        lines.append(skip("agent-cache", f"agent {agent.name}: {CACHE_SHARE}"))
+        lines.append(skip("agent", f"agent {agent.name}: {CACHE_SHARE}"))
         return [*lines, *(finding for each in found for finding in each)]
 
     async def _at(self, agent: AgentEntry, config: ChatConfig) -> Sequence[Finding]:
