@@ -275,3 +275,18 @@ def test_a_world_that_init_writes_and_those_of_the_examples_are_checked_and_play
     }
     for name, said in (("two_words", "File exists"), ("random", "no module's name"), ("Big", "small letters")):
         assert said in exits(2, "init", "--world", name, cwd=tmp_path).stderr
+
+
+def test_the_lines_of_the_tutorial_lead_to_a_score(tmp_path: Path) -> None:
+    guide = (Path(__file__).parents[3] / "docs/tutorial/your-own-environment.md").read_text()
+    first = guide.partition("## 1. ")[0]
+    (agent,) = re.findall(r"^```python\n(.*?)^```$", first, flags=re.MULTILINE | re.DOTALL)
+    (written,) = re.findall(r"^```yaml\n(.*?)^```$", first, flags=re.MULTILINE | re.DOTALL)
+    (tmp_path / "agent.py").write_text(agent)
+    (tmp_path / "plan.yaml").write_text(written)
+    for line in re.findall(r"^\$ proctor (.*)$", first, flags=re.MULTILINE):
+        exits(0, *line.split(), cwd=tmp_path)
+    exits(0, "run", "plan.yaml", "--name=second", "-q", cwd=tmp_path)
+    for run, values in (("first", [0.2, 0.0]), ("second", [0.2])):
+        pairs = json.loads(exits(0, "report", run, "--json", cwd=tmp_path).stdout)["pairs"]
+        assert [pair["value"] for pair in pairs] == values

@@ -39,7 +39,7 @@ def test_the_example_environment_is_short() -> None:
 
 
 async def test_the_guides_further_methods_leave_no_promise_out() -> None:
-    example, *_, further = re.findall(r"^```python\n(.*?)^```$", GUIDE, flags=re.MULTILINE | re.DOTALL)
+    _agent, example, *_, further = re.findall(r"^```python\n(.*?)^```$", GUIDE, flags=re.MULTILINE | re.DOTALL)
     written: dict[str, type[Environment]] = {}
     exec(f"{example}\nfrom proctor import Summary\n{further}", written)
     environment = written["MeasuredGuessing"]()
