@@ -22,7 +22,7 @@ from proctor.agent_function import AgentFunction
 from proctor.config.task import TaskDefinition
 from proctor.config.yaml import FileError, parse
 from proctor.environment import Environment
-from proctor.own_files.loading import admit_given, task_name
+from proctor.own_files.loading import admit_given, task_name, under_way
 
 AgentLike = AgentFunction | AgentEntry | Mapping[str, Any] | str
 """A function, an entry of a plan, or the name of a built-in agent."""
@@ -48,6 +48,8 @@ def new_request(
     """Raises PlanError."""
     if limit is not None and limit < 1:
         raise PlanError(f"limit: must be 1 or more (got {limit})")
+    if under_way:
+        raise PlanError("this file is being imported; evaluate under `if __name__ == '__main__':` alone")
     texts = override_texts(overrides)
     entries, functions = entries_and_functions(agents)
     defined, worlds = tasks_and_worlds(tasks)

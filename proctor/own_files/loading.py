@@ -46,6 +46,8 @@ _admitted: set[str] = set()
 _given: dict[str, object] = {}
 """reference -> the class or function that a Python program gave"""
 _loaded: dict[Path, Loaded] = {}
+under_way: list[str] = []
+"""The files and modules that are being imported: a program that evaluates must not do so then."""
 
 
 def admit(reference: str, folder: Path) -> str:
@@ -257,6 +259,7 @@ def _errors_located(place: str, folder: Path) -> Iterator[None]:
     No bytecode is written, which would hide an edit within the same second.
     """
     writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    under_way.append(place)
     try:
         with contextlib.redirect_stdout(sys.stderr):
             yield
@@ -268,6 +271,7 @@ def _errors_located(place: str, folder: Path) -> Iterator[None]:
         raise OwnFileError(_raised(error, folder, place)) from error
     finally:
         sys.dont_write_bytecode = writes
+        under_way.remove(place)
 
 
 def raised(error: BaseException, reference: str) -> str:

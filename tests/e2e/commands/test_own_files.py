@@ -230,6 +230,7 @@ MISTAKES = {
     "./twice.py": "samples: 'a' is listed 2 times",
     "./no_texts.py": "samples: 1 is no text; every id must be a str",
     "./missing.py": "No such file or directory: '{folder}/gone.jsonl'",
+    "./script.py": "script.py:9: eval_client.python.results.PlanError: this file is being imported; evaluate under `if",
     "trivia:Nothing": "trivia.py: there is no Nothing; it defines: TriviaNight",
 }
 SAMPLES = """from pathlib import Path
@@ -245,6 +246,8 @@ class W(Environment):
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_in_a_file_is_said_in_a_line_by_every_command(name: str, folder: Path) -> None:
     (folder / "syntax.py").write_text("x = (")
+    script = SAMPLES.replace("{}", "['a']") + "from proctor import evaluate\nevaluate(tasks=[W()], agents='naive')\n"
+    (folder / "script.py").write_text(script)
     (folder / "raises.py").write_text("def f(): return 1\ny = f() / 0\n")
     for file, listed in {
         "samples": "{}['rows']",
