@@ -1,6 +1,7 @@
 """`proctor play`."""
 
 import asyncio
+import contextlib
 import signal
 import sys
 from collections.abc import Sequence
@@ -70,7 +71,8 @@ def play(
     task = _task(name, data, parameters)
     console = output.console(highlight=False, stderr=as_json)
     try:
-        finish = asyncio.run(_played(task, sample, seed, console, end, lists=lists, mcp=mcp))
+        with contextlib.redirect_stdout(sys.stderr) if as_json and not lists else contextlib.nullcontext():
+            finish = asyncio.run(_played(task, sample, seed, console, end, lists=lists, mcp=mcp))
     except (asyncio.CancelledError, KeyboardInterrupt):
         console.print("\nstopped: the session has no score")
         sys.exit(INTERRUPTED)

@@ -115,11 +115,12 @@ def test_every_command_takes_a_file(folder: Path) -> None:
     checked = exits(0, "check", "./trivia.py", cwd=folder).stdout
     assert "ok       tools: the reference scores 1" in checked
     assert "ok       tools: the digest has every file beside it" in checked
-    change(folder / "trivia.py", 'print("played", sample)', 'Path(__file__).with_name("near.py").read_text()')
     (folder / "more.txt").write_text("more")
-    change(folder / "trivia.py", 'with_name("near.py")', 'with_name("more.txt")')
+    change(
+        folder / "trivia.py", '"played", sample', '"played", sample, Path(__file__).with_name("more.txt").read_text()'
+    )
     assert "it: only `play` opens more.txt, so a run goes on" in exits(0, "check", "./trivia.py", cwd=folder).stdout
-    assert exits(0, "play", "trivia:TriviaNight", "q1", "--json", cwd=folder, answers="2\n").stdout.count("\n") == 2
+    assert exits(0, "play", "trivia:TriviaNight", "q1", "--json", cwd=folder, answers="2\n").stdout.count("\n") == 1
     exits(0, "run", "-m", "reference", "-e", "./trivia.py", "--name=r", "-q", cwd=folder)
     exits(0, "init", "-m", "reference", "-e", "./trivia.py:TriviaNight", "made.yaml", cwd=folder)
     exits(0, "run", "made.yaml", "--name=m", "-q", cwd=folder.parent / folder.name)
