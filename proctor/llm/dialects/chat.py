@@ -157,10 +157,8 @@ class WireToolCall(wire.Wire):
 
     def value(self) -> ToolCall:
         """The tool call as a `ToolCall`."""
-        arguments, custom = self.function.arguments, (self.model_extra or {}).get("custom")
-        if isinstance(custom, dict):
-            arguments = wire.arguments_text(custom.get("input"))
-        return ToolCall(id=self.id, name=self.function.name, arguments=arguments, echo=_echo(self, CALL_ECHO))
+        function = self.function
+        return ToolCall(id=self.id, name=function.name, arguments=function.arguments, echo=_echo(self, CALL_ECHO))
 
 
 class WireToolCalls(wire.Wire):
