@@ -33,11 +33,16 @@ class AgentReply:
         return self.stop or ("tool_calls" if self.action.tool_calls else "stop")
 
     def usage_json(self) -> dict[str, JsonValue] | None:
-        """The usage in OpenAI's terms; a reply without a model's tokens costs nothing, and says so."""
+        """The usage in OpenAI's terms; a reply without a model's tokens costs nothing, and says so.
+
+        An empty answer without any tells none: an empty one for 0 tokens is how providers fail.
+        """
         used = self.usage
         if used is None:
             return None
         prompt, completion = used.prompt_tokens, used.completion_tokens
+        if not (prompt + completion or self.action.content or self.action.tool_calls):
+            return None
         is_billed = used.billed_tokens or used.billed_money or not prompt + completion
         cache: JsonValue = {"cached_tokens": used.cached_tokens, "cache_write_tokens": used.cache_write_tokens}
         priced: dict[str, JsonValue] = {"cost": used.billed_money} if is_billed else {}

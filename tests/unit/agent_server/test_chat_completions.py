@@ -9,6 +9,7 @@ from agent_server.agents.base import AgentReply
 from agent_server.chat_completions import chunks, completion, parse_request
 from agent_server.errors import RequestRefused
 from proctor.llm.dialects import chat, messages
+from proctor.llm.outcome import Outcome, outcome
 from proctor.types import Action, Message, Tool, ToolCall, Usage
 
 CALL = ToolCall(id="c1", name="run", arguments='{"a": ')
@@ -89,6 +90,10 @@ def test_a_reply_without_a_model_is_told_to_cost_nothing() -> None:
     usage = chat.read(completion("a", AgentReply(ACTION))).usage
     assert usage == Usage()
     assert usage.counts, "a client estimates what is not told"
+
+
+def test_an_empty_answer_without_a_model_is_an_answer() -> None:
+    assert outcome(200, {}, completion("a", AgentReply(Action(content="")))) is Outcome.ANSWER
 
 
 @pytest.mark.parametrize("usage", [True, False])
