@@ -129,6 +129,7 @@ def test_every_command_takes_a_file(folder: Path) -> None:
         remote = f"{PLAN.replace('WORLD', './trivia.py')}controller: {worker.url}\n"
         (folder / "remote.yaml").write_text(remote)
         exits(0, "run", "remote.yaml", "--name=o", "-q", cwd=folder)
+        assert "digest" not in exits(0, "doctor", "remote.yaml", cwd=folder).stdout.replace("samples, digest", "")
 
 
 def test_a_run_goes_on_at_another_worker_with_the_same_file_and_not_after_an_edit(folder: Path) -> None:

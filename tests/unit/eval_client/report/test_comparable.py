@@ -152,7 +152,7 @@ def doctor_says(plan: Plan, sampling: dict[str, JsonValue], rounds: int | None) 
         def published_sampling(self) -> dict[str, JsonValue]:
             return sampling
 
-    found = [each.what for each in data_findings(Played(), "t", plan) if each.id == "not-comparable"]
+    found = [each.what for each in data_findings(Played(), "t", plan, "d") if each.id == "not-comparable"]
     return found[0].removeprefix("task t: ") if found else None
 
 
