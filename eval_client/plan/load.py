@@ -100,8 +100,12 @@ def placed(plan: Plan, folder: Path) -> Plan:
 def with_overrides(plan: Plan, overrides: Sequence[str]) -> Plan:
     """A plan that the user vouches for, with `a.b.c=value` overrides. Raises FileError."""
     text = json.dumps(plan.model_dump(mode="json", exclude_none=True))
-    found = parse(text, "the recorded plan", Plan, overrides, Path.cwd())
-    return found.model_copy(update={"agents": tuple(agent.relative_to(Path.cwd()) for agent in found.agents)})
+    return admitted(parse(text, "the recorded plan", Plan, overrides, Path.cwd()))
+
+
+def admitted(plan: Plan) -> Plan:
+    """The same plan, the files of its agents meant from the working folder; its other paths stay as they are."""
+    return plan.model_copy(update={"agents": tuple(agent.relative_to(Path.cwd()) for agent in plan.agents)})
 
 
 def with_tags(plan: Plan, tags: Sequence[str]) -> Plan:

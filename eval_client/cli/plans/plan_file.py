@@ -10,7 +10,7 @@ import click
 
 from eval_client.cli.common import report_usage_errors, set_option
 from eval_client.cli.usage import FILE, UsageProblem, report_file_errors
-from eval_client.plan.load import check_data, load_plan, placed
+from eval_client.plan.load import admitted, check_data, load_plan
 from eval_client.plan.plan import Plan
 from proctor import registry
 from proctor.config.model_fields import describe
@@ -70,7 +70,7 @@ def plan_text(
 
 def made_plan(text: str, overrides: Sequence[str] = ()) -> Plan:
     """The plan that a made text describes; its tasks' data can be read. Raises FileError."""
-    plan = placed(parse(text, "the plan made from the options", Plan, overrides, Path.cwd()), Path.cwd())
+    plan = admitted(parse(text, "the plan made from the options", Plan, overrides, Path.cwd()))
     check_data(plan)
     return plan
 
