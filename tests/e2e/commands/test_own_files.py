@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.proctor import environment, exits, proctor, server
-from tests.pace import slowly
+from tests.pace import slowly, until
 
 WORLD = '''"""Questions with one word for an answer."""
 import json
@@ -155,6 +155,7 @@ def test_two_workers_with_other_files_never_play_one_run(folder: Path) -> None:
     with server("controller", "--settle=0", cwd=folder) as controller:
         held = ("worker", "-e", "./trivia.py", "--controller", controller.url)
         with server(*held, "--name=a", cwd=folder), server(*held, "--name=b", cwd=far):
+            until(lambda: controller.metric("proctor_workers") == 2)
             path = plan(folder, "./trivia.py")
             given = (f"--set=controller={controller.url}", "--set=limits.patience_s=6", "-q")
             said = exits(2, "run", str(path), "--name=r", *given, cwd=folder).stderr
