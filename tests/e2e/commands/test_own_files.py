@@ -155,7 +155,7 @@ def test_two_workers_with_other_files_never_play_one_run(folder: Path) -> None:
     with server("controller", "--settle=0", cwd=folder) as controller:
         held = ("worker", "-e", "./trivia.py", "--controller", controller.url)
         with server(*held, "--name=a", cwd=folder), server(*held, "--name=b", cwd=far):
-            until(lambda: controller.metric("proctor_workers") == 2)
+            until(lambda: controller.metric('proctor_task_waiting{.*"workers_differ"') == 1)
             path = plan(folder, "./trivia.py")
             given = (f"--set=controller={controller.url}", "--set=limits.patience_s=6", "-q")
             said = exits(2, "run", str(path), "--name=r", *given, cwd=folder).stderr
