@@ -85,9 +85,13 @@ class Endpoints:
         self._rejections = {agent.name: Rejections(agent.name, self.calls) for agent in plan.agents}
         self._models: dict[tuple[str, str], LimitedModel] = {}
         self._endpoint_of = {agent.name: plan.endpoint_of(agent).name for agent in plan.agents}
+        self._limit_all(plan)
+
+    def _limit_all(self, plan: Plan) -> None:
+        """Give every endpoint of the plan its limits, and every agent without replicas its model."""
         for endpoint in endpoints_of(plan):
             if endpoint.has_replicas:
-                replicas = self.replicas[endpoint.name] = Replicas(endpoint, self._at, changed)
+                replicas = self.replicas[endpoint.name] = Replicas(endpoint, self._at, self._changed)
                 self.outages[endpoint.name] = replicas.whole
                 for replica in endpoint.replicas():
                     self.join(replicas, replica, ready=True)
@@ -97,8 +101,8 @@ class Endpoints:
             endpoint = plan.endpoint_of(agent)
             if not agent.is_command and not endpoint.has_replicas:
                 name = endpoint.name
-                outage = self.outages.setdefault(name, Outage(endpoint.patience_s, changed))
-                config = None if agent.name in called else chat_config(plan, agent, builtin)
+                outage = self.outages.setdefault(name, Outage(endpoint.patience_s, self._changed))
+                config = None if agent.name in self._called else chat_config(plan, agent, self._builtin)
                 self._models[agent.name, name] = self._limited(agent, name, config, outage)
                 if config is not None and name in self.pooled:
                     self.addresses[name] = address_of(config)
