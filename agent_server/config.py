@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from proctor.config.problems import FieldError
 from proctor.config.task import TaskDefinition
@@ -16,6 +16,16 @@ from proctor.http.auth import Access
 from proctor.http.tls import NO_TLS, ServerTls
 from proctor.llm.config import ChatConfig
 from proctor.types import Value
+
+
+def _asks_once(chat: ChatConfig) -> ChatConfig:
+    for name in ("max_retry_s", "max_tries", "patience_s"):
+        if name in chat.model_fields_set:
+            raise FieldError((name,), "an agent server asks once; set it at the endpoint in the plan")
+    return chat
+
+
+Chat = Annotated[ChatConfig, AfterValidator(_asks_once)]
 
 
 class _Agent(Value):
@@ -59,24 +69,19 @@ class FunctionConfig(_Agent):
     """`./agent.py:answer`, or `module:answer`."""
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     """What a function gets by name with each call, a class when it is made."""
+    chat: Chat | None = None
+    """The model that it gets as `model`; each call is one request, and a turn that is asked again is paid again."""
 
 
 class ProxiedConfig(_Agent):
     """A model at another endpoint, with limits on the requests to it, each of which is sent once."""
 
     kind: Literal["proxied"]
-    chat: ChatConfig
+    chat: Chat
     max_in_flight: int | None = Field(default=None, ge=1)
     """Concurrent requests to the endpoint; further ones wait."""
     requests_per_minute: float | None = Field(default=None, gt=0)
     """Requests to the endpoint per minute; further ones wait, or get 429 where they would wait over 30 s."""
-
-    @model_validator(mode="after")
-    def _tries_once(self) -> "ProxiedConfig":
-        for name in ("max_retry_s", "max_tries", "patience_s"):
-            if name in self.chat.model_fields_set:
-                raise FieldError(("chat", name), "an agent server asks once; set it at the endpoint in the plan")
-        return self
 
 
 AgentConfig = Annotated[
@@ -90,8 +95,8 @@ def _relative(agent: AgentConfig, folder: Path) -> AgentConfig:
     if isinstance(agent, FunctionConfig):
         from proctor.own_files.loading import admit  # servers without functions do without
 
-        return agent.model_copy(update={"function": admit(agent.function, folder)})
-    if isinstance(agent, ProxiedConfig):
+        agent = agent.model_copy(update={"function": admit(agent.function, folder)})
+    if isinstance(agent, FunctionConfig | ProxiedConfig) and agent.chat is not None:
         return agent.model_copy(update={"chat": agent.chat.relative_to(folder)})
     return agent
 

@@ -85,13 +85,7 @@ def _bare(config: AgentConfig, tasks: TaskPolicies, client: HttpClient) -> Serve
 
         return HumanAgent(_terminal_input(), sys.stdout)
     if isinstance(config, FunctionConfig):
-        from agent_server.agents.function import ServedFunction
-        from proctor.agent_function import THREADS, own_caller
-
-        try:
-            return ServedFunction(own_caller(config.function, config.concurrency or THREADS, config.parameters))
-        except ImportError as error:
-            raise FileError(f"agents.{config.name}.function: {error}") from error
+        return _function(config, client)
     from agent_server.agents.proxied import ProxiedAgent
 
     return ProxiedAgent(
@@ -99,6 +93,22 @@ def _bare(config: AgentConfig, tasks: TaskPolicies, client: HttpClient) -> Serve
         max_in_flight=config.max_in_flight,
         requests_per_minute=config.requests_per_minute,
     )
+
+
+def _function(config: FunctionConfig, client: HttpClient) -> ServedAgent:
+    from agent_server.agents.function import ServedFunction
+    from agent_server.agents.proxied import ProxiedAgent
+    from proctor.agent_function import THREADS, own_caller
+
+    try:
+        caller = own_caller(config.function, config.concurrency or THREADS, config.parameters)
+    except ImportError as error:
+        raise FileError(f"agents.{config.name}.function: {error}") from error
+    if config.chat is None and caller.takes_model:
+        raise FileError(f"agents.{config.name}.chat: missing; its function takes `model`, whose settings these are")
+    if config.chat is not None and caller.takes_model is None:
+        raise FileError(f"agents.{config.name}.chat: its function takes no `model`; give it that parameter")
+    return ServedFunction(caller, None if config.chat is None else ProxiedAgent(ChatModel(config.chat, client)))
 
 
 def _terminal_input() -> TextIO:

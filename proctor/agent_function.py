@@ -67,9 +67,9 @@ class FunctionCaller:
             self._threads = ThreadPoolExecutor(threads, "agent-function")
 
     @property
-    def takes_model(self) -> bool:
-        """Whether the function has a parameter `model`."""
-        return "model" in self._given
+    def takes_model(self) -> bool | None:
+        """Whether the function's parameter `model` must be given; None where it has none."""
+        return self._given.get("model")
 
     async def __call__(
         self,

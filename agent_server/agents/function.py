@@ -1,21 +1,74 @@
-"""Serves a Python function, or the object of a class, as an agent."""
+"""Serves a Python function, or the object of a class, as an agent, with or without a model of its own."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydantic import JsonValue
 
 from agent_server.agents.base import AgentReply, AgentRequest, ServedAgent
 from agent_server.errors import RequestRefused
 from proctor.agent_function import FunctionCaller, FunctionRaised
-from proctor.llm.outcome import FUNCTION_RAISED
-from proctor.types import Usage
+from proctor.environment import ContextLimitExceeded, InputRefused
+from proctor.llm.outage import Failed
+from proctor.llm.outcome import FUNCTION_RAISED, Outcome
+from proctor.types import Action, Message, Tool, Usage
+
+if TYPE_CHECKING:
+    from agent_server.agents.proxied import ProxiedAgent
 
 
 class ServedFunction(ServedAgent):
-    """Answers with a function's result; its exceptions become status 422, which our client does not retry."""
+    """Answers with a function's result; its exceptions become status 422, which our client does not retry.
 
-    def __init__(self, caller: FunctionCaller) -> None:
-        self._caller = caller
+    How the endpoint of its model fails passes as it came, whatever the function makes of it; a refusal or a full
+    context the function may catch.
+    """
+
+    def __init__(self, caller: FunctionCaller, model: "ProxiedAgent | None" = None) -> None:
+        self.caller, self.wrapped = caller, model
+        self._model = model
 
     async def answer(self, request: AgentRequest) -> AgentReply:
+        asked = None if self._model is None else _Asked(self._model, request)
         try:
-            action, usage = await self._caller(request.messages, request.tools, request.metadata)
+            action, told = await self.caller(
+                request.messages, request.tools, request.metadata, None if asked is None else asked.ask
+            )
         except FunctionRaised as raised:
-            raise RequestRefused(422, str(raised), code=FUNCTION_RAISED) from raised
-        return AgentReply(action, usage or Usage())
+            failure = None if asked is None else asked.failure
+            raise failure or RequestRefused(422, str(raised), code=FUNCTION_RAISED) from raised
+        if asked is None:
+            return AgentReply(action, told or Usage())
+        if asked.failure is not None:
+            raise asked.failure
+        return AgentReply(action, asked.usage.plus(told or Usage()))
+
+
+class _Asked:
+    """What one request has asked a function's model."""
+
+    def __init__(self, model: "ProxiedAgent", request: AgentRequest) -> None:
+        self._model, self._request = model, request
+        self.usage = Usage()
+        self.failure: RequestRefused | None = None
+
+    async def ask(
+        self,
+        messages: Sequence[Message | dict[str, Any]],
+        tools: Sequence[Tool | dict[str, Any]] = (),
+        **sampling: JsonValue,
+    ) -> Action:
+        """The model's answer, as in a run. Raises ContextLimitExceeded, InputRefused, RequestRefused."""
+        if self.failure is not None:
+            raise self.failure
+        whole, offered = map(Message.model_validate, messages), map(Tool.model_validate, tools)
+        reply = await self._model.ask(AgentRequest(tuple(whole), tuple(offered), self._request.metadata, sampling))
+        if not isinstance(reply, Failed):
+            self.usage = self.usage.plus(reply.usage or Usage())
+            return reply.action
+        if reply.outcome is Outcome.CONTEXT_LIMIT:
+            raise ContextLimitExceeded
+        if reply.outcome is Outcome.REFUSAL:
+            raise InputRefused(reply.cause)
+        self.failure = self._model.refused(reply)
+        raise self.failure

@@ -75,12 +75,13 @@ class ProxiedAgent(ServedAgent):
         if self._bucket is not None:
             await self._wait_for_rate(self._bucket)
         async with self._slots:
-            reply = await self._ask(request)
+            reply = await self.ask(request)
         if isinstance(reply, Failed):
-            raise self._refused(reply)
+            raise self.refused(reply)
         return AgentReply(reply.action, reply.usage, reply.stop)
 
-    async def _ask(self, request: AgentRequest) -> Reply | Failed:
+    async def ask(self, request: AgentRequest) -> Reply | Failed:
+        """What the endpoint answers to one request, without limits."""
         sends, asked = self._sends_metadata, (request.messages, request.tools, request.metadata, request.sampling)
         reply = await self._model.pass_on(*asked, sends_metadata=sends)
         if not sends and request.metadata and isinstance(reply, Failed) and reply.says(NEEDS_METADATA):
@@ -92,11 +93,11 @@ class ProxiedAgent(ServedAgent):
         try:
             reply = await self._model.models(LOOK_S)
         except HttpFailure as failure:
-            return self._refused(Failed(str(failure), sent=False))
+            return self.refused(Failed(str(failure), sent=False))
         cause = f"{self._model.endpoint.origin(reply.status)}: status {reply.status} for its list of models"
-        return None if reply.status in WELL else self._refused(Failed(cause, reply=reply))
+        return None if reply.status in WELL else self.refused(Failed(cause, reply=reply))
 
-    def _refused(self, failed: Failed) -> RequestRefused:
+    def refused(self, failed: Failed) -> RequestRefused:
         """What the client gets in place of an answer; its cause is logged once."""
         reply = passed_on(failed, self._model.endpoint.origin(failed.reply and failed.reply.status))
         cause, now = (reply.status, _VARYING.sub("#", failed.cause)), self._clock()

@@ -4,6 +4,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Mapping, Sequence
 
+from pydantic import JsonValue
+
 from eval_client.endpoints.replicas import MOVING, SUSPECT, Binding, Replica, Replicas
 from proctor.environment import AgentStopped, AgentUnavailable
 from proctor.llm.endpoint import DENIALS, AgentUnauthorized
@@ -29,19 +31,27 @@ class BoundModel(Binding):
         """What the requests of the call under way that were taken back are estimated to have cost."""
 
     async def __call__(
-        self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool],
+        metadata: Mapping[str, str],
+        sampling: Mapping[str, JsonValue] | None = None,
     ) -> Completion:
         """The answer of a replica. Raises AgentUnavailable where the call may be what takes servers down."""
         self.denied, self._lost = set(), Usage()
         try:
-            completion = await self._answer(messages, tools, metadata)
+            completion = await self._answer(messages, tools, metadata, sampling)
         except (AgentStopped, AgentUnavailable, EndpointDown, asyncio.CancelledError) as failed:
             vars(failed)["paid"] = self._lost.plus(paid_by(failed) or Usage())
             raise
         return completion._replace(usage=completion.usage.plus(self._lost))
 
     async def _answer(
-        self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool],
+        metadata: Mapping[str, str],
+        sampling: Mapping[str, JsonValue] | None,
     ) -> Completion:
         falls = 0
         while True:
@@ -52,7 +62,7 @@ class BoundModel(Binding):
             began = self._replicas.clock()
             try:
                 ask = self._replicas.model(self.agent, replica)
-                completion = await self._asked(replica, ask(messages, tools, metadata))
+                completion = await self._asked(replica, ask(messages, tools, metadata, sampling))
             except Fallen:
                 since = replica.outage.since
                 falls += since is not None and since >= began

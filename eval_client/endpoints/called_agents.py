@@ -23,6 +23,7 @@ class CalledAgent:
 
     def __init__(self, name: str, agent: ServedAgent) -> None:
         self.name, self._agent = name, agent
+        self.caller = agent.caller if isinstance(agent, ServedFunction) else None
 
     async def complete(
         self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]

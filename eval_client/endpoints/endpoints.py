@@ -29,6 +29,7 @@ from task_server.client.client import Call
 
 if TYPE_CHECKING:
     from eval_client.endpoints.called_agents import CalledAgent
+    from proctor.agent_function import FunctionCaller
 
 
 class Endpoints:
@@ -102,7 +103,8 @@ class Endpoints:
             if not agent.is_command and not endpoint.has_replicas:
                 name = endpoint.name
                 outage = self.outages.setdefault(name, Outage(endpoint.patience_s, self._changed))
-                config = None if agent.name in self._called else chat_config(plan, agent, self._builtin)
+                here = agent.name in self._called and agent.endpoint is None
+                config = None if here else chat_config(plan, agent, self._builtin)
                 self._models[agent.name, name] = self._limited(agent, name, config, outage)
                 if config is not None and name in self.pooled:
                     self.addresses[name] = address_of(config)
@@ -113,6 +115,10 @@ class Endpoints:
         if endpoint in self.replicas:
             return BoundModel(self.replicas[endpoint], agent, answered_by)
         return self._models[agent, endpoint]
+
+    def scaffold(self, agent: str) -> "FunctionCaller | None":
+        """The function around the model of an agent, if there is one."""
+        return self._called[agent].caller if self._plan.agent(agent).is_scaffold else None
 
     def is_down(self, endpoint: str) -> bool:
         """Whether an endpoint is down; that of the commands never is."""
@@ -201,7 +207,7 @@ class Endpoints:
             self.limits[name],
             self.allowance,
             self.calls,
-            size=None if agent.builtin or config is None else CallSize(config),
+            size=None if agent.policy or config is None else CallSize(config),
             gate=self.gates[name],
             metrics=self.metrics,
             rejections=self._rejections[agent.name],

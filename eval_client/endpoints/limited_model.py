@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import TYPE_CHECKING
 
+from pydantic import JsonValue
+
 from eval_client.core.limits.rates import Estimate
 from eval_client.core.limits.throttle import EndpointLimit
 from eval_client.core.spend import NOTHING, Need, Spend
@@ -58,6 +60,8 @@ class Allowance:
 
         Raises BudgetExhausted where the limit is reached, or where nothing is out and it does not fit.
         """
+        if turn in self._out:  # a function asks again in the same turn
+            self.over(turn)
         helpers = self.spend.helpers_per_turn(turn[1])
         while not self.spend.fits(call.plus(helpers)):
             if exhausted := self.spend.exhausted() or (None if self._out else self.spend.short_of(call.plus(helpers))):
@@ -172,9 +176,16 @@ class LimitedModel:
         self._rejections = rejections
 
     async def __call__(
-        self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool],
+        metadata: Mapping[str, str],
+        sampling: Mapping[str, JsonValue] | None = None,
     ) -> Completion:
-        """The model's answer. Raises AgentRefused also where calls in a row were all rejected alike."""
+        """The model's answer; `sampling` is what a function around the model asks for.
+
+        Raises AgentRefused also where calls in a row were all rejected alike.
+        """
         reserved = 0.0
         if self._gate.limited or self._limit.cool_until > time.monotonic():
             reserved = await self._slot(messages)
@@ -184,7 +195,8 @@ class LimitedModel:
         call = Call(self._agent, time.monotonic())
         self._calls[id(call)] = call
         try:
-            completion = await self.model.complete(messages, tools, metadata)
+            asked = self.model.complete(messages, tools, metadata, *([sampling] if sampling else ()))
+            completion = await asked
             self._paid(completion, messages, reserved)
             self._spend.turns[turn[1]] += 1
             self._rejections.count = 0

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Protocol
 
+from pydantic import JsonValue
+
 from eval_client.core.limits.pool import Quota
 from eval_client.core.limits.throttle import EndpointLimit
 from eval_client.plan.entries import Endpoint
@@ -30,7 +32,11 @@ class ReplicaModel(Protocol):
     """An agent's model at one replica, behind the limits there."""
 
     async def __call__(
-        self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool],
+        metadata: Mapping[str, str],
+        sampling: Mapping[str, JsonValue] | None = None,
     ) -> Completion: ...
 
 

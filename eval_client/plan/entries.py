@@ -178,7 +178,12 @@ class AgentEntry(RequestForm):
         if self.function is None:
             if self.parameters:
                 raise FieldError(("parameters",), "is for a `function`; name one, or leave it out")
+            if self.is_scaffold:
+                raise FieldError(("endpoint",), "a function that a program gives has none; leave it out")
             return self
+        if (self.endpoint is None) != (self.model is None):
+            lacks = "model" if self.model is None else "endpoint"
+            raise FieldError((lacks,), "missing; a function that asks a model has both `endpoint` and `model`")
         if not self.function.rpartition(":")[0]:
             raise FieldError(("function",), "write the file and the name in it: ./agent.py:answer")
         if self.builtin != "function":
@@ -215,6 +220,11 @@ class AgentEntry(RequestForm):
         return self.builtin == "function"
 
     @property
+    def is_scaffold(self) -> bool:
+        """Whether the agent is a Python function that asks a model behind an endpoint."""
+        return self.is_function and self.endpoint is not None
+
+    @property
     def is_command(self) -> bool:
         """Whether the agent is a program that this client starts."""
         return self.kind == "command"
@@ -226,8 +236,8 @@ class AgentEntry(RequestForm):
 
     @property
     def is_model(self) -> bool:
-        """Whether the agent is a model behind an endpoint."""
-        return self.builtin is None and not self.is_command
+        """Whether the agent is a model behind an endpoint, or a function around one."""
+        return self.is_scaffold or (self.builtin is None and not self.is_command)
 
     @property
     def policy(self) -> PolicyKind | None:
@@ -237,7 +247,7 @@ class AgentEntry(RequestForm):
     @property
     def sends_metadata(self) -> bool:
         """Whether requests have the trial's metadata."""
-        return self.metadata or self.builtin is not None
+        return self.metadata or self.policy is not None
 
 
 class RemoteTask(Value):

@@ -102,8 +102,6 @@ class Plan(Value):
             _known(("assignments", index, "tasks"), assignment.tasks, tasks)
         endpoints = {endpoint.name for endpoint in self.endpoints}
         for agent in self.agents:
-            if agent.is_function and agent.endpoint is not None:
-                raise FieldError(("agents", agent.name, "endpoint"), "a function has none; leave it out")
             if agent.endpoint is not None and not agent.endpoint.startswith(("http://", "https://")):
                 _known(("agents", agent.name, "endpoint"), (agent.endpoint,), endpoints)
         return self

@@ -153,7 +153,7 @@ def _estimate(plan: Plan, planned: Mapping[str, PlannedTask]) -> list[str]:
         agent, of = plan.agent(name), planned.get(task)
         if not agent.is_model:
             continue
-        if of is None or of.usage is None:
+        if of is None or of.usage is None or agent.is_scaffold:
             unknown.append(f"{name} x {task}")
             continue
         trials, usage, price = of.samples * plan.epochs, of.usage, plan.price_of(agent)

@@ -129,10 +129,9 @@ def sent_markdown(turn: ConversationTurn, place: Showing, *, whole: bool = False
 
 def answer_markdown(turn: ConversationTurn, read: AnswerReader, place: Showing) -> str:
     """The answer of a turn, with its reasoning and how the environment reads it; or why there is none."""
-    action = turn.action
+    action, lines = turn.action, list(_calls(turn, place))
     if action is None:
-        return f"**The agent stopped: {inline(str(turn.stop))}**\n"
-    lines: list[str] = []
+        return "\n".join([*lines, f"**The agent stopped: {inline(str(turn.stop))}**\n"])
     if action.reasoning:
         lines += ["#### reasoning", "", *_text(action.reasoning, turn.turn, "reasoning", place)]
     lines += _message("#### answer", action.message(), turn.turn, "answer", place)
@@ -153,6 +152,9 @@ def turn_texts(turn: ConversationTurn) -> Iterator[tuple[str, str]]:
     if turn.action is not None:
         yield "reasoning", turn.action.reasoning
         named.append(("answer", turn.action.message()))
+    for number, call in enumerate(turn.calls, 1):
+        named += [(f"call-{number}-message-{place}", message) for place, message in enumerate(call.messages)]
+        named.append((f"call-{number}-answer", call.action.message()))
     for name, message in named:
         yield name, message.content
         yield from ((f"{name}-call-{n}", call.arguments) for n, call in enumerate(message.tool_calls))
@@ -185,10 +187,24 @@ def _attempt(attempt: AttemptRecord, place: Showing) -> str:
     return outcome + inline(f"{where}, begun {begun}{f', ended {ended}' if ended else ''}{cause}")
 
 
-def _messages(messages: Sequence[Message], turn: int, first: int, place: Showing, level: str = "####") -> Iterator[str]:
+def _calls(turn: ConversationTurn, place: Showing) -> Iterator[str]:
+    """What a function asked its model in a turn, and what that answered."""
+    for number, call in enumerate(turn.calls, 1):
+        facts = [f"after {call.after:,} message{'s' * (call.after != 1)} of the conversation"]
+        facts += [f"{name} {json.dumps(value)}" for name, value in call.sampling.items()]
+        facts += [f"functions: {', '.join(call.tools)}"] if call.tools else []
+        facts += [f"{call.prompt_tokens:,} in, {call.completion_tokens:,} out", f"model {call.model_seconds:.1f} s"]
+        yield from (f"#### call {number}", "", _prose(SEVERAL.join(facts), place), "")
+        yield from _messages(call.messages, turn.turn, 0, place, "#####", part=f"call-{number}-message")
+        yield from _message("##### answered", call.action.message(), turn.turn, f"call-{number}-answer", place)
+
+
+def _messages(
+    messages: Sequence[Message], turn: int, first: int, place: Showing, level: str = "####", *, part: str = "message"
+) -> Iterator[str]:
     for number, message in enumerate(messages, first):
         answers = f" answers {_prose(message.tool_call_id, place)}" if message.tool_call_id else ""
-        yield from _message(f"{level} {message.role}{answers}", message, turn, f"message-{number}", place)
+        yield from _message(f"{level} {message.role}{answers}", message, turn, f"{part}-{number}", place)
 
 
 def _message(heading: str, message: Message, turn: int, part: str, place: Showing) -> Iterator[str]:

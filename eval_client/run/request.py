@@ -106,4 +106,10 @@ def function_callers(request: RunRequest) -> dict[str, "FunctionCaller"]:
                 )
         except (TypeError, ImportError) as error:
             raise PreflightError(f"agents.{agent.name}: {error}") from error
+        takes = callers[agent.name].takes_model
+        if agent.is_scaffold and takes is None:
+            raise PreflightError(f"agents.{agent.name}.endpoint: its function takes no `model`; give it that parameter")
+        if takes and not agent.is_scaffold:
+            where = "name the `endpoint` and the `model` that it asks in the plan, beside `function`"
+            raise PreflightError(f"agents.{agent.name}: its function takes `model`; {where}")
     return callers

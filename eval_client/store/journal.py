@@ -23,7 +23,15 @@ from eval_client.store.connection import (
 from eval_client.store.records import Trial, Turn, now_text, reply_row
 from eval_client.store.sqlite_file import Acknowledged
 from eval_client.store.store import Store
-from eval_client.store.tables import SETTLED, attempt_table, live_table, reply_table, trial_table, turn_table
+from eval_client.store.tables import (
+    SETTLED,
+    attempt_table,
+    call_table,
+    live_table,
+    reply_table,
+    trial_table,
+    turn_table,
+)
 from eval_client.store.values import is_damage
 from proctor.observability.redaction import redacted
 from proctor.session.kept_replies import KeptReply
@@ -80,7 +88,7 @@ def _bound(**values: object) -> dict[str, object]:
 
 
 _ENDS = ("reason", "score", "cause", "finish", "turns", *Usage._fields, "seconds", "ended_at", "cut_answers")
-_ATTEMPT, _TURN, _REPLY = (table.insert() for table in (attempt_table, turn_table, reply_table))
+_ATTEMPT, _TURN, _CALL, _REPLY = (table.insert() for table in (attempt_table, turn_table, call_table, reply_table))
 _COUNT = _update(trial_table, ("run", "id"), ("attempts",))
 _ATTEMPT_END = _update(
     attempt_table,
@@ -90,7 +98,7 @@ _ATTEMPT_END = _update(
 )
 _FINAL = _update(trial_table, ("run", "id"), _ENDS, trial_table.c.score.is_(None), holder=SETTLED)
 _LIVE = _update(live_table, ("run", "shard"), ("beat", "view"))
-_ORDER = (_ATTEMPT, _COUNT, _REPLY, _TURN, _ATTEMPT_END, _FINAL, _LIVE)
+_ORDER = (_ATTEMPT, _COUNT, _REPLY, _CALL, _TURN, _ATTEMPT_END, _FINAL, _LIVE)
 _STOPPED = '{"kind":"stop"'
 
 
@@ -122,10 +130,15 @@ class Journal:
         row |= {"digest": digest, "version": VERSION, "started_at": now_text()}
         await self._put((_ATTEMPT, row), (_COUNT, _bound(run=self._store.run, id=trial.id, attempts=number)))
 
-    def turn(self, trial: Trial, journal: int, turn: Turn) -> Coroutine[None, None, None]:
-        """Record a turn; durable before the agent's reply is sent to the environment."""
+    def turn(self, trial: Trial, journal: int, turn: Turn, call: int | None = None) -> Coroutine[None, None, None]:
+        """Record a turn; durable before the agent's reply is sent to the environment.
+
+        With `call`: record the model call of that number, from 0, which a function made in the turn.
+        """
         keys = {"run": self._store.run, "trial": trial.id, "journal": journal, "ended_at": now_text()}
-        return self._put((_TURN, {**vars(turn), **keys, "reply": turn.reply.model_dump_json()}))
+        row = {**vars(turn), **keys, "reply": turn.reply.model_dump_json()}
+        del row["calls"]
+        return self._put((_TURN, row) if call is None else (_CALL, {**row, "number": call}))
 
     async def replies(self, trial: Trial, first: int, replies: Sequence[KeptReply]) -> None:
         """Record replies of models on the environment's side; `first` is the number of the first of them, from 0."""

@@ -16,6 +16,7 @@ from eval_client.store.connection import StoreError, is_transient, reason
 from eval_client.store.tables import (
     attempt_table,
     binary_collation,
+    call_table,
     is_mysql,
     live_table,
     metadata,
@@ -31,8 +32,8 @@ log = logging.getLogger(__name__)
 GROWN = {run_table: "stop", trial_table: "cluster", attempt_table: "digest", turn_table: "cached_tokens"}
 GROWN |= {reply_table: "cached_tokens"}
 """The tables that have got columns since schema 2 -> the first of them."""
-LATER = (reply_table, live_table)
-"""Tables that a store of schema 2 may lack."""
+LATER = (reply_table, live_table, call_table)
+"""Tables that a store of an earlier version may lack."""
 NARROW = (
     *("run", "agent", "task", "reason", "id", "score", "sample", "epoch", "turns", "prompt_tokens"),
     *("completion_tokens", "cached_tokens", "reasoning_tokens", "seconds", "ended_at", "attempts"),

@@ -8,14 +8,16 @@ import sqlalchemy as sa
 
 from eval_client.core import Pair
 from eval_client.store.connection import StoreError, connect, file_url
+from eval_client.store.migration import existing_columns
 from eval_client.store.planned_trials import PlannedTrials
 from eval_client.store.records import Manifest, PlanPart
 from eval_client.store.store import Store
-from eval_client.store.tables import attempt_table, reply_table, run_table, trial_table, turn_table
+from eval_client.store.tables import attempt_table, call_table, reply_table, run_table, trial_table, turn_table
 from proctor.types import Summary
 
-COPIED = (trial_table, attempt_table, turn_table, reply_table)
-TEXTS = (turn_table.c.observation, turn_table.c.reply, reply_table.c.text)
+COPIED = (trial_table, attempt_table, turn_table, call_table, reply_table)
+TEXTS = tuple(table.c[name] for table in (turn_table, call_table) for name in ("observation", "reply"))
+TEXTS += (reply_table.c.text,)
 """What was said, which no figure is read from."""
 BATCH = 500
 ALIKE = ("identity", "tasks", "limit", "filters")
@@ -94,7 +96,9 @@ def _copy(
     reader: sa.Connection, source: str, table: sa.Table, writer: sa.Connection, target: str, *, texts: bool
 ) -> None:
     empty = {column.name: "" for column in TEXTS if column.table is table and not texts}
-    columns = [column for column in table.columns if column.name not in empty]
+    columns = [column for column in existing_columns(reader.engine, table) if column.name not in empty]
+    if not columns:  # a store of an earlier version
+        return
     rows = reader.execution_options(stream_results=True).execute(sa.select(*columns).where(table.c.run == source))
     for batch in rows.mappings().partitions(BATCH):
         writer.execute(table.insert(), [{**row, **empty, "run": target} for row in batch])

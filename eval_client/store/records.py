@@ -12,7 +12,7 @@ from eval_client.plan.plan import Plan
 from eval_client.store.tables import reply_table, run_table, turn_table
 from eval_client.store.values import json_object, json_of, parsed
 from proctor.session.kept_replies import KeptReply, ModelReply
-from proctor.types import TaskProtocol, Usage, Value
+from proctor.types import Action, Message, TaskProtocol, Usage, Value
 from task_server.wire.messages import Act, SampleList, Stop
 
 Record = TypeVar("Record", bound=BaseModel)
@@ -168,6 +168,22 @@ class Trial(Value):
     """The name that samples of the same world share; None in runs of schema 2."""
 
 
+class ModelCall(Value):
+    """A call to its model that a function made in a turn."""
+
+    after: int
+    """How many messages of the turn's conversation were sent before these."""
+    messages: tuple[Message, ...]
+    tools: tuple[str, ...]
+    """The names of the functions that it offered."""
+    sampling: dict[str, JsonValue]
+    """What it asked for beside what the plan says."""
+    action: Action
+    prompt_tokens: int
+    completion_tokens: int
+    model_seconds: float
+
+
 class TurnFigures(Value):
     """What is known of a turn beside its texts. What an earlier version did not store has its default."""
 
@@ -192,6 +208,8 @@ class TurnFigures(Value):
     """Whether the endpoint reported the usage; else it is estimated, and in runs of earlier versions 0."""
     replica: str | None = None
     """The base URL that answered, where the endpoint has several."""
+    calls: tuple[ModelCall, ...] = Field(default=(), exclude_if=lambda calls: not calls)
+    """Those that a function made; the turn's tokens are theirs in sum. They have rows of their own."""
 
 
 class Turn(TurnFigures):

@@ -16,7 +16,7 @@ from eval_client.core import Pair
 from eval_client.core.progress import grouped_causes
 from eval_client.store.migration import existing_columns, stored
 from eval_client.store.records import RETRIED, HelperCost, JournalledTools, PairTotals, ReplicaCost, record
-from eval_client.store.tables import attempt_table, reply_table, summary_table, trial_table, turn_table
+from eval_client.store.tables import attempt_table, call_table, reply_table, summary_table, trial_table, turn_table
 from eval_client.store.values import Number, json_object, json_of, parsed
 from proctor.types import NO_USAGE, Finish, FinishReason, Summary, Usage
 from task_server.wire.messages import cluster_numbers
@@ -59,18 +59,21 @@ class Results:
     def spent_on_open(self) -> dict[Pair, Usage]:
         """(agent, task) -> tokens paid for trials that have no final row, where there are some."""
         spent: dict[Pair, Usage] = {}
-        trials, turns = self.table(trial_table), self.table(turn_table)
-        t, same = trials.c, _same(trials, turns)
-        sums = [  # one row per trial, by subqueries: for a join SQLite would scan every turn of the run
-            sa.select(total.element).where(same).correlate(trials).scalar_subquery().label(total.name)
-            for total in token_sums(turns)
-        ]
-        query = sa.select(t.agent, t.task, *sums).where(t.run == self.run, t.reason.is_(None), t.attempts > 0)
-        with self.engine.connect() as connection:
-            for row in connection.execute(query).mappings():
-                pair, tokens = (row["agent"], row["task"]), tokens_of(row)
-                if tokens != NO_USAGE:
-                    spent[pair] = spent.get(pair, NO_USAGE).plus(tokens)
+        t, turns, calls = self.table(trial_table), self.table(turn_table), self.table(call_table)
+        ended = turns.alias("ended")
+        unended = ~sa.exists().where(*(ended.c[name] == calls.c[name] for name in ("run", "trial", "journal", "turn")))
+        for rows, counted in ((turns, sa.true()), (calls, unended)):
+            sums = [  # one row per trial, by subqueries: for a join SQLite would scan every turn of the run
+                sa.select(total.element).where(_same(t, rows), counted).correlate(t).scalar_subquery().label(total.name)
+                for total in token_sums(rows)
+            ]
+            query = sa.select(t.c.agent, t.c.task, *sums)
+            with self.engine.connect() as connection:
+                mine = (t.c.run == self.run, t.c.reason.is_(None), t.c.attempts > 0)
+                for row in connection.execute(query.where(*mine)).mappings():
+                    pair, tokens = (row["agent"], row["task"]), tokens_of(row)
+                    if tokens != NO_USAGE:
+                        spent[pair] = spent.get(pair, NO_USAGE).plus(tokens)
         return spent
 
     def helper_costs(self) -> list[HelperCost]:

@@ -26,6 +26,7 @@ from eval_client.store.tables import (
     SCHEMA_VERSION,
     SETTLED,
     attempt_table,
+    call_table,
     live_table,
     reply_table,
     run_table,
@@ -51,6 +52,12 @@ _TURNS = (
     .order_by(turn_table.c.turn)
 )
 _PAID_BEFORE = sa.select(*token_sums(turn_table)).where(_OF_TRIAL, turn_table.c.journal < sa.bindparam("b_journal"))
+_CALLS = (
+    sa.select(call_table)
+    .where(call_table.c.run == sa.bindparam("b_run"), call_table.c.trial == sa.bindparam("b_trial"))
+    .where(~sa.exists().where(*(call_table.c[key.name] == key for key in turn_table.primary_key)))
+    .order_by(call_table.c.journal, call_table.c.turn, call_table.c.number)
+)
 _LAST_ATTEMPT = (
     sa.select(attempt_table.c.journal, attempt_table.c.session, attempt_table.c.outcome)
     .where(attempt_table.c.run == sa.bindparam("b_run"), attempt_table.c.trial == sa.bindparam("b_trial"))
@@ -274,6 +281,12 @@ class Store(Results):
             rows = connection.execute(_TURNS, {**mine, "b_journal": newest}).mappings().all()
             paid = connection.execute(_PAID_BEFORE, {**mine, "b_journal": newest}).mappings().one()
         return newest, [turn_of(row) for row in rows], tokens_of(paid)
+
+    def calls(self, trial: int) -> list[tuple[int, Turn]]:
+        """(journal, call) for the model calls of a function in turns of a trial that have no row, in their order."""
+        with self.engine.connect() as connection:
+            rows = connection.execute(_CALLS, {"b_run": self.run, "b_trial": trial}).mappings()
+            return [(row["journal"], turn_of(row)) for row in rows]
 
     def replies(self, trial: int) -> list[KeptReply]:
         """Replies of models on the environment's side in a trial, over all its attempts, in the order of first use."""

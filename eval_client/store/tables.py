@@ -43,6 +43,33 @@ def _key(*numbers: str) -> list[sa.Column[Any]]:
     return [sa.Column("run", NAME, primary_key=True), *within]
 
 
+def _turn_columns() -> tuple[sa.Column[Any], ...]:
+    """What was asked and answered.
+
+    `stop` is the endpoint's finish_reason, `model` the name it gave, `metered` whether it reported the usage: null
+    where the client stopped instead of asking; `replica` is the URL that answered, of several. The columns from
+    `world_seconds` on are null in rows of schema 2.
+    """
+    return (
+        sa.Column("digest", sa.String(16), nullable=False),
+        sa.Column("observation", LONG, nullable=False),
+        sa.Column("reply", LONG, nullable=False),
+        sa.Column("prompt_tokens", sa.BigInteger, nullable=False),
+        sa.Column("completion_tokens", sa.BigInteger, nullable=False),
+        sa.Column("model_seconds", sa.Double, nullable=False),
+        sa.Column("tries", sa.Integer, nullable=False),
+        _count("cached_tokens"),
+        _count("reasoning_tokens"),
+        sa.Column("world_seconds", sa.Double),
+        sa.Column("stop", NAME),
+        sa.Column("model", sa.String(255)),
+        sa.Column("metered", sa.Boolean),
+        sa.Column("ended_at", TIME),
+        *_told_costs(),
+        sa.Column("replica", sa.String(255)),
+    )
+
+
 metadata = sa.MetaData()
 run_table = sa.Table(
     "proctor_run",
@@ -120,30 +147,12 @@ attempt_table = sa.Table(
 `ended_at` is null in those too, and where the client was killed in mid-attempt. `finish` is the trial's earlier result,
 where `proctor resume --retry` took it from the trial; else null.
 """
-turn_table = sa.Table(
-    "proctor_turn",
-    metadata,
-    *_key("trial", "journal", "turn"),
-    sa.Column("digest", sa.String(16), nullable=False),
-    sa.Column("observation", LONG, nullable=False),
-    sa.Column("reply", LONG, nullable=False),
-    sa.Column("prompt_tokens", sa.BigInteger, nullable=False),
-    sa.Column("completion_tokens", sa.BigInteger, nullable=False),
-    sa.Column("model_seconds", sa.Double, nullable=False),
-    sa.Column("tries", sa.Integer, nullable=False),
-    _count("cached_tokens"),
-    _count("reasoning_tokens"),
-    sa.Column("world_seconds", sa.Double),
-    sa.Column("stop", NAME),
-    sa.Column("model", sa.String(255)),
-    sa.Column("metered", sa.Boolean),
-    sa.Column("ended_at", TIME),
-    *_told_costs(),
-    sa.Column("replica", sa.String(255)),
-)
-"""`stop` is the endpoint's finish_reason, `model` the name it gave, `metered` whether it reported the usage: null where
-the client stopped instead of asking; `replica` is the URL that answered, of several. The columns from
-`world_seconds` on are null in rows of schema 2."""
+turn_table = sa.Table("proctor_turn", metadata, *_key("trial", "journal", "turn"), *_turn_columns())
+call_table = sa.Table("proctor_call", metadata, *_key("trial", "journal", "turn", "number"), *_turn_columns())
+"""The model calls that a function made in a turn, in their order. The turn's row, once it is there, has their sum.
+
+`observation` is what was asked beyond the conversation, `digest` what the call is found by.
+"""
 reply_table = sa.Table(
     "proctor_reply",
     metadata,

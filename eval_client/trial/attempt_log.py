@@ -38,7 +38,12 @@ class PendingTrial:
 
     def recall(self, store: Store) -> None:
         """Read the trial's journal and session from the store, as an earlier client left them."""
-        self.trial_history = TrialHistory(*store.journal(self.trial.id), replies=store.replies(self.trial.id))
+        known = self.trial_history = TrialHistory(*store.journal(self.trial.id), replies=store.replies(self.trial.id))
+        for journal, call in store.calls(self.trial.id):
+            if journal == known.journal:
+                known.calls.append(call)
+            else:
+                known.paid_before = known.paid_before.plus(Usage.of(call))
         self.session = store.last_session(self.trial.id)
         self.begun, self.recalled = False, self.session is not None
 

@@ -17,7 +17,7 @@ from eval_client.store.tables import turn_table
 from eval_client.store.values import parsed
 from eval_client.trial.attempt import FAILURES, AttemptEnd, Diverged, OutOfTime
 from proctor.environment import AgentStopped, AgentUnavailable
-from proctor.llm.model import Completion, ModelRefused
+from proctor.llm.model import Completion
 from proctor.llm.outage import EndpointDown, TimeLimit, Untimed, paid_by
 from proctor.observability import tracing
 from proctor.observability.tracing import Attribute
@@ -72,19 +72,21 @@ class TrialHistory:
     turns: list[Turn] = field(default_factory=list)
     paid_before: Usage = NO_USAGE
     """Those of earlier journals."""
+    calls: list[Turn] = field(default_factory=list)
+    """The model calls that a function has made in the turn after these."""
     seconds: float = 0.0
     replies: list[KeptReply] = field(default_factory=list)
     """The replies of environment models, which serve every journal of the trial."""
 
     def tokens(self) -> Usage:
         """The tokens that the agent's answers in this trial cost."""
-        return Usage(*map(sum, zip(self.paid_before, *map(Usage.of, self.turns), strict=True)))
+        return Usage(*map(sum, zip(self.paid_before, *map(Usage.of, (*self.turns, *self.calls)), strict=True)))
 
     def start_anew(self) -> None:
         """Begin a new journal, as the old one can't be replayed; its tokens stay counted."""
         self.paid_before = self.tokens()
         self.journal += 1
-        self.turns = []
+        self.turns, self.calls = [], []
 
     def cost(self) -> Cost:
         """The trial's cost so far."""
@@ -222,14 +224,15 @@ class Episode:
                     if not isinstance(failed, AgentStopped):
                         raise
                     answer = stop_of(failed)
-                    paid = failed.completion if isinstance(failed, ModelRefused) else None
+                    paid = getattr(failed, "completion", None)
             if step.tools_as_before:
                 encoded = to_json(observation, exclude={"tools"})
             asked = {"turn": step.turn, "digest": digest, "observation": encoded.decode(), "world_seconds": world_s}
-            turn = Turn(**asked, **_answered(answer, history, paid))
+            turn = Turn(**asked, **answered(answer, history, paid))
             with Untimed():  # what is written is known here too
                 await self.write_turn(turn)
                 journalled.append(turn)
+                self.trial_history.calls.clear()
         reply = self._remember(observation, turn.reply)
         sent_at = time.monotonic()
         after = await self.server.turn(url, self.session, step.turn, reply, self.reply_log)
@@ -268,7 +271,7 @@ _storable = lru_cache(maxsize=1024)(storable)
 """Endpoints repeat the same few names."""
 
 
-def _answered(answer: Completion | Stop, history: Sequence[Message], paid: Completion | None) -> dict[str, Any]:
+def answered(answer: Completion | Stop, history: Sequence[Message], paid: Completion | None = None) -> dict[str, Any]:
     """What the journal keeps of an answer; `paid` is what a refusal cost."""
     if isinstance(answer, Stop):
         return {"reply": answer, **({} if paid is None else _costs(paid))}

@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from eval_client.core import Pair
 from eval_client.core.events import AttemptEnded, AttemptOutcome, Job
@@ -25,6 +25,7 @@ from eval_client.trial.attempt import AttemptEnd
 from eval_client.trial.attempt_log import AttemptLog, PendingTrial
 from eval_client.trial.episode import Episode, Model, SessionServer
 from eval_client.trial.isolation import Isolation
+from eval_client.trial.scaffold import Scaffold
 from eval_client.trial.services import Services
 from eval_client.trial.traces import Traces
 from proctor.observability.descriptors import lacks_descriptors
@@ -174,9 +175,14 @@ class TrialPlayer:
         if not self._plan.agent(agent).is_command:
             turns = pending.trial_history.turns
             model = self._endpoints.model(agent, turns[-1].replica if turns else None)
+            caller, asked = self._endpoints.scaffold(agent), cast(Model, model)
+            if caller is not None:
+                history = pending.trial_history
+                write_call = partial(self._journal.turn, pending.trial, history.journal)
+                asked = Scaffold(caller, model, agent, history, write_call, self._endpoints.spend)
             if isinstance(model, BoundModel):
-                return self._bound(pending, session, model)
-            return self._episode(pending, session, model).play()
+                return self._bound(self._episode(pending, session, asked), model)
+            return self._episode(pending, session, asked).play()
         assert self._commands is not None
 
         def attempted(command: LoopModel) -> Awaitable[AttemptEnd]:
@@ -186,10 +192,10 @@ class TrialPlayer:
         spend, calls = self._endpoints.spend, self._endpoints.calls
         return self._commands.play(pending.trial, spend, calls, attempted)
 
-    async def _bound(self, pending: PendingTrial, session: str, model: BoundModel) -> AttemptEnd:
+    async def _bound(self, episode: Episode, model: BoundModel) -> AttemptEnd:
         """Make an attempt with a model that keeps its place at one of several servers until the attempt's end."""
         try:
-            return await self._episode(pending, session, model).play()
+            return await episode.play()
         finally:
             model.leave()
 

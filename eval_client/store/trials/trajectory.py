@@ -8,10 +8,10 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from eval_client.store.connection import StoreError
-from eval_client.store.records import JournalledTools, Turn, TurnFigures, answers, record, turn_of
+from eval_client.store.records import JournalledTools, ModelCall, Turn, TurnFigures, answers, record, turn_of
 from eval_client.store.store import Store
-from eval_client.store.tables import attempt_table, trial_table, turn_table
-from eval_client.store.values import parsed
+from eval_client.store.tables import attempt_table, call_table, trial_table, turn_table
+from eval_client.store.values import json_object, parsed
 from proctor.session.transcript import Transcript
 from proctor.types import Action, Finish, FinishReason, Message, Observation, ParsedAction, Tool, Value
 from task_server.wire.messages import Act, Stop
@@ -129,16 +129,29 @@ def _read(
 ) -> list[Trajectory]:
     """Some trials in the order of their ids, with the turns of one journal of each."""
     t, a, u = (store.table(table).c for table in (trial_table, attempt_table, turn_table))
+    calls, c = defaultdict[tuple[int, int, int], list[ModelCall]](list), store.table(call_table).c
+    made = sa.select(*c).where(c.run == store.run, c.trial.in_(ids)).order_by(c.trial, c.journal, c.turn, c.number)
+    for row in connection.execute(made).mappings():
+        calls[row["trial"], row["journal"], row["turn"]].append(_model_call(row))
     turns: dict[int, list[Turn]] = defaultdict(list)
     attempts: dict[int, list[AttemptRecord]] = defaultdict(list)
     told = sa.select(*u).where(u.run == store.run, u.trial.in_(ids), u.journal == journal)
     for row in connection.execute(told.order_by(u.trial, u.turn)).mappings():
-        turns[row["trial"]].append(turn_of(row))
+        mine = calls[row["trial"], row["journal"], row["turn"]]
+        turns[row["trial"]].append(turn_of(row).model_copy(update={"calls": tuple(mine)}))
     tried = sa.select(*a).where(a.run == store.run, a.trial.in_(ids))
     for row in connection.execute(tried.order_by(a.trial, a.number)).mappings():
         attempts[row["trial"]].append(record(AttemptRecord, row, finish=_finish(attempt_table, row)))
     rows = connection.execute(sa.select(*t).where(t.run == store.run, t.id.in_(ids)).order_by(t.id)).mappings()
     return [_trajectory(row, attempts[row["id"]], turns[row["id"]]) for row in rows]
+
+
+def _model_call(row: sa.RowMapping) -> ModelCall:
+    """The call in a row. Raises StoreError."""
+    reply, asked = turn_of(row).reply, parsed(call_table.c.observation, json_object, row["observation"])
+    figures = {name: row[name] for name in ("prompt_tokens", "completion_tokens", "model_seconds")}
+    action = reply.action if isinstance(reply, Act) else None
+    return parsed(call_table.c.reply, ModelCall.model_validate, {**figures, **asked, "action": action})
 
 
 def _trajectory(row: sa.RowMapping, attempts: Sequence[AttemptRecord], turns: Sequence[Turn]) -> Trajectory:

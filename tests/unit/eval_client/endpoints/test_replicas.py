@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pytest
+from pydantic import JsonValue
 
 from eval_client.core.limits.throttle import EndpointLimit
 from eval_client.endpoints.bound_model import BoundModel
@@ -111,7 +112,10 @@ class World:
         server = self.servers[replica.url]
 
         async def complete(
-            messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
+            messages: Sequence[Message],
+            tools: Sequence[Tool],
+            metadata: Mapping[str, str],
+            sampling: Mapping[str, JsonValue] | None = None,
         ) -> Completion:
             trial = metadata["sample"]
             try:
