@@ -111,7 +111,10 @@ def _times(count: int) -> str:
 def _model(agent: AgentEntry) -> str:
     if agent.is_command:
         return f"command: {publishable(agent.harness)}"
-    return f"built-in: {agent.builtin}" if agent.builtin is not None else model_name(agent.model or agent.name)
+    if agent.is_model:
+        around = f"{publishable(str(agent.function).rpartition('/')[2])} around " if agent.is_scaffold else ""
+        return around + model_name(agent.model or agent.name)
+    return f"built-in: {agent.builtin}"
 
 
 def _sampling(sampling: Mapping[str, JsonValue]) -> str:

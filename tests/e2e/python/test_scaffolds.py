@@ -11,6 +11,7 @@ from tests.e2e.proctor import TOKEN, begin, exits, server
 from tests.e2e.scripted import GOOD, ScriptedEndpoint, listening, reply
 from tests.pace import until
 
+EXAMPLES = Path(__file__).parents[3] / "examples/own_files"
 WORLD = '''\
 from proctor import Environment, Finish, FinishReason, Message, Observation
 
@@ -96,6 +97,8 @@ def test_each_call_is_asked_as_the_plan_and_the_function_say_and_counted(
     first, tokens = "after 1 message of the conversation", "100 in, 10 out"
     assert told[:3] == [f"{first} · {tokens}", *[f"{first} · temperature 0.5 · {tokens}"] * 2]
     assert shown.count("Are you sure?") == 4
+    exits(0, "report", "runs/r", "--html", "r.html", cwd=tmp_path)
+    assert "agent.py:thrice around m" in (tmp_path / "r.html").read_text()
     assert "2.40" in exits(0, "report", str(tmp_path / "runs" / "r"), cwd=tmp_path).stdout, "4 turns of 0.6"
 
 
@@ -197,6 +200,15 @@ def test_on_an_agent_server_a_function_has_the_servers_model(endpoint: ScriptedE
     ]
     assert [(trial.score, trial.prompt_tokens) for trial in trials] == [(1.0, 600), (1.0, 100), (None, 100)]
     assert {line for line in endpoint.headers if "key-behind" not in line} == set()
+
+
+def test_the_agent_of_the_examples_asks_twice(endpoint: ScriptedEndpoint, tmp_path: Path) -> None:
+    endpoint.rule = lambda request: said("yes" if len(request["messages"]) > 2 else "no")
+    write(tmp_path, endpoint.url, "answer")
+    (tmp_path / "agent.py").write_bytes((EXAMPLES / "second_thoughts.py").read_bytes())
+    result = open_run(str(run(tmp_path, 0, "--limit", "1")))
+    assert [turn.action and turn.action.content for turn in result.turns()] == ["yes", "yes"]
+    assert [(len(one["messages"]), one.get("temperature")) for one in endpoint.requests[:2]] == [(1, None), (3, 0)]
 
 
 @pytest.mark.parametrize(
