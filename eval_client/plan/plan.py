@@ -246,10 +246,8 @@ class Plan(Value):
         full = self.model_dump(mode="json")
         for entry, agent in zip(full["agents"], self.agents, strict=True):
             entry.pop("seed_per_epoch", None)
-            if agent.name in functions:
-                entry.update(_given_identity(functions[agent.name]))
-            elif agent.function is not None:
-                entry.update(_function_identity(agent.function))
+            if agent.function is not None or agent.name in functions:
+                entry.update(_function_identity(agent.function, functions.get(agent.name)))
             if self.varies_seed(agent):
                 entry["seed_per_epoch"] = True
         operational = {"concurrency", "api_key_env", "price", "capacity", "rpm", "tpm", "shared", "max_tokens_field"}
@@ -270,24 +268,23 @@ class Plan(Value):
         }
 
 
-def _function_identity(reference: str) -> dict[str, JsonValue]:
-    """A function in a file of the user's own, whatever folder that is in. Raises OwnFileError."""
+def _function_identity(reference: str | None, given: Any) -> dict[str, JsonValue]:
+    """A function in a file of the user's own, whatever folder that is in, or `given` by a program. Raises OwnFileError.
+
+    Without a source where what is given can't be checked.
+    """
     from proctor.agent_function import own_function  # plans without functions do without
-    from proctor.own_files.source import source_of
+    from proctor.own_files.loading import NO_FILE
+    from proctor.own_files.source import given_source, source_of
 
-    place, _, name = reference.rpartition(":")
-    found = source_of(own_function(reference))
-    return {"function": f"{Path(place).name}:{name}", "source": {"digest": found.digest, **found.files}}
-
-
-def _given_identity(function: Any) -> dict[str, JsonValue]:
-    """The same of one that a program gives, by its name alone; None where its source can't be checked."""
-    from proctor.own_files.loading import NO_FILE  # as above
-    from proctor.own_files.source import given_source
-
-    if (found := given_source(function)) is None:
+    if reference is None or given is not None:
+        place, name, found = NO_FILE, getattr(given, "__qualname__", ""), given_source(given)
+    else:
+        place, _, name = reference.rpartition(":")
+        found = source_of(own_function(reference))
+    if found is None:
         return {"function": None}
-    return {"function": f"{NO_FILE}:{function.__qualname__}", "source": {"digest": found.digest, **found.files}}
+    return {"function": f"{Path(place).name}:{name}", "source": {"digest": found.digest, **found.files}}
 
 
 def _without_urls(endpoint: dict[str, JsonValue]) -> dict[str, JsonValue]:

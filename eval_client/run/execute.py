@@ -175,12 +175,7 @@ def _begin(request: RunRequest, listed: Mapping[str, SampleList], known: Manifes
     if known is None:
         from_plan = request.plan, request.plan_path, request.overrides
         manifest, trials = new_run(
-            *from_plan,
-            request.limit,
-            listed,
-            filters=request.filters,
-            part=request.part,
-            functions=request.functions,
+            *from_plan, request.limit, listed, filters=request.filters, part=request.part, functions=request.functions
         )
         list_run(request.store.run, manifest)
         try:
