@@ -5,6 +5,7 @@
 # It needs no key, no Docker and no other installation.
 
 # %%
+import os
 from collections.abc import Sequence
 
 from proctor import Message, Tool, assert_scores, evaluate, open_run, play
@@ -65,21 +66,24 @@ except ImportError as error:
 
 
 # %%
-def broken(messages: Sequence[Message], tools: Sequence[Tool]) -> str:
-    raise KeyError("the cupboard")
+def forgetful(messages: Sequence[Message], tools: Sequence[Tool]) -> str:
+    if "CUPBOARD" not in os.environ:
+        raise KeyError("the cupboard")
+    return explorer(messages, tools)
 
 
 faulty = evaluate(
-    agents={"mine": broken}, tasks=["alfworld"], limit=1, overrides={"limits.trial.turns": 8}, folder="runs"
+    agents={"mine": forgetful}, tasks=["alfworld"], limit=1, overrides={"limits.trial.turns": 8}, folder="runs"
 )
 for trial in faulty.trials():
     print(trial.sample, trial.score, trial.finish and trial.finish.detail["cause"])
 
 # %% [markdown]
-# Mend the function and resume: only trials without a score are played. In a kernel that was started again,
-# `open_run("latest")` finds the run.
+# Give it what it lacked and resume: only trials without a score are played. In a kernel that was started again,
+# `open_run("latest")` finds the run. Another function, or an edited one, is refused: a run has the answers of one.
 
 # %%
-mended = open_run("latest", folder="runs").resume({"mine": explorer})
-print(mended.summary("alfworld").metrics)
-assert_scores(mended, "alfworld", agent="mine", at_least=0.0)
+os.environ["CUPBOARD"] = "open"
+resumed = open_run("latest", folder="runs").resume({"mine": forgetful})
+print(resumed.summary("alfworld").metrics)
+assert_scores(resumed, "alfworld", agent="mine", at_least=0.0)

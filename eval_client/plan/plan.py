@@ -1,9 +1,10 @@
 """The plan of a run: who plays what, within which limits."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, JsonValue, ValidationInfo, field_validator, model_validator
 
@@ -37,6 +38,7 @@ DEFAULT_ENDPOINT = "default"
 COMMANDS_AT_ONCE, FUNCTIONS_AT_ONCE, POLICIES_AT_ONCE = 4, 64, 256
 MOST_AT_ONCE = 10_000
 """Trials in flight at once of an agent whose servers a file lists: the endpoint bounds them."""
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 SEVERAL = "replicas"
 """Stands for the URLs of several servers where those may change."""
 
@@ -231,8 +233,10 @@ class Plan(Value):
         """agent -> its policy (None for a model or a function), for the agents that play a task"""
         return {agent: self.agent(agent).policy for agent, name in self.pairs() if name == task}
 
-    def identity(self) -> dict[str, JsonValue]:
+    def identity(self, functions: Mapping[str, Any] = NOTHING) -> dict[str, JsonValue]:
         """Everything that shapes a trial, as plain data: a resumed run must not change it.
+
+        `functions` are those that a program gives for agents, by name: they stand for what the plan names.
 
         Concurrency, prices, the controller's address, patience and the run's own limits may change. So may paths, since
         the digests of the data there are compared.
@@ -240,8 +244,8 @@ class Plan(Value):
         full = self.model_dump(mode="json")
         for entry, agent in zip(full["agents"], self.agents, strict=True):
             entry.pop("seed_per_epoch", None)
-            if agent.function is not None:
-                entry.update(_function_identity(agent.function))
+            if agent.function is not None or agent.name in functions:
+                entry.update(_function_identity(agent.function, functions.get(agent.name)))
             if self.varies_seed(agent):
                 entry["seed_per_epoch"] = True
         operational = {"concurrency", "api_key_env", "price", "capacity", "rpm", "tpm", "shared", "max_tokens_field"}
@@ -262,13 +266,22 @@ class Plan(Value):
         }
 
 
-def _function_identity(reference: str) -> dict[str, JsonValue]:
-    """A function in a file of the user's own, whatever folder that is in. Raises OwnFileError."""
-    from proctor.agent_function import own_function  # plans without functions do without
-    from proctor.own_files.source import source_of
+def _function_identity(reference: str | None, given: Any) -> dict[str, JsonValue]:
+    """A function in a file of the user's own, whatever folder that is in, or `given` by a program. Raises OwnFileError.
 
-    place, _, name = reference.rpartition(":")
-    found = source_of(own_function(reference))
+    Without a source where what is given can't be checked.
+    """
+    from proctor.agent_function import own_function  # plans without functions do without
+    from proctor.own_files.loading import NO_FILE
+    from proctor.own_files.source import given_source, source_of
+
+    if reference is None or given is not None:
+        place, name, found = NO_FILE, getattr(given, "__qualname__", ""), given_source(given)
+    else:
+        place, _, name = reference.rpartition(":")
+        found = source_of(own_function(reference))
+    if found is None:
+        return {"function": None}
     return {"function": f"{Path(place).name}:{name}", "source": {"digest": found.digest, **found.files}}
 
 

@@ -204,7 +204,7 @@ def _resumed(run: Run, agents: Agents, tasks: Tasks, plan: PlanLike | None, over
         at_hand = plan_at_hand(run.name, run.folder, manifest, given, override_texts(overrides))
         if defined is not None:
             at_hand = at_hand._replace(plan=plan_of(at_hand.plan, None, defined, ()))
-        check_plan(manifest, at_hand.plan)
+        check_plan(manifest, at_hand.plan, functions)
     except (FileError, PreflightError) as error:
         raise PlanError(str(error)) from error
     for note in at_hand.notes:

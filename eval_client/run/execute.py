@@ -123,8 +123,12 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
 
 def _resumed(request: RunRequest, manifest: Manifest, fence: int) -> Manifest:
     """The manifest with the plan that goes on, stored; trials that are to be played again are pending then."""
+    unchecked = check_plan(manifest, request.plan, request.functions)
+    for note in unchecked:
+        log.warning("%s", note)
     changed = {"plan": request.plan.model_dump(mode="json"), "overrides": request.overrides}
     changed |= {"plan_path": request.plan_path, "resumed_at": (*manifest.resumed_at, now_text())}
+    changed["model_notes"] = tuple(dict.fromkeys((*manifest.model_notes, *unchecked)))
     manifest = manifest.model_copy(update=changed)
     list_run(request.store.run, manifest)
     request.store.update_manifest(manifest)
@@ -170,7 +174,9 @@ def _begin(request: RunRequest, listed: Mapping[str, SampleList], known: Manifes
     """
     if known is None:
         from_plan = request.plan, request.plan_path, request.overrides
-        manifest, trials = new_run(*from_plan, request.limit, listed, filters=request.filters, part=request.part)
+        manifest, trials = new_run(
+            *from_plan, request.limit, listed, filters=request.filters, part=request.part, functions=request.functions
+        )
         list_run(request.store.run, manifest)
         try:
             request.store.create(manifest, trials)
@@ -180,7 +186,7 @@ def _begin(request: RunRequest, listed: Mapping[str, SampleList], known: Manifes
                 raise
             known = request.store.manifest()
             check_before_resume(request.store.engine, request.store.run, request.store.state())
-            check_plan(known, request.plan)
+            check_plan(known, request.plan, request.functions)
     check_tasks(known, listed)
     return known
 

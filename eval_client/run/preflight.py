@@ -27,7 +27,7 @@ from eval_client.endpoints.chat_configs import check_settings, replica_configs
 from eval_client.endpoints.replica_watch import rooms
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.filters import choose_samples
-from eval_client.plan.plan import Plan, differences
+from eval_client.plan.plan import NOTHING, Plan, differences
 from eval_client.plan.published import other_play
 from eval_client.store.planned_trials import PlannedTrials
 from eval_client.store.records import Manifest, PlanPart, SeenModel, TaskRecord
@@ -79,47 +79,68 @@ def check_usable(plan: Plan) -> None:
             )
 
 
-def check_plan(manifest: Manifest, plan: Plan) -> None:
-    """Raises PreflightError if a plan differs from the run's own in anything that shapes a trial.
+def check_plan(manifest: Manifest, plan: Plan, functions: Mapping[str, Any] = NOTHING) -> list[str]:
+    """What of agents that are functions can't be checked; `functions` are those that a program gives.
 
-    Also for a re-scored run: its answers are those of another run.
+    Raises PreflightError if a plan differs from the run's own in anything that shapes a trial. Also for a re-scored
+    run: its answers are those of another run.
     """
     if manifest.parent is not None:
         raise PreflightError(
             f"the run holds answers of run {manifest.parent!r}, scored again; resume that run, then: "
             f"proctor rescore {manifest.parent}"
         )
-    check_identity(manifest, plan)
+    return check_identity(manifest, plan, functions)
 
 
-def check_identity(manifest: Manifest, plan: Plan) -> None:
-    """Raises PreflightError if a plan differs from the one behind a run's trials in anything that shapes them."""
-    before, now = copy.deepcopy(manifest.identity), _identity(plan)
-    lines = _changed_functions(before, now) + differences(before, now)
+def check_identity(manifest: Manifest, plan: Plan, functions: Mapping[str, Any] = NOTHING) -> list[str]:
+    """`check_plan`, also for the plan of a re-scored run."""
+    before, now = copy.deepcopy(manifest.identity), _identity(plan, functions)
+    lines, unchecked = _changed_functions(before, now)
+    lines += differences(before, now)
     if lines:
         changed = "\n  ".join(lines)
         raise PreflightError(f"the plan changed since the run began:\n  {changed}\nundo that, or start a new run")
+    return unchecked
 
 
-def _identity(plan: Plan) -> dict[str, JsonValue]:
+def _identity(plan: Plan, functions: Mapping[str, Any]) -> dict[str, JsonValue]:
     """The plan's identity. Raises PreflightError where the file of a function can't be loaded."""
     try:
-        return plan.identity()
+        return plan.identity(functions)
     except ImportError as error:
         raise PreflightError(f"agents: {error}") from error
 
 
-def _changed_functions(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Where the files of agents that are functions differ first; what they are made of is taken out of both."""
-    lines = []
-    for name, agent in now["agents"].items():
-        old, new = before.get("agents", {}).get(name, {}).pop("source", None), agent.pop("source", None)
-        if old is not None and new is not None and old != new:
-            from proctor.own_files.source import difference  # 35 ms that other runs do without
+def _changed_functions(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Where the files of agents that are functions differ first, and what of them is unchecked.
 
-            files = [{file: of for file, of in each.items() if file != "digest"} for each in (old, new)]
-            lines.append(f"agents.{name}.function: {difference(*files) or 'its source'} differs")
-    return lines
+    What they are made of is taken out of both, and where they lie: their names are left. The data that a file opens
+    while a program imports it are not known.
+    """
+    lines, unchecked = list[str](), list[str]()
+    for name, new in now["agents"].items():
+        both = before.get("agents", {}).get(name, {}), new
+        sources = [each.pop("source", None) for each in both]
+        if any(each.get("builtin") != "function" for each in both):
+            continue
+        places = [each.pop("function", None) for each in both]
+        if None in sources:
+            unchecked.append(f"agent {name}: its function is unchecked since the run began")
+            continue
+        from proctor.own_files.loading import NO_FILE  # 35 ms that other runs do without
+        from proctor.own_files.source import BYTES, UNCHECKED, difference
+
+        for each, place in zip(both, places, strict=True):
+            each["function"] = place.rpartition(":")[2]
+        marks = (UNCHECKED, BYTES) if any(place.startswith(NO_FILE) for place in places) else (UNCHECKED,)
+        left = {file for each in sources for file, of in each.items() if of.startswith(marks)}
+        where = difference(*({file: each[file] for file in each if file not in {"digest", *left}} for each in sources))
+        if where:
+            lines.append(f"agents.{name}.function: {where} differs")
+        if left:
+            unchecked.append(f"agent {name}: unchecked since the run began: {', '.join(sorted(left))}")
+    return lines, unchecked
 
 
 class SeenServers(NamedTuple):
@@ -276,6 +297,7 @@ def new_run(
     *,
     filters: Filters = NO_FILTERS,
     part: PartAsked | None = None,
+    functions: Mapping[str, Any] = NOTHING,
 ) -> tuple[Manifest, PlannedTrials]:
     """A new run's manifest and trials; `limit` is the number of samples per task, None for all.
 
@@ -303,7 +325,7 @@ def new_run(
         plan_path=plan_path,
         plan=plan.model_dump(mode="json"),
         overrides=tuple(overrides),
-        identity=plan.identity(),
+        identity=plan.identity(functions),
         limit=limit,
         filters=filters,
         tasks=records,

@@ -95,10 +95,10 @@ def function_callers(request: RunRequest) -> dict[str, "FunctionCaller"]:
     for agent in functions:
         threads, given = request.plan.concurrency_of(agent), request.functions.get(agent.name)
         try:
-            if agent.function is not None:
+            if given is not None:
+                callers[agent.name] = FunctionCaller(given, threads, agent.parameters)
+            elif agent.function is not None:
                 callers[agent.name] = own_caller(agent.function, threads, agent.parameters)
-            elif given is not None:
-                callers[agent.name] = FunctionCaller(given, threads)
             else:
                 raise PreflightError(
                     f"agents.{agent.name}: it is a Python function; play the run from Python, and name the function "

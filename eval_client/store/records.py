@@ -132,7 +132,7 @@ class Manifest(Value):
     models: dict[str, SeenModel] = Field(default_factory=dict, exclude_if=lambda models: not models)
     """agent -> what its servers showed of its model when the run began, where it may have several."""
     model_notes: tuple[str, ...] = Field(default=(), exclude_if=lambda notes: not notes)
-    """How its servers differed, from each other or from those that the run began with."""
+    """How its servers differed, from each other or from those that the run began with; what no resume could check."""
     part: PlanPart | None = Field(default=None, exclude_if=lambda part: part is None)
     """Which part of its plan the run plays; None where it plays the plan in one piece."""
     resumed_at: tuple[str, ...] = Field(default=(), exclude_if=lambda times: not times)

@@ -9,6 +9,7 @@ import inspect
 import io
 import linecache
 import sys
+import sysconfig
 import textwrap
 import tokenize
 from collections.abc import Iterator, Mapping
@@ -24,6 +25,7 @@ from proctor.own_files.opened import opened_by
 Lines = list[tuple[int, str]]
 """Each logical line of a source: its number, and its tokens without comments and layout."""
 BYTES, UNCHECKED = "bytes.", "unchecked"
+INSTALLED, MOST_INSTALLED = {"site-packages", "dist-packages"}, 50
 
 
 class OwnSource(NamedTuple):
@@ -44,7 +46,7 @@ def source_of(found: Any, world: Environment | None = None, *, whole_file: bool 
     Without a file, or not the whole file: its own text, and the functions, classes and constants of its module that it
     names. Raises OwnFileError.
     """
-    file = getattr(sys.modules.get(found.__module__), "__file__", None)
+    file = _file_of(found)
     if file is None or not whole_file:
         return _source(_texts(found))
     modules = _modules(Path(file).resolve())
@@ -56,6 +58,26 @@ def source_of(found: Any, world: Environment | None = None, *, whole_file: bool 
     kept = [path for path in data if path.is_file() and not any(map(path.is_relative_to, caches))]
     whole: dict[Path, Lines | str] = {**modules, **{path: f"{BYTES}{digest_of(path)}" for path in kept}}
     return _source({path.relative_to(folder).as_posix(): what for path, what in whole.items()})
+
+
+def given_source(found: Any) -> OwnSource | None:
+    """The source of a function or class that a program gives as an agent; None where it can't be checked: of other
+    objects, of closures, which have variables of the function that made them, and where the text is not known.
+
+    What `__main__` or a cell defines is known by its text, since the rest of those is the evaluation itself.
+    """
+    if not (isinstance(found, type) or inspect.isfunction(found)):
+        return None
+    in_file, name = _file_of(found) is not None and found.__module__ != "__main__", found.__qualname__
+    if "<locals>" in name and (isinstance(found, type) or found.__closure__):
+        return None
+    if not in_file and found.__name__ == "<lambda>":  # its text is that of the whole call that it stands in
+        return None
+    try:
+        source = source_of(found, whole_file=in_file)
+    except OwnFileError:
+        return None
+    return None if source.files.get(name) == UNCHECKED else source
 
 
 def world_source(environment: Environment) -> OwnSource:
@@ -77,6 +99,14 @@ def difference(before: Mapping[str, str], now: Mapping[str, str]) -> str:
     return ""
 
 
+def _file_of(found: Any) -> str | None:
+    """The file of a class or function, also of one whose module is loaded no more."""
+    if (module := sys.modules.get(found.__module__)) is not None:
+        return getattr(module, "__file__", None)
+    codes = filter(inspect.isfunction, vars(found).values() if isinstance(found, type) else [inspect.unwrap(found)])
+    return next((each.__globals__.get("__file__") for each in codes), None)
+
+
 def _source(parts: Mapping[str, Lines | str]) -> OwnSource:
     """The source of parts: logical lines of code, and what stands for others."""
     whole = digest_of(
@@ -90,25 +120,30 @@ def _hashes(lines: Lines) -> str:
 
 
 def _modules(file: Path) -> dict[Path, Lines]:
-    """The file, the packages that it is in, and all modules of its folder that these import, at any depth."""
+    """The file, the packages that it is in, and all modules of its folder that these import, at any depth.
+
+    Of what is installed, and of Python itself, these are MOST_INSTALLED modules of the same package.
+    """
     folder, found = folder_of(file), dict[Path, Lines]()
+    installed = INSTALLED.intersection(folder.parts) or folder == Path(sysconfig.get_path("stdlib")).resolve()
+    alone = file.relative_to(folder).parts[0] if installed else ""
     packages = [parent / "__init__.py" for parent in file.parents if parent.is_relative_to(folder) and parent != folder]
     waiting = [file, *packages]
-    while waiting:
+    while waiting and not (installed and len(found) == MOST_INSTALLED):
         path = waiting.pop(0)
         if path not in found:
             try:
                 with tokenize.open(path) as opened:
                     text = opened.read()
                 found[path] = _lines(text)
-                waiting += _imports(ast.parse(text), path, folder)
+                waiting += _imports(ast.parse(text), path, folder, alone)
             except (SyntaxError, tokenize.TokenError, UnicodeDecodeError, OSError) as error:
                 raise OwnFileError(f"{path}:{getattr(error, 'lineno', None) or 1}: {error}") from error
     return found
 
 
-def _imports(tree: ast.AST, file: Path, folder: Path) -> Iterator[Path]:
-    """The files of a folder that a module imports, inside functions too."""
+def _imports(tree: ast.AST, file: Path, folder: Path, alone: str) -> Iterator[Path]:
+    """The files of a folder that a module imports, inside functions too; `alone` of one package, if that is named."""
     for node in ast.walk(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -119,7 +154,8 @@ def _imports(tree: ast.AST, file: Path, folder: Path) -> Iterator[Path]:
             names = [base, *(f"{base}.{alias.name}" for alias in node.names)]
         for name in names:
             parts = name.split(".")
-            if parts[0] and _is_found_in(parts[0], folder, f"{file}:{getattr(node, 'lineno', 1)}"):
+            known = parts[0] and alone in ("", parts[0])
+            if known and _is_found_in(parts[0], folder, f"{file}:{getattr(node, 'lineno', 1)}"):
                 for depth in range(1, len(parts) + 1):
                     place = folder.joinpath(*parts[:depth])
                     files = (place.with_name(f"{place.name}.py"), place / "__init__.py")
@@ -178,16 +214,17 @@ def _texts(found: Any) -> dict[str, Lines | str]:
                 text = _text_of(value)
                 texts[name] = _lines(text)
                 named = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+                named = {each for each in named if not each.startswith("__")}  # such as `__file__`
             except (OSError, TypeError, SyntaxError, tokenize.TokenError):
                 continue
             for each in sorted((named & known.keys()) - texts.keys()):
                 other = isinstance(known[each], type) or inspect.isroutine(known[each])
                 if not inspect.ismodule(known[each]) and not (other and known[each].__module__ != found.__module__):
                     waiting[each] = known[each]
-        else:
+        elif not isinstance(value, Path | Iterator):  # what lies there may grow; an iterator would be used up
             try:
                 texts[name] = f"value.{digest_of(value)}"
-            except (ValueError, OSError):
+            except (ValueError, OSError, RecursionError):
                 continue
     return dict(sorted(texts.items()))
 

@@ -34,6 +34,43 @@ run = await aevaluate(agents="naive", tasks=["alfworld"], limit=1)
 print(run.state)
 """
 
+DEFINED = """\
+# %%
+from proctor import Environment, Finish, FinishReason, Message, Observation, PlanError, aevaluate, open_run, play
+
+class Sums(Environment):
+    highest: int = 3
+
+    def samples(self):
+        return [str(number) for number in range(self.highest)]
+
+    async def play(self, sample, agent, seed=0):
+        asked = Message(role="user", content=f"{sample}+1")
+        action = await agent.act(Observation(messages=(asked,)))
+        print("played", sample)
+        return Finish(reason=FinishReason.COMPLETED, score=float(action.content == str(int(sample) + 1)))
+
+ONE = 1
+
+def adds(messages, tools):
+    return str(int(messages[-1].content.partition("+")[0]) + ONE)
+"""
+PLAYED = """\
+# %%
+await aevaluate(agents=adds, tasks=[Sums()], name="r")
+# %%
+play(Sums(), adds)
+"""
+RESUMED = """\
+# %%
+try:
+    run = open_run("r").resume(adds, Sums())
+except PlanError as error:
+    print(error)
+else:
+    print(run.state)
+"""
+
 
 def in_a_kernel(file: Path, folder: Path) -> list[dict[str, str | None]]:
     """What each cell of the file printed and raised."""
@@ -66,4 +103,15 @@ def test_the_stop_button_drains_a_run_and_ends_a_session(tmp_path: Path) -> None
     assert "draining" in (run["output"] or "")
     assert (run["output"] or "").splitlines()[-1] in {"interrupted {0.0, None}", "interrupted {None, 0.0}"}
     assert session["error"] == "KeyboardInterrupt"
-    assert after == {"output": "finished\n", "error": None}
+    assert after == {"output": "finished\n", "tables": "", "error": None}
+
+
+def test_a_notebook_plays_what_its_cells_define_and_shows_tables(tmp_path: Path) -> None:
+    cells = [DEFINED, PLAYED, DEFINED, RESUMED, DEFINED.replace("ONE = 1", "ONE = 2"), RESUMED]
+    (tmp_path / "cells.py").write_text("".join(cells))
+    _, evaluated, played, _, again, _, changed = in_a_kernel(tmp_path / "cells.py", tmp_path)
+    assert "<tr><td>adds</td><td>sums</td><td>mean_score</td><td>1.000</td>" in str(evaluated["tables"])
+    assert "played 0\nplayed 1\nplayed 2\n" in str(evaluated["output"])
+    assert "<tr><th>score</th><td>1.0</td></tr>" in str(played["tables"])
+    assert str(again["output"]).endswith("finished\n"), "cells that are run again unchanged go on with the run"
+    assert "agents.adds.function: ONE, its contents differs" in str(changed["output"])

@@ -154,12 +154,14 @@ def _quoted(text: str) -> str:
     help="The models' endpoint, up to and including /v1; several times: servers of the same model.",
 )
 @click.option("--world", metavar="NAME", help="Instead of a plan: write a world of your own, NAME.py and NAME.jsonl.")
+@click.option("--agent", metavar="NAME", help="Instead of a plan: write an agent of your own, NAME.py.")
 def init(
     path: Path,
     models: tuple[str, ...],
     environments: tuple[str, ...],
     base_urls: tuple[str, ...],
     world: str | None,
+    agent: str | None,
 ) -> None:
     """Write a commented plan to FILE, plan.yaml by default; a file that exists is never overwritten.
 
@@ -167,7 +169,13 @@ def init(
     question is asked where model and environments are given.
     """
     if world is not None:
-        _write_world(world)
+        _write_own("world", world, (".jsonl", ".py"))
+        click.echo(f"{world}.py and {world}.jsonl: a world; check it: proctor check ./{world}.py")
+        click.echo(f"play it: proctor play ./{world}.py; what a baseline gets: proctor run -m naive -e ./{world}.py")
+    if agent is not None:
+        _write_own("agent", agent, (".py",))
+        click.echo(f"{agent}.py: an agent; see it play: proctor run -m ./{agent}.py:answer -e ./{world or 'WORLD'}.py")
+    if world is not None or agent is not None:
         return
     if path.exists():
         raise UsageProblem(f"{path}: exists already and is kept; name another file: proctor init OTHER.yaml")
@@ -189,17 +197,15 @@ def init(
     click.echo(f"what it would play: proctor run {path} --dry-run; begin small: proctor run {path} --limit 5")
 
 
-def _write_world(name: str) -> None:
-    """A world in the working folder that plays as it is written. Raises UsageProblem."""
+def _write_own(kind: str, name: str, files: Sequence[str]) -> None:
+    """A world or an agent in the working folder that plays as it is written. Raises UsageProblem."""
     from proctor.own_files.loading import OURS  # 35 ms that plans do without
 
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name in (*sys.stdlib_module_names, *OURS):
-        raise UsageProblem(f"--world {name}: take small letters, digits and `_`, and no module's name, such as trivia")
-    for kind in (".jsonl", ".py"):
-        text = Path(__file__).with_name(f"world{kind.replace('.py', '.txt')}").read_text(encoding="utf-8")
-        _write_new(Path(name + kind), text.replace("NAME", name).replace("CLASS", name.title().replace("_", "")))
-    click.echo(f"{name}.py and {name}.jsonl: a world; check it: proctor check ./{name}.py")
-    click.echo(f"play it: proctor play ./{name}.py; what a baseline gets: proctor run -m naive -e ./{name}.py")
+        raise UsageProblem(f"--{kind} {name}: take small letters, digits and `_`, and no module's name, such as trivia")
+    for file in files:
+        text = Path(__file__).with_name(f"{kind}{file.replace('.py', '.txt')}").read_text(encoding="utf-8")
+        _write_new(Path(name + file), text.replace("NAME", name).replace("CLASS", name.title().replace("_", "")))
 
 
 def _write_new(path: Path, text: str) -> None:

@@ -283,15 +283,42 @@ def test_a_world_that_init_writes_and_those_of_the_examples_are_checked_and_play
         assert said in exits(2, "init", "--world", name, cwd=tmp_path).stderr
 
 
+def test_an_agent_that_init_writes_plays_worlds_as_it_is_written(tmp_path: Path) -> None:
+    exits(0, "init", "--world", "hints", "--agent", "repeats", cwd=tmp_path)
+    with (tmp_path / "hints.jsonl").open("a") as rows:
+        rows.write(json.dumps({"id": "hint", "question": 'Answer "blue".', "answer": "blue"}) + "\n")
+    agents = ("-m", "naive", "-m", "./repeats.py:answer")
+    exits(
+        0,
+        "run",
+        *agents,
+        "-e",
+        "./hints.py",
+        "-e",
+        "alfworld",
+        "--set=limits.trial.turns=2",
+        "--limit=6",
+        "--name=r",
+        "-q",
+        cwd=tmp_path,
+    )
+    pairs = json.loads(exits(0, "report", "r", "--json", cwd=tmp_path).stdout)["pairs"]
+    found = {(pair["agent"], pair["task"]): (pair["value"], pair["scored"]) for pair in pairs}
+    assert (found["answer", "hints"], found["naive", "hints"]) == ((pytest.approx(1 / 6), 6), (0.0, 6))
+    assert found["answer", "alfworld"] == (0.0, 6)
+    for name, said in (("repeats", "File exists"), ("random", "no module's name"), ("Big", "small letters")):
+        assert said in exits(2, "init", "--agent", name, cwd=tmp_path).stderr
+
+
 def test_the_lines_of_the_tutorial_lead_to_a_score(tmp_path: Path) -> None:
     guide = (Path(__file__).parents[3] / "docs/tutorial/your-own-environment.md").read_text()
     first = guide.partition("## 1. ")[0]
     (agent,) = re.findall(r"^```python\n(.*?)^```$", first, flags=re.MULTILINE | re.DOTALL)
     (written,) = re.findall(r"^```yaml\n(.*?)^```$", first, flags=re.MULTILINE | re.DOTALL)
-    (tmp_path / "agent.py").write_text(agent)
     (tmp_path / "plan.yaml").write_text(written)
     for line in re.findall(r"^\$ proctor (.*)$", first, flags=re.MULTILINE):
         exits(0, *line.split(), cwd=tmp_path)
+        (tmp_path / "agent.py").write_text(agent)
     exits(0, "run", "plan.yaml", "--name=second", "-q", cwd=tmp_path)
     for run, values in (("first", [0.2, 0.0]), ("second", [0.2])):
         pairs = json.loads(exits(0, "report", run, "--json", cwd=tmp_path).stdout)["pairs"]

@@ -1,4 +1,4 @@
-"""Runs the cells of a `# %%` file in a Jupyter kernel; prints a JSON line for each: its output and its error.
+"""Runs the cells of a `# %%` file in a Jupyter kernel; prints a JSON line for each: output, tables and error.
 
 Interrupts the kernel, as the stop button does, when a cell prints `called`.
 """
@@ -28,15 +28,18 @@ def main(path: str) -> None:
 
 def _executed(manager: Any, client: Any, cell: str) -> dict[str, str | None]:
     texts: list[str] = []
+    tables: list[str] = []
 
     def hook(message: dict[str, Any]) -> None:
+        if message["msg_type"] in ("display_data", "execute_result"):
+            tables.append(message["content"]["data"].get("text/html", ""))
         if message["msg_type"] == "stream":
             texts.append(message["content"]["text"])
             if len(texts) == 1 and texts[0].startswith("called"):
                 manager.interrupt_kernel()
 
     content = client.execute_interactive(cell, timeout=TIMEOUT_S, output_hook=hook)["content"]
-    return {"output": "".join(texts), "error": content.get("ename")}
+    return {"output": "".join(texts), "tables": "".join(tables), "error": content.get("ename")}
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import pytest
 
 from proctor.config.task import load_tasks
 from proctor.own_files.loading import OwnFileError
-from proctor.own_files.source import OwnSource, difference, world_source
+from proctor.own_files.source import OwnSource, difference, given_source, world_source
 from task_server.wire.messages import SampleList
 from task_server.worker.hosted_task import read_samples
 
@@ -166,3 +166,28 @@ def test_a_world_without_a_file_is_identified_by_its_text_and_what_it_names() ->
             assert difference(first.files, now.files) == where
     finally:
         del sys.modules["cells"]
+
+
+def test_of_what_is_installed_the_modules_of_its_own_package_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {
+        "own_agent/__init__.py": "",
+        "own_agent/answers.py": "import own_other\nfrom own_agent import words\ndef answer(messages, tools): ...\n",
+        "own_agent/words.py": "WORD = 'a'\n",
+        "own_other.py": "def answer(messages, tools): ...\n",
+    }
+    folder = tmp_path / "lib" / "site-packages"
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    monkeypatch.syspath_prepend(folder)
+    try:
+        from own_agent.answers import answer  # type: ignore[import-not-found]
+
+        found = given_source(answer)
+        assert found is not None
+        assert set(found.files) == files.keys() - {"own_other.py"}
+    finally:
+        for name in ("own_agent", "own_agent.answers", "own_agent.words", "own_other"):
+            sys.modules.pop(name, None)
