@@ -121,7 +121,8 @@ class ConnectionFields(Value):
     """A file that holds the key, in place of `api_key_env`; read again when it changes."""
     api_key_command: Annotated[tuple[str, ...], AfterValidator(_words)] = _left_out(())
     """The words of a command that prints the key, in place of `api_key_env`; no shell reads them, and it may take 30 s.
-    Asked again after `key_ttl_s`, and once after a 401 or 403. Only the plan at hand counts, never a stored one."""
+    Asked again after `key_ttl_s`, and after a 401 or 403, then every 30 s at most. Only the plan at
+    hand counts, never a stored one."""
     key_ttl_s: float = _left_out(3000.0, gt=0)
     """Seconds that a key printed by `api_key_command` is used."""
     api_key_header: Literal["authorization", "api-key", "x-api-key"] | None = _left_out(None)

@@ -16,6 +16,8 @@ from proctor.observability.redaction import redacted, remember
 
 COMMAND_S = 30.0
 """Longest time of a command that prints a key."""
+AGAIN_S = 30.0
+"""Seconds until a source that told a refused key again is asked once more."""
 SAID_CHARS = 200
 
 
@@ -27,7 +29,8 @@ class KeySource:
     """Where the key of an endpoint comes from; all calls of a process share one source, and one question to it.
 
     A file is read for every request. A command is run again after `ttl_s`. Both are asked once more where a key was
-    refused. A variable may name a file of keys, see `AccessTokens`. Raises ValueError where it holds what is no key.
+    refused, and again AGAIN_S later where it still is. A variable may name a file of keys, see `AccessTokens`. Raises
+    ValueError where it holds what is no key.
     """
 
     def __init__(
@@ -46,7 +49,9 @@ class KeySource:
         """The newest key, without asking for one."""
         self._fresh_until = float("-inf")
         self._refused: str | None = None
-        """The last refused key that the source was asked again for."""
+        """The last refused key that the source told another time."""
+        self._again_at = float("-inf")
+        """When it is asked for another key than that one."""
         self._asking: asyncio.Task[str | None] | None = None
 
     def __str__(self) -> str:
@@ -71,9 +76,11 @@ class KeySource:
         """Whether there is another key than a refused one; asks the source once for it. Raises KeyUnavailable."""
         if self._tokens is not None:
             self.known = self._tokens.other((refused or "",)) or self.known
-        elif self.known == refused and (self._asking is not None or self._refused != refused):
-            self._refused = refused
-            await self._ask()
+        elif self.known == refused and (
+            self._asking is not None or self._refused != refused or self._clock() >= self._again_at
+        ):
+            await self._ask()  # a command that fails now is asked at the next refusal
+            self._refused, self._again_at = refused, self._clock() + AGAIN_S
         return self.known != refused
 
     async def _ask(self) -> None:

@@ -218,11 +218,12 @@ def test_a_lost_worker_and_its_return_are_named_everywhere(tmp_path: Path) -> No
         with these.under_way() as (way, client):
             start("w2", 0)
             lost.kill()
-            way.open()
-            until(lambda: "is lost" in (tmp_path / "controller.log").read_text())
+            way.shut(spared=10)  # those that were held meet the loss, and further ones wait until it is told
+            cause = f"worker w1 is lost: {lost.url} refuses connections"
+            until(lambda: cause in exits(0, "status", "r", cwd=tmp_path).stdout)
             start("w1", port)
+            way.open()
             errors = ended(client, 0)
-        cause = f"worker w1 is lost: {lost.url} refuses connections"
         logged = (tmp_path / "controller.log").read_text()
         assert logged.count(cause) == 1
         assert f"worker w1 is back at {lost.url}; it was lost: {lost.url} refuses connections" in logged

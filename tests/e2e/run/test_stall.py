@@ -14,13 +14,14 @@ from pathlib import Path
 from queue import Empty, Queue
 
 from eval_client.core.stall import CALM_S
-from tests.e2e.proctor import COMMAND, Server, environment, proctor, server
+from tests.e2e.proctor import COMMAND, Server, environment, exits, server
 from tests.e2e.scripted import ScriptedEndpoint
-from tests.pace import slowly
+from tests.pace import slowly, until
 
 WITHIN_S = slowly(10)
 LEASE_S = slowly(2)
 STYLES = re.compile("\x1b\\[[0-9;?]*[A-Za-z]")
+STATUS = ("status", "r", "--json")
 GIVE_UP_S = CALM_S + slowly(60)
 PLAN = """\
 controller: {controller}
@@ -107,9 +108,8 @@ def test_a_silent_model_a_locked_store_and_slots_that_others_hold_are_named(
     with running(tmp_path, worker.url, endpoint.url) as said:
         silent = r"no progress for (\d+) s: model of agent m: \d+ requests without an answer for \d+ s"
         assert CALM_S <= said(silent) <= CALM_S + WITHIN_S
-        told = json.loads(proctor("status", "r", "--json", cwd=tmp_path).stdout)
-        assert told["state"] == "running"
-        assert any("model of agent m" in trouble for trouble in told["troubles"])
+        until(lambda: "model of agent m" in str(json.loads(exits(0, *STATUS, cwd=tmp_path).stdout)["troubles"]))
+        assert json.loads(exits(0, *STATUS, cwd=tmp_path).stdout)["state"] == "running"
         with running(tmp_path, worker.url, endpoint.url, name="other", terminal=True) as other_said:
             other_said(r"no progress for \d+ s: task server, a session of db-own: \d+ requests")
         with contextlib.closing(sqlite3.connect(tmp_path / "runs" / "r" / "run.sqlite")) as locking:

@@ -41,7 +41,7 @@ class Streams(ScriptedEndpoint):
 
     def _answer(self) -> bytes | None:
         head, body = self.headers[-1], self.requests[-1]
-        if len(self.answered) == 20:
+        if len(self.answered) == 20 and self.key == FIRST:
             self.key = SECOND
             (self.folder / "key").write_text(SECOND)
         if f"api-key: {self.key}" not in head:

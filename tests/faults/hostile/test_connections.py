@@ -43,10 +43,7 @@ class Served(NamedTuple):
         return int(Path(f"/proc/{self.process}/statm").read_text().split()[1]) / 256
 
     def open(self, clients: Collection[socket.socket]) -> int:
-        """How many connections of these clients it has not closed: a client that reads nothing is not told so.
-
-        Those to its other ports are not counted: the gateway has one to its own worker, whose port a client may share.
-        """
+        """How many connections of these clients to this port are left: a client that reads nothing is not told so."""
         theirs = {(self.port, each.getsockname()[1]) for each in clients}
         its = psutil.Process(self.process).net_connections()
         return sum(bool(each.raddr) and (each.laddr.port, each.raddr.port) in theirs for each in its)

@@ -13,7 +13,7 @@ import pytest
 from pydantic import JsonValue, ValidationError
 
 from proctor.connection import keys
-from proctor.connection.keys import KeySource, KeyUnavailable
+from proctor.connection.keys import AGAIN_S, KeySource, KeyUnavailable
 from proctor.environment import AgentRefused, AgentUnavailable
 from proctor.http.client import http_client
 from proctor.llm.config import ChatConfig
@@ -379,3 +379,21 @@ async def test_a_key_is_renewed_for_whoever_asks_at_any_moment(tmp_path: Path) -
         await asyncio.sleep(0)
     assert all(await asyncio.gather(first, *asked))
     assert calls(tmp_path) == 2
+
+
+async def test_a_command_that_fails_or_tells_the_refused_key_is_asked_again(tmp_path: Path) -> None:
+    now, clock = tmp_path / "now", [0.0]
+    now.write_text(FIRST)
+    command = tuple(printer(tmp_path, f"print(open({str(now)!r}).read())"))
+    source = KeySource("A_KEY", None, command, clock=lambda: clock[0])
+    assert await source.key() == FIRST
+    now.write_text("")  # as in the moment in which it is written anew
+    with pytest.raises(KeyUnavailable, match="it is empty"):
+        await source.renewed(FIRST)
+    now.write_text(FIRST)
+    assert not await source.renewed(FIRST)
+    now.write_text(SECOND)
+    assert not await source.renewed(FIRST), "it was asked a moment ago"
+    clock[0] += AGAIN_S
+    assert await source.renewed(FIRST)
+    assert calls(tmp_path) == 4
