@@ -25,7 +25,6 @@ from eval_client.trial.attempt import AttemptEnd
 from eval_client.trial.attempt_log import AttemptLog, PendingTrial
 from eval_client.trial.episode import Episode, Model, SessionServer
 from eval_client.trial.isolation import Isolation
-from eval_client.trial.scaffold import Scaffold
 from eval_client.trial.services import Services
 from eval_client.trial.traces import Traces
 from proctor.observability.descriptors import lacks_descriptors
@@ -177,6 +176,8 @@ class TrialPlayer:
             model = self._endpoints.model(agent, turns[-1].replica if turns else None)
             caller, asked = self._endpoints.scaffold(agent), cast(Model, model)
             if caller is not None:
+                from eval_client.trial.scaffold import Scaffold  # runs without functions do without
+
                 history = pending.trial_history
                 write_call = partial(self._journal.turn, pending.trial, history.journal)
                 asked = Scaffold(caller, model, agent, history, write_call, self._endpoints.spend)

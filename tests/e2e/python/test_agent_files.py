@@ -114,7 +114,7 @@ def test_what_is_wrong_with_an_agents_file_is_said_with_its_line(text: str, fold
         ("function: ./gone.py:answer", "there is no such file"),
         ("function: agent.py", "write the file and the name in it: ./agent.py:answer"),
         ("function: ./agent.py:answer, builtin: naive", "stands beside `function`"),
-        ("function: ./agent.py:answer, endpoint: 'http://127.0.0.1:9/v1'", "a function has none"),
+        ("builtin: function, endpoint: 'http://127.0.0.1:9/v1'", "a function that a program gives has none"),
         ("builtin: naive, parameters: {word: go}", "is for a `function`"),
     ],
 )
