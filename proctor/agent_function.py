@@ -4,7 +4,7 @@ import asyncio
 import functools
 import inspect
 import traceback
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from types import MappingProxyType
@@ -26,6 +26,8 @@ TEXTS, NUMBERS = ("conversation", "task", "sample"), ("seed", "epoch", "turn")
 GIVEN = (*TEXTS, *NUMBERS, "model")
 THREADS = 64
 """Calls of a plain function that run at once, unless its agent says otherwise; further calls wait."""
+BROKEN_OFF = "the function broke off a call to its model: how fast an endpoint is makes no answer"
+"""The fault of a turn in which a function cancelled a call of `model`, as by a timeout of its own."""
 RAISED_CHARS = 500
 """How much of an exception's text is kept."""
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -88,6 +90,8 @@ class FunctionCaller:
                 raise
             raise _raised(error) from error
         except (Exception, SystemExit) as error:
+            if isinstance(error, ExceptionGroup) and (stopped := error.subgroup(AgentStopped)) is not None:
+                raise next(each for each in _leaves(stopped)) from None  # of a TaskGroup
             raise _raised(error) from error
 
     def _named(self, metadata: Mapping[str, str], model: Ask | None) -> dict[str, object]:
@@ -183,6 +187,11 @@ def _blocking(model: Ask) -> Callable[..., Action]:
         return asyncio.run_coroutine_threadsafe(asked(), loop).result()
 
     return ask
+
+
+def _leaves(group: ExceptionGroup[Exception]) -> Iterator[Exception]:
+    for error in group.exceptions:
+        yield from _leaves(error) if isinstance(error, ExceptionGroup) else (error,)
 
 
 def _raised(error: BaseException) -> FunctionRaised:

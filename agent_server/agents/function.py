@@ -1,5 +1,6 @@
 """Serves a Python function, or the object of a class, as an agent, with or without a model of its own."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -7,7 +8,7 @@ from pydantic import JsonValue
 
 from agent_server.agents.base import AgentReply, AgentRequest, ServedAgent
 from agent_server.errors import RequestRefused
-from proctor.agent_function import FunctionCaller, FunctionRaised
+from proctor.agent_function import BROKEN_OFF, FunctionCaller, FunctionRaised
 from proctor.environment import ContextLimitExceeded, InputRefused
 from proctor.llm.outage import Failed
 from proctor.llm.outcome import FUNCTION_RAISED, Outcome
@@ -62,7 +63,12 @@ class _Asked:
         if self.failure is not None:
             raise self.failure
         whole, offered = map(Message.model_validate, messages), map(Tool.model_validate, tools)
-        reply = await self._model.ask(AgentRequest(tuple(whole), tuple(offered), self._request.metadata, sampling))
+        question = AgentRequest(tuple(whole), tuple(offered), self._request.metadata, sampling)
+        try:
+            reply = await self._model.ask(question)
+        except asyncio.CancelledError:
+            self.failure = RequestRefused(422, BROKEN_OFF, code=FUNCTION_RAISED)
+            raise
         if not isinstance(reply, Failed):
             self.usage = self.usage.plus(reply.usage or Usage())
             return reply.action

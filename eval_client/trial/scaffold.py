@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from operator import eq
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import JsonValue
 from pydantic_core import to_json
@@ -18,14 +18,12 @@ from eval_client.endpoints.bound_model import BoundModel
 from eval_client.endpoints.limited_model import LimitedModel
 from eval_client.store.records import Turn
 from eval_client.trial.episode import TrialHistory, answered
-from proctor.environment import AgentStopped, RequestRejected
+from proctor.agent_function import BROKEN_OFF, FunctionCaller, FunctionRaised
+from proctor.environment import AgentStopped, AgentUnavailable, RequestRejected
 from proctor.llm.model import Completion
 from proctor.llm.outage import Untimed, paid_by
 from proctor.types import Action, Message, Tool, Usage
 from task_server.wire.messages import Act
-
-if TYPE_CHECKING:
-    from proctor.agent_function import FunctionCaller
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class Scaffold:
     the function makes of it; a refusal or a full context the function may catch.
     """
 
-    caller: "FunctionCaller"
+    caller: FunctionCaller
     model: LimitedModel | BoundModel
     agent: str
     history: TrialHistory
@@ -49,21 +47,24 @@ class Scaffold:
         self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
     ) -> Completion:
         """The function's answer, with what its calls cost in sum. Raises what the model's failed call raised."""
-        from proctor.agent_function import FunctionRaised  # runs without functions do without
-
         begun = time.monotonic()
         calls = _Calls(self, messages, metadata)
         try:
             action, told = await self.caller(messages, tools, metadata, calls.ask)
-        except FunctionRaised as raised:
-            raise calls.failure or RequestRejected(f"{raised} (after 1 try)") from raised
+            if calls.failure is not None:
+                raise calls.failure
         except AgentStopped as stopped:
-            vars(stopped)["completion"] = calls.sum(Action(content=""), Usage(), begun)
-            raise calls.failure or stopped from None
+            if calls.failure is None:
+                vars(stopped)["completion"] = calls.sum(Action(content=""), Usage(), begun)
+                raise
+            raise calls.failure from stopped
+        except Exception as failed:
+            self.history.paid_before = self.history.paid_before.plus(calls.lost)
+            if isinstance(failed, FunctionRaised):
+                raise calls.failure or RequestRejected(f"{failed} (after 1 try)") from failed
+            raise
         finally:
             calls.end()
-        if calls.failure is not None:
-            raise calls.failure
         if told is not None:
             self.spend.add(self.agent, told)
         return calls.sum(action, told or Usage(), begun)
@@ -85,10 +86,11 @@ class _Calls:
         self._known = {call.digest: call for call in scaffold.history.calls if str(call.turn) == metadata["turn"]}
         self._asked = Counter[bytes]()
         self._one_at_a_time, self._tasks = asyncio.Lock(), set[asyncio.Task[Any] | None]()
-        self._lost = Usage()
+        self.lost = Usage()
         """What calls cost that have no answer."""
         self.failure: Exception | None = None
         """How a call failed that no agent has a part in."""
+        self._stopped, self._over = False, False
 
     async def ask(
         self,
@@ -100,6 +102,8 @@ class _Calls:
 
         Raises ContextLimitExceeded and InputRefused, which end the trial unless they are caught.
         """
+        if self._over:
+            raise RuntimeError("the turn of this `model` is over; take that of the turn that is played")
         whole = self._messages
         if messages is not whole:
             whole = [Message.model_validate(each) for each in messages]
@@ -129,9 +133,12 @@ class _Calls:
             refused: Completion | None = getattr(stopped, "completion", None)
             self._lose(paid_by(stopped), refused and refused.usage)
             vars(stopped)["paid"] = None
+            self._stopped = True
             raise
-        except asyncio.CancelledError as cancelled:  # by the function too, which has waited long enough
+        except asyncio.CancelledError as cancelled:
             self._lose(paid_by(cancelled))
+            if not self._stopped:  # else a group of tasks breaks off the others
+                self.failure = self.failure or AgentUnavailable(BROKEN_OFF)
             raise
         except Exception as failure:
             self.failure = failure
@@ -139,7 +146,7 @@ class _Calls:
 
     def _lose(self, *paid: Usage | None) -> None:
         for usage in filter(None, paid):
-            self._lost = self._lost.plus(usage)
+            self.lost = self.lost.plus(usage)
 
     def sum(self, action: Action, told: Usage, begun: float) -> Completion:
         """The turn's answer, with what it cost."""
@@ -147,7 +154,7 @@ class _Calls:
         last = calls[-1] if calls else None
         return Completion(
             action,
-            Usage(*map(sum, zip(told, self._lost, *map(Usage.of, calls), strict=True))),
+            Usage(*map(sum, zip(told, self.lost, *map(Usage.of, calls), strict=True))),
             self._scaffold.agent if last is None else last.model or "",
             "tool_calls" if action.tool_calls else "stop",
             time.monotonic() - begun,
@@ -158,6 +165,7 @@ class _Calls:
 
     def end(self) -> None:
         """Break off the calls under way: the function has ended, or was ended."""
+        self._over = True
         for task in self._tasks - {asyncio.current_task()}:
             if task is not None:
                 task.cancel()

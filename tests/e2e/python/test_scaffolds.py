@@ -48,6 +48,17 @@ def plain(messages, tools, model, catches=False):
             raise
         return "yes"
 
+async def together(messages, tools, model):
+    async with asyncio.TaskGroup() as group:
+        asked = [group.create_task(model(messages, top_k=number)) for number in range(2)]
+    return asked[0].result().content
+
+async def impatient(messages, tools, model):
+    try:
+        return (await asyncio.wait_for(model(messages), 0.5)).content
+    except TimeoutError:
+        return "yes"
+
 def none(messages, tools):
     return "yes"
 """
@@ -130,6 +141,24 @@ def test_what_a_call_comes_to_the_trial_comes_to(
     options = ("--limit", "1", "--set", "limits.attempts=1")
     trials = list(open_run(str(run(tmp_path, 2 if end[1] is None else 0, *options))).trials())
     assert [(trial.finish and str(trial.finish.reason), trial.score) for trial in trials] == [end]
+
+
+def test_a_full_context_ends_a_trial_from_within_a_group_of_tasks(endpoint: ScriptedEndpoint, tmp_path: Path) -> None:
+    endpoint.rule = partial(later, LIMIT)
+    write(tmp_path, endpoint.url, "together")
+    (trial,) = open_run(str(run(tmp_path, 0, "--limit", "1"))).trials()
+    assert (trial.finish and str(trial.finish.reason), trial.score) == ("context_limit", 0.0)
+
+
+def test_what_a_function_answers_since_its_model_was_slow_is_no_answer(
+    endpoint: ScriptedEndpoint, tmp_path: Path
+) -> None:
+    endpoint.always = True
+    write(tmp_path, endpoint.url, "impatient")
+    (trial,) = open_run(str(run(tmp_path, 2, "--limit", "1", "--set", "limits.attempts=1"))).trials()
+    assert trial.score is None
+    assert trial.finish is not None
+    assert "broke off a call to its model" in str(trial.finish.detail["cause"])
 
 
 def test_calls_of_a_turn_in_whose_middle_the_client_is_killed_are_not_paid_again(
