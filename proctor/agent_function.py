@@ -5,7 +5,7 @@ import functools
 import inspect
 import traceback
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
@@ -26,6 +26,8 @@ TEXTS, NUMBERS = ("conversation", "task", "sample"), ("seed", "epoch", "turn")
 GIVEN = (*TEXTS, *NUMBERS, "model")
 THREADS = 64
 """Calls of a plain function that run at once, unless its agent says otherwise; further calls wait."""
+LOOK_S = 1.0
+"""How often a plain function that waits for its model looks whether the run is over."""
 BROKEN_OFF = "the function broke off a call to its model: how fast an endpoint is makes no answer"
 """The fault of a turn in which a function cancelled a call of `model`, as by a timeout of its own."""
 RAISED_CHARS = 500
@@ -64,6 +66,8 @@ class FunctionCaller:
         if not callable(self._function):
             raise TypeError("its objects can't be called, and have no method `answer`")
         self._given = _wanted(self._function, parameters)
+        self.alike: list[str] = []
+        """What its last calls raised, all the same."""
         self._threads: ThreadPoolExecutor | None = None
         if not _is_async(self._function):
             self._threads = ThreadPoolExecutor(threads, "agent-function")
@@ -86,7 +90,7 @@ class FunctionCaller:
         except (AgentStopped, FunctionRaised):
             raise
         except asyncio.CancelledError as error:
-            if _is_cancelled():
+            if is_cancelled():
                 raise
             raise _raised(error) from error
         except (Exception, SystemExit) as error:
@@ -184,7 +188,19 @@ def _blocking(model: Ask) -> Callable[..., Action]:
         async def asked() -> Action:
             return await model(*given, **more)
 
-        return asyncio.run_coroutine_threadsafe(asked(), loop).result()
+        asking = asked()
+        try:
+            answer = asyncio.run_coroutine_threadsafe(asking, loop)
+        except RuntimeError:  # the loop is closed
+            asking.close()
+            raise asyncio.CancelledError from None
+        while not wait([answer], LOOK_S).done:
+            if loop.is_closed():
+                raise asyncio.CancelledError
+        try:
+            return answer.result()
+        except CancelledError:  # an Exception, by which a function would go on
+            raise asyncio.CancelledError from None
 
     return ask
 
@@ -199,7 +215,7 @@ def _raised(error: BaseException) -> FunctionRaised:
     return FunctionRaised(f"the agent's function raised {last_line[:RAISED_CHARS]}")
 
 
-def _is_cancelled() -> bool:
+def is_cancelled() -> bool:
     """Whether the running task is being cancelled; otherwise a CancelledError comes from the function."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

@@ -9,7 +9,8 @@ from pydantic import JsonValue
 from agent_server.agents.base import AgentReply, AgentRequest, ServedAgent
 from agent_server.errors import RequestRefused
 from proctor.agent_function import BROKEN_OFF, FunctionCaller, FunctionRaised
-from proctor.environment import ContextLimitExceeded, InputRefused
+from proctor.environment import AgentStopped, ContextLimitExceeded, InputRefused
+from proctor.llm.config import RESERVED
 from proctor.llm.outage import Failed
 from proctor.llm.outcome import FUNCTION_RAISED, Outcome
 from proctor.types import Action, Message, Tool, Usage
@@ -38,6 +39,13 @@ class ServedFunction(ServedAgent):
         except FunctionRaised as raised:
             failure = None if asked is None else asked.failure
             raise failure or RequestRefused(422, str(raised), code=FUNCTION_RAISED) from raised
+        except AgentStopped as stopped:
+            if asked is not None and asked.failure is not None:
+                raise asked.failure from stopped
+            raise
+        finally:
+            if asked is not None:
+                asked.over = True
         if asked is None:
             return AgentReply(action, told or Usage())
         if asked.failure is not None:
@@ -52,6 +60,7 @@ class _Asked:
         self._model, self._request = model, request
         self.usage = Usage()
         self.failure: RequestRefused | None = None
+        self.over = False
 
     async def ask(
         self,
@@ -60,8 +69,10 @@ class _Asked:
         **sampling: JsonValue,
     ) -> Action:
         """The model's answer, as in a run. Raises ContextLimitExceeded, InputRefused, RequestRefused."""
-        if self.failure is not None:
-            raise self.failure
+        if wrong := RESERVED & sampling.keys():
+            raise TypeError(f"`{min(wrong)}` is none of the model's sampling; leave it out")
+        if self.failure is not None or self.over:
+            raise asyncio.CancelledError  # no `except Exception` of a function goes on
         whole, offered = map(Message.model_validate, messages), map(Tool.model_validate, tools)
         question = AgentRequest(tuple(whole), tuple(offered), self._request.metadata, sampling)
         try:
@@ -77,4 +88,4 @@ class _Asked:
         if reply.outcome is Outcome.REFUSAL:
             raise InputRefused(reply.cause)
         self.failure = self._model.refused(reply)
-        raise self.failure
+        raise asyncio.CancelledError from self.failure

@@ -15,11 +15,12 @@ from pydantic_core import to_json
 
 from eval_client.core.spend import Spend
 from eval_client.endpoints.bound_model import BoundModel
-from eval_client.endpoints.limited_model import LimitedModel
+from eval_client.endpoints.limited_model import SAME_REJECTIONS, LimitedModel
 from eval_client.store.records import Turn
 from eval_client.trial.episode import TrialHistory, answered
-from proctor.agent_function import BROKEN_OFF, FunctionCaller, FunctionRaised
-from proctor.environment import AgentStopped, AgentUnavailable, RequestRejected
+from proctor.agent_function import BROKEN_OFF, FunctionCaller, FunctionRaised, is_cancelled
+from proctor.environment import AgentRefused, AgentStopped, AgentUnavailable, RequestRejected
+from proctor.llm.config import RESERVED
 from proctor.llm.model import Completion
 from proctor.llm.outage import Untimed, paid_by
 from proctor.types import Action, Message, Tool, Usage
@@ -50,30 +51,41 @@ class Scaffold:
         begun = time.monotonic()
         calls = _Calls(self, messages, metadata)
         try:
-            action, told = await self.caller(messages, tools, metadata, calls.ask)
-            if calls.failure is not None:
-                raise calls.failure
+            action, told = await self.caller(calls.given, tools, metadata, calls.ask)
         except AgentStopped as stopped:
             if calls.failure is None:
                 vars(stopped)["completion"] = calls.sum(Action(content=""), Usage(), begun)
                 raise
-            raise calls.failure from stopped
-        except Exception as failed:
-            self.history.paid_before = self.history.paid_before.plus(calls.lost)
-            if isinstance(failed, FunctionRaised):
-                raise calls.failure or RequestRejected(f"{failed} (after 1 try)") from failed
-            raise
+            raise calls.failed() from stopped
+        except FunctionRaised as raised:
+            raise calls.failed(self._raised(raised)) from raised
         finally:
             calls.end()
+        if is_cancelled():  # the function has caught that
+            raise asyncio.CancelledError
+        if calls.failure is not None:
+            raise calls.failed()
+        self.caller.alike.clear()
         if told is not None:
             self.spend.add(self.agent, told)
         return calls.sum(action, told or Usage(), begun)
 
+    def _raised(self, raised: FunctionRaised) -> AgentUnavailable:
+        """The fault of a function that raised; where many turns in a row raise alike, none of the agent's succeeds."""
+        self.caller.alike[:] = [*filter(str(raised).__eq__, self.caller.alike), str(raised)]
+        if len(self.caller.alike) >= SAME_REJECTIONS:
+            return AgentRefused(f"{raised}, like {SAME_REJECTIONS} turns in a row")
+        return RequestRejected(f"{raised} (after 1 try)")
+
     async def paid(self, call: Turn) -> Action:
         """Journal a call that was answered; the answer."""
         self.history.calls.append(call)
-        with Untimed():
-            await self.write_call(call, len(self.history.calls) - 1)
+        try:
+            with Untimed():
+                await self.write_call(call, len(self.history.calls) - 1)
+        except Exception:  # the store has no such row
+            self.history.calls.remove(call)
+            raise
         assert isinstance(call.reply, Act)
         return call.reply.action
 
@@ -83,6 +95,9 @@ class _Calls:
 
     def __init__(self, scaffold: Scaffold, messages: Sequence[Message], metadata: Mapping[str, str]) -> None:
         self._scaffold, self._messages, self._metadata = scaffold, messages, metadata
+        self._loop = asyncio.get_running_loop()
+        self.given = tuple(messages)
+        """What the function gets, which can't change the transcript."""
         self._known = {call.digest: call for call in scaffold.history.calls if str(call.turn) == metadata["turn"]}
         self._asked = Counter[bytes]()
         self._one_at_a_time, self._tasks = asyncio.Lock(), set[asyncio.Task[Any] | None]()
@@ -102,10 +117,12 @@ class _Calls:
 
         Raises ContextLimitExceeded and InputRefused, which end the trial unless they are caught.
         """
-        if self._over:
-            raise RuntimeError("the turn of this `model` is over; take that of the turn that is played")
+        if asyncio.get_running_loop() is not self._loop:
+            raise RuntimeError("`model` is asked by the function itself, or by what it awaits, not from another loop")
+        if wrong := RESERVED & sampling.keys():
+            raise TypeError(f"`{min(wrong)}` is none of the model's sampling; leave it out")
         whole = self._messages
-        if messages is not whole:
+        if messages is not self.given:
             whole = [Message.model_validate(each) for each in messages]
         offered = [Tool.model_validate(each) for each in tools]
         question = to_json([list(whole), offered, sampling])
@@ -113,11 +130,14 @@ class _Calls:
         digest = hashlib.blake2b(question + b"%d" % self._asked[question], digest_size=8).hexdigest()
         if (known := self._known.get(digest)) is not None and isinstance(known.reply, Act):
             return known.reply.action
-        self._tasks.add(asyncio.current_task())
-        async with self._one_at_a_time:
-            if self.failure is not None:
-                raise self.failure
-            return await self._answer(whole, offered, sampling, digest)
+        self._tasks.add(task := asyncio.current_task())
+        try:
+            async with self._one_at_a_time:
+                if self.failure is not None or self._over:
+                    raise asyncio.CancelledError  # no `except Exception` of a function goes on
+                return await self._answer(whole, offered, sampling, digest)
+        finally:
+            self._tasks.discard(task)
 
     async def _answer(
         self, messages: Sequence[Message], tools: Sequence[Tool], sampling: dict[str, JsonValue], digest: str
@@ -142,7 +162,14 @@ class _Calls:
             raise
         except Exception as failure:
             self.failure = failure
-            raise
+            raise asyncio.CancelledError from failure
+
+    def failed(self, instead: Exception | None = None) -> Exception:
+        """How the turn failed; what its calls without an answer cost is the trial's."""
+        self._scaffold.history.paid_before = self._scaffold.history.paid_before.plus(self.lost)
+        failure = self.failure or instead
+        assert failure is not None
+        return failure
 
     def _lose(self, *paid: Usage | None) -> None:
         for usage in filter(None, paid):
@@ -156,7 +183,7 @@ class _Calls:
             action,
             Usage(*map(sum, zip(told, self.lost, *map(Usage.of, calls), strict=True))),
             self._scaffold.agent if last is None else last.model or "",
-            "tool_calls" if action.tool_calls else "stop",
+            _stop(action, last),
             time.monotonic() - begun,
             1 + sum(call.tries - 1 for call in calls),
             all(call.metered for call in calls),
@@ -169,3 +196,10 @@ class _Calls:
         for task in self._tasks - {asyncio.current_task()}:
             if task is not None:
                 task.cancel()
+
+
+def _stop(action: Action, last: Turn | None) -> str | None:
+    """Why an answer ended: as that of the last call, where it is the answer."""
+    if last is not None and isinstance(last.reply, Act) and last.reply.action == action:
+        return last.stop
+    return "tool_calls" if action.tool_calls else "stop"

@@ -30,7 +30,8 @@ class Twice(Environment):
 '''
 AGENT = """\
 import asyncio
-from proctor import Message
+import time
+from proctor import ContextLimitExceeded, Message
 
 SURE = Message(role="user", content="Are you sure?")
 
@@ -58,6 +59,47 @@ async def impatient(messages, tools, model):
         return (await asyncio.wait_for(model(messages), 0.5)).content
     except TimeoutError:
         return "yes"
+
+async def changes(messages, tools, model):
+    messages.append((await model(messages)).message())
+    return "yes"
+
+async def stubborn(messages, tools, model):
+    while True:
+        try:
+            return (await model(messages)).content
+        except Exception:
+            await asyncio.sleep(0.01)
+
+def plainly_stubborn(messages, tools, model):
+    while True:
+        try:
+            return model(messages).content
+        except Exception:
+            time.sleep(0.01)
+
+async def elsewhere(messages, tools, model):
+    return (await asyncio.to_thread(lambda: asyncio.run(model(messages)))).content
+
+async def deaf(messages, tools, model):
+    try:
+        return (await model(messages)).content
+    except BaseException:
+        return "yes"
+
+async def late(messages, tools, model, behind=set()):
+    async def afterwards():
+        await asyncio.sleep(0.1)
+        await model(messages, top_k=9)
+    behind.add(asyncio.create_task(afterwards()))
+    await asyncio.sleep(0.2 if len(behind) > 1 else 0)
+    return (await model(messages)).content
+
+async def pretends(messages, tools, model):
+    try:
+        return (await model(messages)).content
+    except BaseException:
+        raise ContextLimitExceeded
 
 def none(messages, tools):
     return "yes"
@@ -159,6 +201,58 @@ def test_what_a_function_answers_since_its_model_was_slow_is_no_answer(
     assert trial.score is None
     assert trial.finish is not None
     assert "broke off a call to its model" in str(trial.finish.detail["cause"])
+
+
+@pytest.mark.parametrize(
+    ("function", "said_of_it"),
+    [
+        ("changes", "'tuple' object has no attribute 'append'"),
+        ("stubborn", "no such field"),
+        ("plainly_stubborn", "no such field"),
+        ("elsewhere", "`model` is asked by the function itself"),
+        ("pretends", "no such field"),
+    ],
+)
+def test_what_a_function_makes_of_its_model_is_a_fault_of_its_trial_alone(
+    function: str, said_of_it: str, endpoint: ScriptedEndpoint, tmp_path: Path
+) -> None:
+    endpoint.rule = lambda request: said("yes") if function in ("changes", "elsewhere") else BAD
+    write(tmp_path, endpoint.url, function)
+    (trial,) = open_run(str(run(tmp_path, 2, "--limit", "1", "--set", "limits.attempts=1"))).trials()
+    assert trial.finish is not None
+    assert (trial.score, str(trial.finish.reason)) == (None, "agent_error")
+    assert said_of_it in str(trial.finish.detail["cause"])
+
+
+def test_a_function_that_catches_everything_has_no_more_time_than_others(
+    endpoint: ScriptedEndpoint, tmp_path: Path
+) -> None:
+    endpoint.always = True
+    write(tmp_path, endpoint.url, "deaf")
+    options = ("--limit", "1", "--set", "limits.attempts=1", "--set", "limits.trial.seconds=1")
+    (trial,) = open_run(str(run(tmp_path, 2, *options))).trials()
+    assert trial.finish is not None
+    assert "limits.trial.seconds" in str(trial.finish.detail["cause"])
+
+
+def test_a_call_after_its_turn_is_not_made(endpoint: ScriptedEndpoint, tmp_path: Path) -> None:
+    endpoint.rule = lambda request: said("yes")
+    write(tmp_path, endpoint.url, "late")
+    (trial,) = open_run(str(run(tmp_path, 0, "--limit", "1"))).trials()
+    assert (trial.score, trial.prompt_tokens) == (1.0, 300)
+    assert [request.get("top_k") for request in endpoint.requests] == [None, 9, None]
+
+
+def test_a_function_that_always_raises_is_not_paid_for_again_and_again(
+    endpoint: ScriptedEndpoint, tmp_path: Path
+) -> None:
+    endpoint.rule = lambda request: said("yes")
+    write(tmp_path, endpoint.url, "changes")
+    plan = (tmp_path / "plan.yaml").read_text()
+    (tmp_path / "plan.yaml").write_text(f"{plan}epochs: 20\n")
+    told = exits(2, "run", "plan.yaml", "--name", "r", "-q", cwd=tmp_path, KEY="token-of-the-tests").stderr
+    assert "like 8 turns in a row" in told
+    assert len(endpoint.requests) < 20
 
 
 def test_calls_of_a_turn_in_whose_middle_the_client_is_killed_are_not_paid_again(
