@@ -22,7 +22,7 @@ from eval_client.metrics import EndpointMetrics
 from proctor.environment import AgentRefused, AgentStopped, AgentUnavailable, RequestRejected
 from proctor.llm.config import ChatConfig
 from proctor.llm.model import ChatModel, Completion, ModelRefused
-from proctor.llm.outage import EndpointDown, paid_by
+from proctor.llm.outage import EndpointDown, Untimed, paid_by
 from proctor.llm.wire import CHARS_PER_TOKEN
 from proctor.types import History, Message, Tool
 from task_server.client.client import Call
@@ -188,10 +188,12 @@ class LimitedModel:
         """
         reserved = 0.0
         if self._gate.limited or self._limit.cool_until > time.monotonic():
-            reserved = await self._slot(messages)
+            with Untimed():
+                reserved = await self._slot(messages)
         turn = self._agent, metadata.get("task", ""), metadata.get("sample", ""), metadata.get("epoch", "")
         if self._bounded:
-            await self._reserve(turn, messages, tools)
+            with Untimed():
+                await self._reserve(turn, messages, tools)
         call = Call(self._agent, time.monotonic())
         self._calls[id(call)] = call
         try:

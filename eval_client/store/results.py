@@ -88,15 +88,20 @@ class Results:
 
     def replica_costs(self) -> list[ReplicaCost]:
         """What each server of an endpoint that has several answered, by agent and URL; empty for an older store."""
-        t, turns = self.table(trial_table), self.table(turn_table)
-        keys = (t.c.agent, turns.c.replica)
-        counts = ("prompt_tokens", "cached_tokens", "completion_tokens")
-        sums = (sa.func.sum(Number(turns.c[name])).label(name) for name in counts)
-        seconds = sa.func.sum(Number(turns.c.model_seconds)).label("seconds")
-        query = sa.select(*keys, sa.func.count().label("calls"), seconds, *sums).join_from(turns, t, _same(t, turns))
-        query = query.where(turns.c.run == self.run, turns.c.replica.is_not(None)).group_by(*keys).order_by(*keys)
-        with self.engine.connect() as connection:
-            return [record(ReplicaCost, row) for row in connection.execute(query).mappings()]
+        t, turns, calls = self.table(trial_table), self.table(turn_table), self.table(call_table)
+        made = sa.exists().where(*(calls.c[name] == turns.c[name] for name in ("run", "trial", "journal", "turn")))
+        figures = ("prompt_tokens", "cached_tokens", "completion_tokens", "model_seconds")
+        costs: dict[tuple[str, str], ReplicaCost] = {}
+        for rows, counted in ((turns, ~made), (calls, sa.true())):  # a turn with calls has their sum
+            keys = (t.c.agent, rows.c.replica)
+            sums = (sa.func.sum(Number(rows.c[name])).label(name.replace("model_", "")) for name in figures)
+            query = sa.select(*keys, sa.func.count().label("calls"), *sums).join_from(rows, t, _same(t, rows))
+            query = query.where(rows.c.run == self.run, rows.c.replica.is_not(None), counted).group_by(*keys)
+            with self.engine.connect() as connection:
+                for row in connection.execute(query.order_by(*keys)).mappings():
+                    cost, key = record(ReplicaCost, row), (row["agent"], row["replica"])
+                    costs[key] = cost.plus(costs[key]) if key in costs else cost
+        return [costs[key] for key in sorted(costs)]
 
     def pair_totals(self) -> list[PairTotals]:
         """The progress of every pair, in the order of the run's plan."""

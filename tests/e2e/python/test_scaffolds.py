@@ -280,19 +280,14 @@ def test_calls_of_a_turn_in_whose_middle_the_client_is_killed_are_not_paid_again
 def test_a_scaffold_goes_on_at_another_server_where_one_is_gone(endpoint: ScriptedEndpoint, tmp_path: Path) -> None:
     other = ScriptedEndpoint()
     with listening(other):
-        for server in (endpoint, other):
-            server.rule = lambda request: said("yes", usage=None)
-        first = other.rule
-
-        def dies(request: dict[str, object]) -> bytes | None:
-            other.always = True
-            return None
-
-        write(tmp_path, [endpoint.url, other.url], "plain")
-        other.rule = first
+        endpoint.rule = lambda request: said("yes", usage=None)
+        other.rule = lambda request: reply(503, b"{}") if len(other.requests) > 4 else said("yes", usage=None)
+        write(tmp_path, [endpoint.url, other.url], "thrice")
         result = open_run(str(run(tmp_path)))
+        costs = json.loads(exits(0, "report", "runs/r", "--json", cwd=tmp_path).stdout)["replicas"]
     assert [trial.score for trial in result.trials()] == [1.0, 1.0]
     assert all(trial.prompt_tokens for trial in result.trials()), "estimated, as no server told its usage"
+    assert sum(each["calls"] for each in costs) == 12, "each call is that of the server that answered it"
 
 
 def later(bad: bytes, request: dict[str, object]) -> bytes:

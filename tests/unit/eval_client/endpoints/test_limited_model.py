@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import time
 
 import httpx
 import pytest
@@ -11,8 +12,10 @@ from eval_client.core.spend import Price, RunLimits, Spend
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.endpoints.limited_model import SAME_REJECTIONS, BudgetExhausted, Rejections
 from eval_client.plan.plan import Plan
+from proctor.llm.outage import TimeLimit
 from proctor.types import History, Message, Usage
 from task_server.client.client import Call
+from tests.pace import slowly
 from tests.support import via
 
 
@@ -171,3 +174,12 @@ async def test_without_a_limit_nothing_is_reserved() -> None:
     spend = Spend(RunLimits(), {})
     assert not spend.bounded
     assert spend.fits(spend.call("a", 10**12, 0))
+
+
+async def test_a_pause_that_a_429_of_another_trial_asks_for_counts_in_no_limit_of_a_trial() -> None:
+    async with httpx.AsyncClient(transport=httpx.MockTransport(Endpoint())) as http:
+        endpoints = Endpoints(plan(60), via(http), Spend(RunLimits(), {}), None, lambda: None)
+        endpoints.limits["e"].throttled(time.monotonic(), 2 * slowly(1))
+        async with TimeLimit(slowly(1)):
+            answer = await endpoints.model("a")([Message(role="user", content=WORD)], (), {})
+    assert answer.action.content == "yes"
