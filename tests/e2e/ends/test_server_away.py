@@ -72,11 +72,11 @@ class Parts:
 
     @contextlib.contextmanager
     def under_way(self, **extra: str) -> "Iterator[tuple[Gate, subprocess.Popen[str]]]":
-        """A run that has begun its first trials, which wait at the gate."""
+        """A run whose eight trials at once have begun and wait at the gate: no start of a session is under way."""
         way = self.stack.enter_context(gate(self.folder / "plan.yaml", self.agents.url))
         way.shut(spared=10)
         client = begin("run", "plan.yaml", "--name", "r", cwd=self.folder, **KEY, **extra)
-        until(lambda: client.poll() is not None or way.calls > 12)
+        until(lambda: client.poll() is not None or way.calls >= 10 + 8)
         assert client.poll() is None, client.communicate()
         yield way, client
 
