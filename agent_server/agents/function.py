@@ -60,7 +60,7 @@ class _Asked:
         self._model, self._request = model, request
         self.usage = Usage()
         self.failure: RequestRefused | None = None
-        self.over = False
+        self._stopped, self.over = False, False
 
     async def ask(
         self,
@@ -78,11 +78,13 @@ class _Asked:
         try:
             reply = await self._model.ask(question)
         except asyncio.CancelledError:
-            self.failure = RequestRefused(422, BROKEN_OFF, code=FUNCTION_RAISED)
+            if not self._stopped:  # else a group of tasks breaks off the others
+                self.failure = RequestRefused(422, BROKEN_OFF, code=FUNCTION_RAISED)
             raise
         if not isinstance(reply, Failed):
             self.usage = self.usage.plus(reply.usage or Usage())
             return reply.action
+        self._stopped |= reply.outcome in (Outcome.CONTEXT_LIMIT, Outcome.REFUSAL)
         if reply.outcome is Outcome.CONTEXT_LIMIT:
             raise ContextLimitExceeded
         if reply.outcome is Outcome.REFUSAL:

@@ -290,6 +290,9 @@ def test_a_scaffold_goes_on_at_another_server_where_one_is_gone(endpoint: Script
     assert sum(each["calls"] for each in costs) == 12, "each call is that of the server that answered it"
 
 
+RUNS = (("full", "plain", LIMIT, 0), ("rejected", "plain", BAD, 2), ("group", "together", LIMIT, 0))
+
+
 def later(bad: bytes, request: dict[str, object]) -> bytes:
     """What an endpoint says that fails in the second turn."""
     return bad if "question 2" in json.dumps(request) else said("yes")
@@ -300,7 +303,8 @@ def test_on_an_agent_server_a_function_has_the_servers_model(endpoint: ScriptedE
     chat = f"chat: {{base_url: '{endpoint.url}', model: m, api_key_env: KEY}}"
     catches = "kind: function, function: './agent.py:plain', parameters: {catches: true}"
     agents = f"agents: [{{name: thrice, kind: function, function: './agent.py:thrice', {chat}}}"
-    (tmp_path / "agents.yaml").write_text(f"{agents}, {{name: plain, {catches}, {chat}}}]\n")
+    group = f"{{name: together, kind: function, function: './agent.py:together', {chat}}}"
+    (tmp_path / "agents.yaml").write_text(f"{agents}, {{name: plain, {catches}, {chat}}}, {group}]\n")
     endpoint.rule = lambda request: said("yes")
     with server("agents", "--config", "agents.yaml", cwd=tmp_path, KEY="key-behind-the-server") as running:
         plan = (
@@ -309,14 +313,13 @@ def test_on_an_agent_server_a_function_has_the_servers_model(endpoint: ScriptedE
         (tmp_path / "plan.yaml").write_text(plan.replace("NAME", "thrice"))
         options = ("-q", "--limit", "1", "--set", "limits.attempts=1")
         exits(0, "run", "plan.yaml", "--name", "whole", *options, cwd=tmp_path, OPENAI_API_KEY=TOKEN)
-        (tmp_path / "plan.yaml").write_text(plan.replace("NAME", "plain"))
-        for name, bad, code in (("full", LIMIT, 0), ("rejected", BAD, 2)):
+        for name, agent, bad, code in RUNS:
+            (tmp_path / "plan.yaml").write_text(plan.replace("NAME", agent))
             endpoint.rule = partial(later, bad)
             exits(code, "run", "plan.yaml", "--name", name, *options, cwd=tmp_path, OPENAI_API_KEY=TOKEN)
-    trials = [
-        trial for run in ("whole", "full", "rejected") for trial in open_run(str(tmp_path / "runs" / run)).trials()
-    ]
-    assert [(trial.score, trial.prompt_tokens) for trial in trials] == [(1.0, 600), (1.0, 100), (None, 100)]
+    runs = [open_run(str(tmp_path / "runs" / name)) for name in ("whole", "full", "rejected", "group")]
+    trials = [(trial.score, trial.prompt_tokens) for run in runs for trial in run.trials()]
+    assert trials == [(1.0, 600), (1.0, 100), (None, 100), (0.0, 200)]
     assert {line for line in endpoint.headers if "key-behind" not in line} == set()
 
 
