@@ -23,7 +23,7 @@ from proctor.observability.metrics import EXPOSITION, ProcessMetrics, expose
 
 log = logging.getLogger(__name__)
 Agents: TypeAlias = Mapping[str, ServedAgent]
-CHAT, MODEL = "/v1/chat/completions", "/v1/models/{name}"
+CHAT, MODEL, CONVERSATION = "/v1/chat/completions", "/v1/models/{name}", "/v1/conversations/{session}"
 BODY_DEADLINE_S = 60.0
 _REFUSALS: dict[int | str, dict[str, object]] = {
     400: {"description": "The request is invalid for this agent, or exceeds its context"},
@@ -31,6 +31,7 @@ _REFUSALS: dict[int | str, dict[str, object]] = {
     403: {"description": "A web page of another site may have sent it, and the server has no token"},
     404: {"description": "No agent of this name"},
     408: {"description": "The body came too slowly"},
+    409: {"description": "A later turn of a conversation that this stateful agent does not know"},
     413: {"description": "The body is too large"},
     429: {"description": "The agent's limit of concurrent or queued requests is reached"},
     500: {"description": "The agent failed; the server's log says why"},
@@ -47,7 +48,8 @@ class _App(FastAPI):
         document = super().openapi()
         schema = ChatRequest.model_json_schema(ref_template="#/components/schemas/{model}")
         document["components"]["schemas"] = {**schema.pop("$defs"), "ChatRequest": schema}
-        document["paths"][MODEL]["get"]["responses"].pop("422", None)  # any text is a name
+        for path, method in ((MODEL, "get"), (CONVERSATION, "delete")):
+            document["paths"][path][method]["responses"].pop("422", None)  # any text is a name
         reference = {"schema": {"$ref": "#/components/schemas/ChatRequest"}}
         document["paths"][CHAT]["post"]["requestBody"] = {"required": True, "content": {"application/json": reference}}
         return document
@@ -60,6 +62,7 @@ def build_app(agents: Agents, access: Access, max_request_bytes: int, process: P
     counters = AgentMetrics()
     _add_chat(app, agents, max_request_bytes, counters)
     _add_models(app, agents)
+    _add_conversations(app, agents)
     _add_state(app, agents, counters, process)
     app.add_exception_handler(HTTPException, _no_such_route)
     app.add_exception_handler(RequestRefused, _refused)
@@ -83,16 +86,30 @@ def _add_models(app: FastAPI, agents: Agents) -> None:
     """Add the routes that name the agents."""
     started = int(time.time())
 
+    def listed(name: str) -> dict[str, object]:
+        return {"id": name, "object": "model", "created": started, "owned_by": "proctor", **agents[name].shown()}
+
     @app.get("/v1/models", summary="The agents served here")
     async def models() -> dict[str, object]:
-        listed = [{"id": name, "object": "model", "created": started, "owned_by": "proctor"} for name in agents]
-        return {"object": "list", "data": listed}
+        return {"object": "list", "data": [listed(name) for name in agents]}
 
     @app.get(MODEL, summary="One agent; an error where the endpoint behind it fails")
     async def model(name: str) -> dict[str, object]:
         if (refused := await _find(agents, name).failing()) is not None:
             raise refused
-        return {"id": name, "object": "model", "created": started, "owned_by": "proctor"}
+        return listed(name)
+
+
+def _add_conversations(app: FastAPI, agents: Agents) -> None:
+    """Add the route that ends what stateful agents remember."""
+
+    @app.delete(
+        CONVERSATION, status_code=204, summary="A session's conversations are over; stateful agents forget them"
+    )
+    async def end(session: str) -> None:
+        known = [await agent.end(session) for agent in agents.values()]
+        if not any(known):
+            raise RequestRefused(404, "no stateful agent knows this session; it may have been ended before")
 
 
 def _add_state(app: FastAPI, agents: Agents, counters: AgentMetrics, process: ProcessMetrics) -> None:
@@ -118,7 +135,7 @@ async def _answer(agents: Agents, request: Request, max_bytes: int) -> tuple[str
         chat = parse_request(await _body(request, max_bytes))
         agent = _find(agents, chat.model)
         name = chat.model
-        answer = await agent.answer(chat.agent_request())
+        answer = await agent.answer(chat.agent_request(request.client.host if request.client else ""))
         if chat.stream:
             include_usage = chat.stream_options is not None and chat.stream_options.include_usage
             return name, Response(b"".join(chunks(name, answer, include_usage)), media_type="text/event-stream")

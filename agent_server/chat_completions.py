@@ -76,13 +76,14 @@ class ChatRequest(Wire):
     stream: bool | None = None
     stream_options: ChatStreamOptions | None = None
 
-    def agent_request(self) -> AgentRequest:
-        """The request as agents get it."""
+    def agent_request(self, client: str = "") -> AgentRequest:
+        """The request as agents get it, from this host."""
         return AgentRequest(
             messages=tuple(message.value() for message in self.messages),
             tools=tuple(tool.value() for tool in self.tools or ()),
             metadata=self.metadata or {},
             sampling={name: value for name, value in (self.model_extra or {}).items() if name not in RESERVED},
+            client=client,
         )
 
 

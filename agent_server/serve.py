@@ -21,6 +21,7 @@ from agent_server.config import (
 )
 from proctor import event_loop
 from proctor.config.yaml import FileError
+from proctor.digest import digest_of
 from proctor.http.client import HttpClient, http_client
 from proctor.http.server import listen, url_of
 from proctor.http.serving import HttpServer, uvicorn_config
@@ -98,7 +99,9 @@ def _bare(config: AgentConfig, tasks: TaskPolicies, client: HttpClient) -> Serve
 def _function(config: FunctionConfig, client: HttpClient) -> ServedAgent:
     from agent_server.agents.function import ServedFunction
     from agent_server.agents.proxied import ProxiedAgent
-    from proctor.agent_function import THREADS, own_caller
+    from agent_server.agents.stateful import StatefulAgent
+    from proctor.agent_function import THREADS, own_caller, own_function
+    from proctor.own_files.source import source_of
 
     try:
         caller = own_caller(config.function, config.concurrency or THREADS, config.parameters)
@@ -108,7 +111,11 @@ def _function(config: FunctionConfig, client: HttpClient) -> ServedAgent:
         raise FileError(f"agents.{config.name}.chat: missing; its function takes `model`, whose settings these are")
     if config.chat is not None and caller.takes_model is None:
         raise FileError(f"agents.{config.name}.chat: its function takes no `model`; give it that parameter")
-    return ServedFunction(caller, None if config.chat is None else ProxiedAgent(ChatModel(config.chat, client)))
+    model = None if config.chat is None else ProxiedAgent(ChatModel(config.chat, client))
+    source = source_of(own_function(config.function)).digest
+    digest = digest_of([source, config.parameters, config.chat and config.chat.model])
+    agent = ServedFunction(caller, model, digest)
+    return StatefulAgent(agent) if caller.stateful else agent
 
 
 def _terminal_input() -> TextIO:

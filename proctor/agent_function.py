@@ -3,8 +3,9 @@
 import asyncio
 import functools
 import inspect
+import logging
 import traceback
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from types import MappingProxyType
@@ -16,6 +17,7 @@ from proctor.own_files.loading import OwnFileError, named, raised
 from proctor.session.transcript import Transcript
 from proctor.types import Action, Message, Observation, Tool, Usage, well_formed
 
+log = logging.getLogger(__name__)
 Answer: TypeAlias = str | Action | tuple[str | Action, Usage]
 AgentFunction = Callable[..., Answer | Awaitable[Answer]]
 """Gets the conversation so far and the tools that may be called; returns the answer. What stands in GIVEN it gets too,
@@ -50,7 +52,8 @@ class FunctionCaller:
     """Calls one function, a plain one in a thread pool. Close it after the last call.
 
     A class is made once, with `parameters`; its object is called, or the object's `answer`. A function gets them with
-    each call.
+    each call. One whose class says `stateful = True` remembers conversations; its method `end`, if it has one, gets the
+    id of each that is over.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class FunctionCaller:
     ) -> None:
         """Raises TypeError where the function has parameters that nothing gives, and what making the class raises."""
         self._function: Callable[..., object]
+        made: Any = function
         if isinstance(function, type):
             made = function(**parameters)
             self._function, parameters = getattr(made, "answer", made), NOTHING
@@ -66,6 +70,12 @@ class FunctionCaller:
         if not callable(self._function):
             raise TypeError("its objects can't be called, and have no method `answer`")
         self._given = _wanted(self._function, parameters)
+        self.stateful = getattr(made, "stateful", False) is True
+        if self.stateful and "conversation" not in self._given:
+            raise TypeError("it is stateful, and can't tell conversations apart; give it the parameter `conversation`")
+        self._end: Callable[[str], object] | None = getattr(made, "end", None) if self.stateful else None
+        self._conversations: dict[str, set[str]] = {}
+        """session -> its conversations that were begun and have not been ended, of a stateful agent"""
         self.alike: list[str] = []
         """What its last calls raised, all the same."""
         self._threads: ThreadPoolExecutor | None = None
@@ -106,8 +116,13 @@ class FunctionCaller:
                 named[name] = model if self._threads is None or model is None else _blocking(model)
             elif (told := metadata.get(name)) is not None:
                 named[name] = int(told) if name in NUMBERS else told
-        if "conversation" in named and "session" in metadata:
-            named["conversation"] = f"{metadata['session']}-{metadata['conversation']}"
+        if "conversation" in named:
+            session, conversation = session_of(metadata), str(named["conversation"])
+            named["conversation"] = conversation = (
+                f"{session}-{conversation}" if "session" in metadata else conversation
+            )
+            if self.stateful:
+                self._conversations.setdefault(session, set()).add(conversation)
         if missing := [name for name, needed in self._given.items() if needed and named.get(name) is None]:
             raise ValueError(f"it needs {' and '.join(f'`{name}`' for name in missing)}, which nothing gives here")
         return named
@@ -122,10 +137,31 @@ class FunctionCaller:
             answer = await loop.run_in_executor(self._threads, context.run, _called, call)
         return await answer if inspect.isawaitable(answer) else answer
 
+    async def end(self, session: str, names: Iterable[str] = ()) -> None:
+        """Have a stateful agent forget the conversations of a session that it knows, and those that have these names.
+
+        What it raises is logged: the trial has its score.
+        """
+        known = self._conversations.pop(session, set()) | {f"{session}-{name}" for name in names}
+        if self._end is None:
+            return
+        for conversation in sorted(known):
+            try:
+                ended = await asyncio.to_thread(self._end, conversation)
+                if inspect.isawaitable(ended):
+                    await ended
+            except Exception as error:
+                log.warning("`end` of the conversation %s: %s", conversation, _raised(error))
+
     def close(self) -> None:
         """Cancel the calls that wait; one that runs in a thread continues until it returns."""
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def session_of(metadata: Mapping[str, str]) -> str:
+    """The session that a turn belongs to, whose end ends its conversations; its conversation where there is none."""
+    return metadata.get("session", metadata.get("conversation", ""))
 
 
 def own_function(reference: str) -> AgentFunction:

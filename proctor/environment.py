@@ -73,6 +73,10 @@ class RequestRejected(AgentUnavailable):
     """The endpoint refused a request by a status that no retry changes, such as 400; it may answer others."""
 
 
+class ConversationLost(AgentUnavailable):
+    """The agent's server has lost what a stateful agent remembers of a conversation: its trial begins anew."""
+
+
 class AgentRefused(AgentUnavailable):
     """The endpoint rejects every request of this configuration (wrong key, unknown model): a retry can't succeed."""
 

@@ -18,6 +18,8 @@ class AgentRequest:
     tools: tuple[Tool, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
     sampling: Mapping[str, JsonValue] = field(default_factory=dict)
+    client: str = ""
+    """The host that asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class AgentReply:
 
 
 class ServedAgent(ABC):
-    """A stateless agent: everything it needs is in the request."""
+    """An agent that has everything it needs in the request, unless it is stateful."""
 
     wrapped: "ServedAgent | None" = None
     """The one that this one wraps."""
@@ -68,3 +70,11 @@ class ServedAgent(ABC):
     async def failing(self) -> RequestRefused | None:
         """How the endpoint behind the agent fails at the moment, if there is one."""
         return None if self.wrapped is None else await self.wrapped.failing()
+
+    def shown(self) -> Mapping[str, JsonValue]:
+        """What the list of models tells of it beside its name."""
+        return {} if self.wrapped is None else self.wrapped.shown()
+
+    async def end(self, session: str) -> bool:
+        """Forget the conversations of a session; whether it knew any."""
+        return self.wrapped is not None and await self.wrapped.end(session)

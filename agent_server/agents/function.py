@@ -1,7 +1,7 @@
 """Serves a Python function, or the object of a class, as an agent, with or without a model of its own."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
@@ -26,9 +26,13 @@ class ServedFunction(ServedAgent):
     context the function may catch.
     """
 
-    def __init__(self, caller: FunctionCaller, model: "ProxiedAgent | None" = None) -> None:
+    def __init__(self, caller: FunctionCaller, model: "ProxiedAgent | None" = None, digest: str | None = None) -> None:
         self.caller, self.wrapped = caller, model
-        self._model = model
+        self._model, self._digest = model, digest
+
+    def shown(self) -> Mapping[str, JsonValue]:
+        """The digest of its file, parameters and model, and whether it is stateful."""
+        return {"digest": self._digest, "stateful": self.caller.stateful}
 
     async def answer(self, request: AgentRequest) -> AgentReply:
         asked = None if self._model is None else _Asked(self._model, request)

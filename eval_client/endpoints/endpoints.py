@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -80,7 +80,7 @@ class Endpoints:
         self.outages: dict[str, Outage] = {}
         """endpoint -> whether it is down"""
         self.began_with: Mapping[str, SeenModel] = {}
-        """agent -> its model as the run began with it, where its endpoint has several servers"""
+        """agent -> its model as the run began with it, where its endpoint has several servers or is one of agents"""
         self.replicas: dict[str, Replicas] = {}
         """endpoint that has several servers -> those"""
         self._rejections = {agent.name: Rejections(agent.name, self.calls) for agent in plan.agents}
@@ -119,6 +119,23 @@ class Endpoints:
     def scaffold(self, agent: str) -> "FunctionCaller | None":
         """The function around the model of an agent, if there is one."""
         return self._called[agent].caller if self._plan.agent(agent).is_scaffold else None
+
+    def is_stateful(self, agent: str) -> bool:
+        """Whether an agent remembers conversations."""
+        if agent in self._called:
+            return (caller := self._called[agent].caller) is not None and caller.stateful
+        return agent in self.began_with and self.began_with[agent].stateful
+
+    async def end(self, agent: str, session: str, names: Iterable[str]) -> None:
+        """Have a stateful agent forget the conversations of a session, some of which have these names."""
+        if agent in self._called and (caller := self._called[agent].caller) is not None:
+            await caller.end(session, names)
+            return
+        endpoint = self._endpoint_of[agent]
+        several = self.replicas[endpoint].all.values() if endpoint in self.replicas else ()
+        models = [self._at(agent, each) for each in several] or [self._models[agent, endpoint]]
+        chats = [limited.model for limited in models if isinstance(limited.model, ChatModel)]
+        await asyncio.gather(*(chat.end(session) for chat in chats))
 
     def is_down(self, endpoint: str) -> bool:
         """Whether an endpoint is down; that of the commands never is."""

@@ -16,6 +16,11 @@ from proctor.types import Message
 Told = TypeVar("Told")
 LOOK_S = 15.0
 """Longest wait for one server; one that does not answer by then is not compared."""
+AGENT_S = 5.0
+"""Longest wait for a server that may be one of agents."""
+LASTING = ("root", "max_model_len", "digest")
+"""What the servers of a run must agree in, beside the model's id."""
+ALL = (*LASTING, "text")
 TOKENS = 32
 QUESTION = Message(role="user", content="Name the planets of the solar system with a sentence about each.")
 
@@ -48,18 +53,34 @@ async def _text(model: ChatModel) -> str | None:
     return answer.action.content or answer.action.reasoning
 
 
-async def listed_models(model: ChatModel) -> dict[str, SeenModel]:
+async def listed_models(model: ChatModel, within_s: float = LOOK_S) -> dict[str, SeenModel]:
     """The models that a server lists, by id; empty where it has no such list. Raises HttpFailure."""
-    reply = await model.models(LOOK_S)
+    reply = await model.models(within_s)
     try:
         given: list[dict[str, object]] = from_json(reply.body)["data"] if reply.status == 200 else []
         found = [
-            SeenModel(id=str(one["id"]), root=_told(one, "root", str), max_model_len=_told(one, "max_model_len", int))
+            SeenModel(
+                id=str(one["id"]),
+                root=_told(one, "root", str),
+                max_model_len=_told(one, "max_model_len", int),
+                digest=_told(one, "digest", str),
+                stateful=one.get("stateful") is True,
+            )
             for one in given
         ]
     except (ValueError, TypeError, KeyError, AttributeError):
         return {}
     return {one.id: one for one in found}
+
+
+async def seen_agent(client: HttpClient, config: ChatConfig) -> SeenModel | None:
+    """A function of an agent server, as the server shows it; None of all else, and of a server that does not answer."""
+    try:
+        listed = await listed_models(ChatModel(config, client), AGENT_S)
+    except HttpFailure:
+        return None
+    seen = listed.get(config.model)
+    return None if seen is None or seen.digest is None else seen
 
 
 def _told(given: Mapping[str, object], name: str, kind: type[Told]) -> Told | None:
@@ -68,24 +89,21 @@ def _told(given: Mapping[str, object], name: str, kind: type[Told]) -> Told | No
 
 
 def others(model: str, seen: Mapping[str, SeenModel]) -> list[str]:
-    """The servers that serve another model, each as a line."""
-    return [f"{url} serves {one.id}, not {model}" for url, one in seen.items() if one.id != model]
+    """The servers that serve another model, or another file of a function, each as a line."""
+    others = [f"{url} serves {one.id}, not {model}" for url, one in seen.items() if one.id != model]
+    return others + unlike(seen, ("digest",))
 
 
-def unlike(seen: Mapping[str, SeenModel]) -> list[str]:
+def unlike(seen: Mapping[str, SeenModel], fields: Sequence[str] = ALL) -> list[str]:
     """How servers of the same model differ from the first one, each as a line."""
     lines: list[str] = []
     for url, one in list(seen.items())[1:]:
         first_url, first = next(iter(seen.items()))
-        lines += [f"{url} and {first_url} differ: {line}" for line in differences(first, one)]
+        lines += [f"{url} and {first_url} differ: {line}" for line in differences(first, one, fields)]
     return lines
 
 
-LASTING = ("root", "max_model_len")
-"""What the servers of a run must agree in, beside the model's id."""
-
-
-def differences(before: SeenModel, now: SeenModel, fields: Sequence[str] = (*LASTING, "text")) -> list[str]:
+def differences(before: SeenModel, now: SeenModel, fields: Sequence[str] = ALL) -> list[str]:
     """What differs between two servers, where both tell it."""
     told = {field: (getattr(before, field), getattr(now, field)) for field in fields}
     words = {"text": f"the first {TOKENS} tokens at temperature 0"}

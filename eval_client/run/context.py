@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -79,15 +79,22 @@ class RunContext:
 
 
 class Endings:
-    """The sessions that are being ended, each by a call that nothing else waits for."""
+    """The sessions and conversations that are being ended, each by a call that nothing else waits for."""
 
-    def __init__(self, client: TaskClient) -> None:
-        self._client = client
+    def __init__(self, client: TaskClient, endpoints: Endpoints) -> None:
+        self._client, self._endpoints = client, endpoints
         self._under_way: set[asyncio.Task[None]] = set()
 
-    def begin(self, url: str, session: str) -> None:
+    def session(self, url: str, session: str) -> None:
         """End a session that is not needed any more."""
-        ending = asyncio.create_task(self._end(url, session))
+        self._begin(self._end(url, session))
+
+    def conversations(self, agent: str, session: str, names: Iterable[str]) -> None:
+        """End what a stateful agent remembers of a session."""
+        self._begin(self._endpoints.end(agent, session, names))
+
+    def _begin(self, call: Coroutine[None, None, None]) -> None:
+        ending = asyncio.create_task(call)
         self._under_way.add(ending)
         ending.add_done_callback(self._under_way.discard)
 
@@ -138,11 +145,12 @@ async def run_context(
     def endpoints_changed() -> None:
         tell(_capacities(endpoints))
 
-    journal, endings = Journal(store, fence, trouble), Endings(client)
+    journal = Journal(store, fence, trouble)
     services = Services(tell, plan.limits.patience_s)
     pools_all = part is not None and of == 1
     endpoints = Endpoints(plan, http, spend, builtin, endpoints_changed, called=called, of=of, pools_all=pools_all)
     endpoints.began_with = manifest.models
+    endings = Endings(client, endpoints)
     player = TrialPlayer(
         plan=plan,
         digests=manifest.digests(),
@@ -151,7 +159,8 @@ async def run_context(
         server=client,
         endpoints=endpoints,
         progress=progress,
-        end_session=endings.begin,
+        end_session=endings.session,
+        end_conversations=endings.conversations,
         services=services,
         commands=commands,
     )

@@ -23,7 +23,7 @@ from eval_client.core.selection import (
 )
 from eval_client.core.stall import STILL_S, StallReasons
 from eval_client.endpoints import likeness
-from eval_client.endpoints.chat_configs import check_settings, replica_configs
+from eval_client.endpoints.chat_configs import chat_config, check_settings, replica_configs
 from eval_client.endpoints.replica_watch import rooms
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.filters import choose_samples
@@ -158,11 +158,16 @@ class SeenServers(NamedTuple):
 
 
 async def check_servers(known: Manifest | None, plan: Plan, client: HttpClient) -> SeenServers:
-    """Ask the servers of each endpoint that has several what they serve; those that do not answer are left out.
+    """Ask the servers of each endpoint that has several, and those of agents, what they serve.
 
-    Raises PreflightError where one serves another model, or no longer the one that the run, if `known`, began with.
+    Those that do not answer are left out. Raises PreflightError where one serves another model, or no longer the one
+    that the run, if `known`, began with.
     """
     models, notes = {} if known is None else dict(known.models), list[str]()
+    for name, function in (await _served_functions(plan, client)).items():
+        began = models.setdefault(name, function)
+        for line in likeness.differences(began, function, ("digest",)):
+            raise PreflightError(f"agent {name}, since the run began: {line}; serve it as it was, or start a new run")
     for agent in [agent for agent in plan.agents if not agent.is_command and plan.endpoint_of(agent).has_replicas]:
         seen, before = await likeness.seen_models(client, replica_configs(plan, agent)), models.get(agent.name)
         wrong, unlike = likeness.others(agent.model or agent.name, seen), likeness.unlike(seen)
@@ -178,6 +183,14 @@ async def check_servers(known: Manifest | None, plan: Plan, client: HttpClient) 
     for line in notes:
         log.warning("%s", line)
     return SeenServers(models, tuple(notes))
+
+
+async def _served_functions(plan: Plan, client: HttpClient) -> dict[str, SeenModel]:
+    """agent -> what its agent server shows of it, for those that are functions there."""
+    asked = [agent for agent in plan.agents if agent.endpoint is not None and not plan.endpoint_of(agent).has_replicas]
+    asked = [agent for agent in asked if plan.endpoint_of(agent).dialect == "chat"]
+    found = await asyncio.gather(*(likeness.seen_agent(client, chat_config(plan, agent, None)) for agent in asked))
+    return {agent.name: seen for agent, seen in zip(asked, found, strict=True) if seen is not None}
 
 
 def trials_at_once(plan: Plan, agent: AgentEntry, sessions: Mapping[str, int]) -> str:

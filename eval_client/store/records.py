@@ -3,7 +3,7 @@
 import datetime
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Self, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import BaseModel, Field, JsonValue
 
@@ -70,6 +70,10 @@ class SeenModel(Value):
     max_model_len: int | None = None
     text: str | None = None
     """The beginning of an answer at temperature 0."""
+    digest: Annotated[str | None, Field(exclude_if=lambda digest: digest is None)] = None
+    """Of an agent server's function: its file, parameters and model."""
+    stateful: Annotated[bool, Field(exclude_if=lambda stateful: not stateful)] = False
+    """Whether it is an agent that remembers conversations, of an agent server."""
 
 
 class PlanPart(Value):
@@ -220,6 +224,11 @@ class Turn(TurnFigures):
     reply: Act | Stop = Field(discriminator="kind")
     stop: str | None = None
     """The endpoint's finish_reason; `length` is a reply cut by `max_tokens`. None where the client stopped."""
+
+    @property
+    def conversation(self) -> str:
+        """The environment's name for the conversation that the turn is of."""
+        return str(json_object(self.observation).get("conversation", "main"))
 
     @property
     def is_cut(self) -> bool:

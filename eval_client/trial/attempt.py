@@ -3,7 +3,7 @@
 from eval_client.core.events import AttemptOutcome
 from eval_client.endpoints.limited_model import BudgetExhausted
 from eval_client.store.journal import WriteRefused
-from proctor.environment import AgentRefused, AgentUnavailable, ToolsRefused
+from proctor.environment import AgentRefused, AgentUnavailable, ConversationLost, ToolsRefused
 from proctor.llm.outage import EndpointDown
 from proctor.types import Finish, FinishReason, Value
 from task_server.wire.errors import (
@@ -63,6 +63,8 @@ class AttemptEnd(Value):
                 return cls(outcome=AttemptOutcome.TOOLS_REFUSED, cause=str(failure))
             case AgentRefused() | Unauthorized():
                 return cls(outcome=AttemptOutcome.UNAUTHORIZED, cause=str(failure))
+            case ConversationLost():
+                return _fault(AttemptOutcome.DIVERGED, FinishReason.TASK_ERROR, failure)
             case AgentUnavailable():
                 return _fault(AttemptOutcome.FINISHED, FinishReason.AGENT_ERROR, failure)
             case BudgetExhausted():

@@ -50,12 +50,13 @@ class PendingTrial:
     def start_over(self) -> str | None:
         """Forget what earlier attempts have left, as the agent can't be replayed; their session if it may still live.
 
-        Not for an attempt that was put back: it has left nothing.
+        Not for an attempt that was put back before its first answer: it has left nothing.
         """
         left, self.recalled = self.session if self.recalled else None, False
-        self.session = None if left else self.session
-        if self.trial_history.turns:
+        if self.trial_history.turns or self.trial_history.calls:
             self.trial_history.start_anew()
+            self.session = None
+        self.session = None if left else self.session
         return left
 
     def attempt_ended(self, outcome: AttemptOutcome) -> None:

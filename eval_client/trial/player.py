@@ -5,7 +5,7 @@ import dataclasses
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import NamedTuple, cast
 
@@ -78,11 +78,13 @@ class TrialPlayer:
         endpoints: Endpoints,
         progress: Progress,
         end_session: Callable[[str, str], None],
+        end_conversations: Callable[[str, str, Iterable[str]], None] = lambda agent, session, names: None,
         services: Services,
         commands: LoopAgents | None = None,
     ) -> None:
         self._plan, self._digests, self._store, self._server = plan, digests, store, server
         self._endpoints, self._end_session, self._commands = endpoints, end_session, commands
+        self._end_conversations = end_conversations
         self._journal, self._services = journal, services
         self._isolation = Isolation(plan.limits.patience_s)
         self._sessions: dict[str, str] = {}
@@ -106,9 +108,11 @@ class TrialPlayer:
         Raises Fenced if another client has taken over.
         """
         await self._recall(pending)
-        by_command = self._plan.agent(pending.trial.agent).is_command
-        if by_command and (left := pending.start_over()):
-            self._end_session("", left)
+        agent = pending.trial.agent
+        stateful = self._endpoints.is_stateful(agent)
+        anew = stateful or self._plan.agent(agent).is_command
+        if anew:
+            self._begin_anew(pending, stateful=stateful)
         async with self._isolation.entered(suspect=suspect, last_try=last_try):
             await self._log.begin(pending)
             session, end = str(pending.session), AttemptEnd(outcome=AttemptOutcome.PUT_BACK)
@@ -127,11 +131,21 @@ class TrialPlayer:
                 none = not url and end.outcome is AttemptOutcome.PUT_BACK and end.cause
                 if not none and (end.finish is None or end.finish.reason.is_fault):
                     self._end_session(url, session)
+                if stateful:
+                    self._end_conversations(agent, session, ())
         end = self._as_served(pending, end)
         if kind := end.fault():
             log.info("attempt %d: %s: %s", pending.trial.attempts, kind, end.cause)
         recalled, pending.recalled = pending.recalled, False
-        return Played(end, url, recalled, 0 if by_command else len(pending.trial_history.turns))
+        return Played(end, url, recalled, 0 if anew else len(pending.trial_history.turns))
+
+    def _begin_anew(self, pending: PendingTrial, *, stateful: bool) -> None:
+        """Have an agent that can't go on in the middle of a trial begin it anew."""
+        names = {"main", *(turn.conversation for turn in pending.trial_history.turns)}
+        if left := pending.start_over():
+            self._end_session("", left)
+            if stateful:
+                self._end_conversations(pending.trial.agent, left, names)
 
     def _as_served(self, pending: PendingTrial, end: AttemptEnd) -> AttemptEnd:
         """The end of an attempt; one that says that a service is away is an ordinary fault where the service is not."""

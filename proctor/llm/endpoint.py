@@ -17,7 +17,6 @@ from proctor.llm.dialects import DIALECTS
 from proctor.llm.dialects.messages import HEADERS
 from proctor.llm.outage import Failed, Waited
 from proctor.llm.outcome import (
-    FUNCTION_RAISED,
     MAX_TOKENS_FIX,
     TOOLS_FIX,
     Outcome,
@@ -50,7 +49,7 @@ def connection(config: ChatConfig) -> Connection:
     return Connection(config, config.endpoint(), config.api_key_env, DIALECTS[config.dialect].KEY_HEADER)
 
 
-LIST = Request("/models", HEADERS, b"")
+LIST = Request("/models", HEADERS, b"", "GET")
 """The request for an endpoint's list of models."""
 LIST_S = 15.0
 _LENGTHS = ("max_model_len", "context_length", "max_context_length", "context_window")
@@ -122,7 +121,7 @@ class ModelEndpoint:
             while True:
                 reply = await bounded_request(
                     self._client,
-                    "POST" if asked.body else "GET",
+                    asked.method,
                     at.url_of(asked.path),
                     content=asked.body or None,
                     headers=at.headers(key, headers),
@@ -220,8 +219,8 @@ class ModelEndpoint:
             self._answered = True
             return Failed(said, came, reply.status, refusal=self._refusal(reply) if came is Outcome.REFUSAL else None)
         error = read_error(reply.body)
-        if FUNCTION_RAISED in error.code.split():  # its message may quote another endpoint's
-            return Failed(redacted(error.message), Outcome.REJECTED)
+        if error.is_ours:
+            return Failed(redacted(error.message), Outcome.REJECTED, reply=reply)
         if self._answered and outcome(reply.status, reply.headers, reply.body) is Outcome.UNAUTHORIZED:
             self._denied += 1
             came = Outcome.UNAUTHORIZED if self._denied >= DENIALS else came

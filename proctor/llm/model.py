@@ -6,15 +6,16 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
-from proctor.environment import AgentStopped, AgentUnavailable, ContextLimitExceeded, InputRefused
+from proctor.environment import AgentStopped, AgentUnavailable, ContextLimitExceeded, ConversationLost, InputRefused
 from proctor.http.client import HttpClient, HttpFailure, HttpReply
 from proctor.llm import traces
 from proctor.llm.config import ChatConfig, renamed
 from proctor.llm.dialects.messages import PAUSED, joined
 from proctor.llm.endpoint import LIST, RAISED, ModelEndpoint
 from proctor.llm.outage import EndpointDown, Failed, Outage, Waited
-from proctor.llm.outcome import Outcome
+from proctor.llm.outcome import CONVERSATION_LOST, Outcome
 from proctor.llm.wire import Fields, Messages, Reply, Request, Tools, characters, estimated
 from proctor.observability import tracing
 from proctor.retry import RetryPolicy
@@ -23,6 +24,8 @@ from proctor.types import Action, Message, Usage
 
 MOST_PAUSES = 8
 """So often an answer that the endpoint paused is asked for again."""
+END_S = 10.0
+"""Longest wait for an agent server that is told of a session's end."""
 ONE_TOKEN = Message(role="user", content="1")
 Ask = Callable[[Request], Awaitable[Reply | Failed]]
 
@@ -146,6 +149,8 @@ class ChatModel:
         if failed.outcome is Outcome.REFUSAL:
             read = failed.refusal
             return ModelRefused(failed.cause, read and self._completion(read, messages, tools, 0.0, 1))
+        if failed.says(CONVERSATION_LOST):
+            return ConversationLost(failed.cause)
         return RAISED[failed.outcome][0](
             f"{failed.cause} (after {waits.tries} {'try' if waits.tries == 1 else 'tries'})"
         )
@@ -244,6 +249,11 @@ class ChatModel:
         if isinstance(sent, Failed):
             raise HttpFailure(sent.cause) from sent.error
         return sent.reply
+
+    async def end(self, session: str) -> None:
+        """Tell an agent server that a session's conversations are over; one that is not reached forgets them later."""
+        path = f"/conversations/{quote(session, safe='')}"
+        await self.endpoint.exchange(LIST._replace(path=path, method="DELETE"), END_S)
 
     async def _hold_back(self, failed: Failed, outage: Outage, waits: Waited) -> None:
         """Wait after too many requests, which use no try. Raises EndpointDown, AgentRefused."""

@@ -19,6 +19,8 @@ from proctor.llm.wire import joined_texts, objects, said_end, usage_of
 
 FUNCTION_RAISED = "function_raised"
 """Our own code of the error reply for an agent that is a Python function and raised an exception."""
+CONVERSATION_LOST = "conversation_lost"
+"""Our own code of the error reply for a stateful agent that does not know the conversation of a later turn."""
 TOOLS_FIX = "start the server with its tool parser, or play the task with `parameters: {protocol: text}`"
 MAX_TOKENS_FIX = "write `max_tokens_field: max_completion_tokens` beside the model's `sampling`"
 
@@ -236,6 +238,11 @@ class ErrorReply(NamedTuple):
     message: str
 
     @property
+    def is_ours(self) -> bool:
+        """Whether an agent server says this of an agent of its own; the message may quote another endpoint's."""
+        return not {FUNCTION_RAISED, CONVERSATION_LOST}.isdisjoint(self.code.split())
+
+    @property
     def words(self) -> str:
         """Codes and message in lower case, with `#` for the numbers of the message."""
         return f"{self.code} {re.sub(r'[0-9]+(?:[,_][0-9]+)*(?:[.][0-9]+)?', '#', self.message)}".strip().lower()
@@ -299,7 +306,7 @@ def outcome(status: int, headers: Mapping[str, str], body: bytes, seen: Seen = S
 
 
 def _of_error(status: int, headers: Mapping[str, str], error: ErrorReply, seen: Seen) -> Outcome:
-    if FUNCTION_RAISED in error.code.split():  # its message may quote another endpoint's
+    if error.is_ours:
         return Outcome.REJECTED
     if status in (400, 413, 422, 500) and _fills_context(status, error, seen):
         return Outcome.CONTEXT_LIMIT

@@ -52,6 +52,7 @@ class Request(NamedTuple):
     headers: Mapping[str, str]
     """Those of the dialect, beside the key's."""
     body: bytes
+    method: str = "POST"
 
 
 class Reply(NamedTuple):
