@@ -20,6 +20,9 @@ class Figure(Value):
     unit: str
     budget: float | None = None
     within: bool | None = None
+    least: float | None = None
+    most: float | None = None
+    """Of the rounds within one run, where `value` is their median."""
 
 
 def figure(
@@ -32,6 +35,12 @@ def figure(
     if at_least is not None:
         return Figure(name=name, value=value, unit=unit, budget=at_least, within=value >= at_least)
     return Figure(name=name, value=value, unit=unit)
+
+
+def spread(name: str, values: Sequence[float], unit: str, *, at_most: float | None = None) -> Figure:
+    """The median of some rounds, with their range."""
+    least, most = (float(f"{value:.4g}") for value in (min(values), max(values)))
+    return figure(name, median(values), unit, at_most=at_most).model_copy(update={"least": least, "most": most})
 
 
 def main(measure: Callable[[bool], Iterator[Figure]], description: str | None) -> None:
@@ -56,7 +65,8 @@ def print_figures(figures: Iterable[Figure], as_json: bool) -> None:
 
 def _line(each: Figure) -> str:
     verdict = "" if each.within is None else f"   budget {each.budget:g}: {'met' if each.within else 'MISSED'}"
-    return f"{each.name:70} {each.value:>12,g} {each.unit}{verdict}"
+    within = "" if each.least is None else f" [{each.least:,g} to {each.most:,g}]"
+    return f"{each.name:70} {each.value:>12,g}{within} {each.unit}{verdict}"
 
 
 def parse(line: str) -> Figure:

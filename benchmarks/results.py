@@ -17,6 +17,7 @@ from benchmarks.measure import Figure, median, parse
 
 NAMES = (
     "overhead",
+    "ideal",
     "turn_path",
     "tools",
     "long_history",
@@ -80,9 +81,11 @@ def table(rounds: Sequence[Sequence[Figure]]) -> str:
         return "Left out: this machine lacks what it needs."
     lines = ["| what | median | least to most | unit | budget | |", "|---|---:|---:|---|---:|---|"]
     for row in rows(rounds):
-        values = sorted(each.value for each in row)
+        values = [each.value for each in row]
+        least = min(each.value if each.least is None else each.least for each in row)
+        most = max(each.value if each.most is None else each.most for each in row)
         budget, verdict = ("", "") if row[0].budget is None else (f"{row[0].budget:g}", "met" if met(row) else "MISSED")
-        spread = f"{values[0]:,g} to {values[-1]:,g}"
+        spread = f"{least:,g} to {most:,g}"
         lines.append(f"| {row[0].name} | {median(values):,g} | {spread} | {row[0].unit} | {budget} | {verdict} |")
     return "\n".join(lines)
 

@@ -224,12 +224,12 @@ def _blocks_s(plan: Plan) -> float | None:
 
 
 def _servers(request: RunRequest) -> contextlib.AbstractAsyncContextManager[LocalServers]:
-    plan = request.plan
+    plan, callers = request.plan, function_callers(request)
     if request.served is not None:
-        return contextlib.nullcontext(request.served.servers())
+        served = contextlib.nullcontext(request.served.servers())
+        return servers_with_called(served, callers, {}, ()) if callers else served
     own = [agent for agent in plan.agents if agent.endpoint is None]
     policies = {agent.model or agent.name: agent.policy for agent in own if agent.policy is not None}
-    callers = function_callers(request)
     here = request.agents_here or bool(callers or request.worlds)
     servers = local_servers(
         request.folder / "logs",

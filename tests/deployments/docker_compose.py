@@ -22,7 +22,7 @@ LABEL = "com.docker.compose.project"
 """What docker-compose marks all that it makes with."""
 _NAME = re.compile(r"proctor-[a-z0-9]+-(?P<namespace>\d+)-(?P<pid>\d+)-(?P<started>\d+)")
 SOCKET = Path(os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").removeprefix("unix://"))
-PROFILES = ("--profile", "os", "--profile", "client", "--profile", "alerts")
+PROFILES = ("--profile", "os", "--profile", "agent", "--profile", "client", "--profile", "alerts")
 IMAGES = ("controller", "client", "worker", "worker-db", "agents", "store", "prometheus")
 
 

@@ -1,4 +1,7 @@
-"""The stack of docker/compose.yaml: all ten environments from another machine, with kills in mid-run."""
+"""The stack of docker/compose.yaml: all ten environments from another machine, with kills in mid-run.
+
+One of them is played by an agent from a mounted file too.
+"""
 
 import contextlib
 import json
@@ -26,7 +29,7 @@ pytestmark = [
     pytest.mark.usefixtures("no_leftovers"),
 ]
 
-PORTS = {"CONTROLLER_PORT": 28000, "AGENTS_PORT": 28001, "STORE_PORT": 25432}
+PORTS = {"CONTROLLER_PORT": 28000, "AGENTS_PORT": 28001, "OWN_AGENT_PORT": 28002, "STORE_PORT": 25432}
 VARYING = {"run", "seconds", "attempts", "ended_at"}
 PATIENCE_S = slowly(240.0)
 
@@ -37,8 +40,13 @@ def test_ten_environments_from_another_machine_with_a_worker_and_the_controller_
     outside = yaml.safe_load((ROOT / "docker" / "outside.yaml").read_text())
     tasks = yaml.safe_load((ROOT / "docker" / "tasks-agents.yaml").read_text())["tasks"]
     assert len(tasks) == 10
-    plan = {"name": "local", "seed": outside["seed"], "agents": [{"name": "reference", "builtin": "reference"}]}
-    (tmp_path / "local.yaml").write_text(yaml.safe_dump({**plan, "tasks": tasks}))
+    own = {"name": "own", "function": f"{ROOT / 'docker' / 'agent' / 'agent.py'}:answer"}
+    plan = {"name": "local", "seed": outside["seed"], "agents": [{"name": "reference", "builtin": "reference"}, own]}
+    who_plays_what = [
+        {"agents": ["reference"], "tasks": [task["name"] for task in tasks]},
+        {"agents": ["own"], "tasks": ["mind2web"]},
+    ]
+    (tmp_path / "local.yaml").write_text(yaml.safe_dump({**plan, "tasks": tasks, "assignments": who_plays_what}))
     with (
         begin("run", "local.yaml", "--name", "local", "--quiet", cwd=tmp_path) as local,
         elsewhere() as there,
@@ -46,12 +54,16 @@ def test_ten_environments_from_another_machine_with_a_worker_and_the_controller_
     ):
         outside["controller"] = f"http://{there.address}:{PORTS['CONTROLLER_PORT']}"
         outside["endpoints"][0]["base_url"] = f"http://{there.address}:{PORTS['AGENTS_PORT']}/v1"
+        at_own = {"name": "own", "base_url": f"http://{there.address}:{PORTS['OWN_AGENT_PORT']}/v1"}
+        outside["endpoints"].append({**outside["endpoints"][0], **at_own})
+        outside["agents"].append({"name": "own", "endpoint": "own", "model": "own", "metadata": True})
+        outside["assignments"] = who_plays_what
         outside.setdefault("limits", {})["patience_s"] = slowly(60.0)
         (tmp_path / "outside.yaml").write_text(yaml.safe_dump(outside))
         password = (tmp_path / "secrets" / "store-password").read_text()
         store = f"postgresql+psycopg://proctor:{password}@{there.address}:{PORTS['STORE_PORT']}/proctor"
         (tmp_path / "store-url").write_text(store)
-        running.compose("--profile", "os", "up", "--detach", "--no-build", "--scale", "worker=3")
+        running.compose("--profile", "os", "--profile", "agent", "up", "--detach", "--no-build", "--scale", "worker=3")
         running.compose("run", "--rm", "client", "--version")  # returns once all are healthy
         assert len(running.containers("worker")) == 3
 
@@ -63,7 +75,7 @@ def test_ten_environments_from_another_machine_with_a_worker_and_the_controller_
 
         exits(0, "export", "outside", "--to", "outside.jsonl", cwd=tmp_path, PROCTOR_STORE=store)
         within = running.compose("run", "--rm", "client", "report", "outside", "--json")
-        assert len(json.loads(within)["pairs"]) == 10
+        assert len(json.loads(within)["pairs"]) == 11
         assert _orphans(running.containers("worker-os")[0]) == []
         relayed = running.compose("exec", "-T", "controller", "python", "-c", RELAYED)
         assert float(relayed) > 100
@@ -129,7 +141,7 @@ def _table(path: Path) -> list[dict[str, object]]:
     """The exported trials without what differs between equal runs."""
     rows = map(json.loads, path.read_text().splitlines())
     kept = [{key: value for key, value in row.items() if key not in VARYING | {"id"}} for row in rows]
-    return sorted(kept, key=lambda row: (row["task"], row["sample"]))
+    return sorted(kept, key=lambda row: (row["agent"], row["task"], row["sample"]))
 
 
 @dataclass(frozen=True)

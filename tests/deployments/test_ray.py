@@ -225,6 +225,19 @@ def test_a_node_wrongly_taken_for_dead_has_a_second_controller_begin_beside_its_
     assert removed_by_down(cluster, tmp_path) == 3
 
 
+def test_a_world_from_a_file_goes_along_to_the_nodes_and_a_function_is_called_here(
+    cluster: RayCluster, begin: Begin, tmp_path: Path
+) -> None:
+    exits(0, "init", "--world", "trivia", cwd=tmp_path)
+    (tmp_path / "agent.py").write_text("def answer(messages, tools):\n    return 'gold'\n")
+    agents = "[{name: mine, function: ./agent.py:answer}, {name: reference, builtin: reference}]"
+    (tmp_path / "plan.yaml").write_text(f"agents: {agents}\ntasks: [{{environment: ./trivia.py}}]\n")
+    begin().ended()
+    assert [row["score"] for row in rows("on-ray", tmp_path)].count(1.0) == 1 + 5
+    there = {file.name for file in (cluster.folder / "ray").rglob("worker-*-files/trivia/*")}
+    assert there == {"trivia.py", "trivia.jsonl"}
+
+
 @pytest.mark.postgresql
 def test_parts_on_the_nodes_come_to_the_same_table(
     cluster: RayCluster, begin: Begin, agents: Server, expected: list[dict[str, object]], tmp_path: Path

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from benchmarks.flow import POLICIES, makespan, shop
-from benchmarks.measure import Figure, figure, parse
+from benchmarks.measure import Figure, figure, parse, spread
 from benchmarks.results import met, table
 from tests.pace import slowly
 from tests.support import ROOT
@@ -19,6 +19,7 @@ QUICK = [
     pytest.param("sandbox", marks=pytest.mark.docker),
     pytest.param("database", marks=pytest.mark.mariadb),
     "overhead",
+    "ideal",
     "tools",
     "long_history",
     "flow",
@@ -54,6 +55,8 @@ def test_a_line_that_is_no_figure_is_refused() -> None:
 def test_results_show_median_spread_and_verdict() -> None:
     rounds = [[figure("x", value, "ms", at_most=2.0)] for value in (1.0, 5.0, 1.5)]
     assert table(rounds).splitlines()[-1] == "| x | 1.5 | 1 to 5 | ms | 2 | met |"
+    rounds = [[spread("x", values, "ms")] for values in ((1.0, 2.0, 9.0), (3.0,))]
+    assert table(rounds).splitlines()[-1] == "| x | 2.5 | 1 to 9 | ms |  |  |"
     assert not met([figure("x", value, "ms", at_most=2.0) for value in (1.0, 5.0, 5.0)])
 
 

@@ -38,6 +38,8 @@ class Hosted:
     variables: Mapping[str, str] = field(repr=False)
     tasks: str = ""
     """The contents of its task file or, of a client, of its plan; empty if it needs none."""
+    files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    """The user's own files that its tasks name, by their places beside the task file."""
     follows: tuple[str, ...] = ()
     """The hosts that it sends requests to; for each it gets an option with a fixed address."""
 
@@ -141,6 +143,9 @@ class ServerHost(NodeHost):
     async def _process(self) -> ServerProcess:
         name, folder = self._hosted.name, log_folder()
         arguments = [*await self._arguments(), f"--host={self._node}"]
+        for place, content in self._hosted.files.items():
+            (folder / place).parent.mkdir(parents=True, exist_ok=True)
+            (folder / place).write_bytes(content)
         if self._hosted.tasks:
             task_file = folder / f"{name}.yaml"
             task_file.write_text(self._hosted.tasks)

@@ -1,12 +1,13 @@
-"""The worker hosts to start on a cluster, the resources that each needs, and the variables that others need there.
+"""The worker hosts to start on a cluster, the resources that each needs, and the variables and files that go there.
 
-The variables are those that a plan names.
+They are those that a plan names.
 """
 
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from pydantic import JsonValue
 
@@ -15,6 +16,9 @@ from proctor.config.secrets import secret_text, setting
 from proctor.config.task import TaskDefinition
 from proctor.connection.fields import VARIABLES
 from proctor.llm.dialects import DIALECTS, DialectName
+from proctor.own_files.loading import folder_of
+from proctor.own_files.source import INSTALLED, world_source
+from proctor.registry import is_own
 
 Resources = Mapping[str, float]
 """Ray's name of a resource -> amount: `CPU`, and the custom resources of a node."""
@@ -65,6 +69,25 @@ def _kinds(
         name = resource_of(task.environment)
         kinds[name if name in declared else ""].append(task)
     return [({CPU: WORKER_CPUS} | ({name: 1.0} if name else {}), tuple(held)) for name, held in kinds.items()]
+
+
+def shipped(tasks: Sequence[TaskDefinition], host: str) -> tuple[tuple[TaskDefinition, ...], dict[str, bytes]]:
+    """A host's tasks as its task file names them, and the files of the user's own worlds by their places beside it.
+
+    Those are the files that a world is identified by; what is installed stays. Raises FieldErrors, OwnFileError.
+    """
+    sent, files = list[TaskDefinition](), dict[str, bytes]()
+    for task in tasks:
+        place, _, name = task.environment.rpartition(":")
+        folder = folder_of(Path(place))
+        if not is_own(task.environment) or INSTALLED.intersection(folder.parts):
+            sent.append(task)
+            continue
+        there = f"{host}-files/{task.name}"
+        files |= {f"{there}/{each}": (folder / each).read_bytes() for each in world_source(task.opened()).files}
+        moved = f"./{there}/{Path(place).relative_to(folder).as_posix()}:{name}"
+        sent.append(task.model_copy(update={"environment": moved}))
+    return tuple(sent), files
 
 
 def unplaced(hosts: Sequence[WorkerHost], up: set[str]) -> list[str]:

@@ -25,6 +25,7 @@ from proctor_ray.placement import (
     WORKER_CPUS,
     WorkerHost,
     client_variables,
+    shipped,
     task_variables,
     variable_values,
     worker_hosts,
@@ -100,22 +101,23 @@ def _servers(plan: Plan, token: str, worker_token: str) -> list[Hosted]:
     given = {**ALONE, TOKEN: token}
     servers = [Hosted(CONTROLLER, ("controller",), {**given, WORKER_TOKEN: worker_token})]
     if builtin := _builtin(plan):
-        tasks = task_file_text(plan.definitions())
-        servers.append(Hosted(AGENTS, ("agents", *(f"--agent={agent}" for agent in builtin)), given, tasks))
+        tasks, files = shipped(plan.definitions(), AGENTS)
+        arguments = ("agents", *(f"--agent={agent}" for agent in builtin))
+        servers.append(Hosted(AGENTS, arguments, given, task_file_text(tasks), files))
     return servers
 
 
 def _worker(host: WorkerHost, token: str) -> Hosted:
     """The process of a worker. It gets no clients' token: the controller supplies the token that it accepts."""
     given = {**ALONE, **variable_values(task_variables(host.tasks)), TOKEN: "", WORKER_TOKEN: token}
-    arguments = ("worker", f"--name={host.name}")
-    return Hosted(host.name, arguments, given, task_file_text(host.tasks), follows=(CONTROLLER,))
+    arguments, (tasks, files) = ("worker", f"--name={host.name}"), shipped(host.tasks, host.name)
+    return Hosted(host.name, arguments, given, task_file_text(tasks), files, follows=(CONTROLLER,))
 
 
 def _builtin(plan: Plan) -> list[str]:
     """`NAME=KIND` of the built-in agents without an endpoint of their own."""
-    own = [agent for agent in plan.agents if agent.endpoint is None and agent.builtin is not None]
-    return [f"{agent.model or agent.name}={agent.builtin}" for agent in own]
+    own = [agent for agent in plan.agents if agent.endpoint is None and agent.policy is not None]
+    return [f"{agent.model or agent.name}={agent.policy}" for agent in own]
 
 
 def _await_parts(store: Store, parts: Sequence[str]) -> None:

@@ -1,17 +1,22 @@
 """Which worker hosts are asked for, over which nodes, and which variables go along: those the plan names alone."""
 
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from eval_client.plan.entries import Endpoint
 from eval_client.plan.plan import Plan
-from proctor.config.task import TaskDefinition
+from proctor.config.task import TaskDefinition, load_tasks, task_file_text
+from proctor.own_files.source import world_source
 from proctor_ray.placement import (
     WorkerHost,
     client_variables,
     described,
     resource_of,
+    shipped,
     task_variables,
     unplaced,
     variable_values,
@@ -120,3 +125,65 @@ def test_values_are_those_set_here_also_by_a_file(tmp_path: Path, monkeypatch: p
     monkeypatch.delenv("DB_PASSWORD", raising=False)
     found = variable_values(["DB_PASSWORD", "HOUSE_KEY", "OPENAI_BASE_URL"])
     assert found == {"HOUSE_KEY": "from-a-file", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+
+
+def test_a_world_in_a_file_goes_along_with_what_it_is_identified_by(tmp_path: Path) -> None:
+    home, there = tmp_path / "home", tmp_path / "node"
+    (home / "quiz").mkdir(parents=True)
+    there.mkdir()
+    (home / "quiz" / "trivia.py").write_text(TRIVIA)
+    (home / "quiz" / "trivia_rows.py").write_text("def read(path):\n    return path.read_text().splitlines()\n")
+    (home / "quiz" / "questions.txt").write_text("a\nb\n")
+    (home / "tasks.yaml").write_text("tasks: [{environment: ./quiz/trivia.py}, {name: db, environment: db}]\n")
+    defined = load_tasks(home / "tasks.yaml")
+    tasks, files = shipped(defined, "worker-1")
+    assert tasks[1] == defined[1]
+    assert sorted(files) == [
+        f"worker-1-files/trivia/{name}" for name in ("questions.txt", "trivia.py", "trivia_rows.py")
+    ]
+    digest = world_source(defined[0].opened()).digest
+    shutil.rmtree(home)
+    for place, content in files.items():
+        (there / place).parent.mkdir(parents=True, exist_ok=True)
+        (there / place).write_bytes(content)
+    (there / "worker-1.yaml").write_text(task_file_text(tasks))
+    told = subprocess.run([sys.executable, "-c", LOOK, there / "worker-1.yaml"], stdout=subprocess.PIPE, check=True)
+    assert told.stdout.decode().split() == ["a", "b", digest]
+
+
+LOOK = """
+import sys
+from pathlib import Path
+from proctor.config.task import load_tasks
+from proctor.own_files.source import world_source
+world = load_tasks(Path(sys.argv[1]))[0].opened()
+print(*world.samples(), world_source(world).digest)
+"""
+TRIVIA = """
+from pathlib import Path
+
+from proctor import Environment, Finish, Summary
+from trivia_rows import read
+
+
+class Trivia(Environment):
+    data: Path = Path("questions.txt")
+
+    def samples(self):
+        return read(self.data)
+
+    async def play(self, sample, agent, seed=0):
+        raise NotImplementedError
+
+    def reference(self, sample, seed=0):
+        raise NotImplementedError
+
+    def naive(self, sample, seed=0):
+        raise NotImplementedError
+
+    def random(self, sample, seed=0):
+        raise NotImplementedError
+
+    def summarize(self, finishes):
+        raise NotImplementedError
+"""
