@@ -175,15 +175,15 @@ class AgentEntry(RequestForm):
 
     @model_validator(mode="after")
     def _function_is_named(self) -> Self:
-        if self.function is None:
+        if not self.is_function and self.function is None:
             if self.parameters:
                 raise FieldError(("parameters",), "is for a `function`; name one, or leave it out")
-            if self.is_scaffold:
-                raise FieldError(("endpoint",), "a function that a program gives has none; leave it out")
             return self
         if (self.endpoint is None) != (self.model is None):
             lacks = "model" if self.model is None else "endpoint"
             raise FieldError((lacks,), "missing; a function that asks a model has both `endpoint` and `model`")
+        if self.function is None:
+            return self
         if not self.function.rpartition(":")[0]:
             raise FieldError(("function",), "write the file and the name in it: ./agent.py:answer")
         if self.builtin != "function":

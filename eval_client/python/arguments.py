@@ -158,7 +158,10 @@ def entries_and_functions(agents: Agents) -> tuple[list[Mapping[str, Any]], dict
         if isinstance(agent, AgentEntry):
             entries.append(agent.model_dump(mode="json", exclude_none=True))
         elif isinstance(agent, Mapping):
-            entries.append(agent)
+            given, name = agent.get("function"), str(agent.get("name"))
+            if callable(given):
+                functions[name] = given
+            entries.append({**_function_entry(name, given), **agent, "function": None} if callable(given) else agent)
         elif isinstance(agent, str):
             entries.append({"name": agent, "builtin": agent})
         elif not callable(agent):

@@ -114,7 +114,10 @@ def test_what_is_wrong_with_an_agents_file_is_said_with_its_line(text: str, fold
         ("function: ./gone.py:answer", "there is no such file"),
         ("function: agent.py", "write the file and the name in it: ./agent.py:answer"),
         ("function: ./agent.py:answer, builtin: naive", "stands beside `function`"),
-        ("builtin: function, endpoint: 'http://127.0.0.1:9/v1'", "a function that a program gives has none"),
+        (
+            "builtin: function, endpoint: 'http://127.0.0.1:9/v1'",
+            "agents.a.model: missing; a function that asks a model",
+        ),
         ("builtin: naive, parameters: {word: go}", "is for a `function`"),
     ],
 )

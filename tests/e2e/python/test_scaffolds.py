@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor import open_run
+from proctor import Action, Message, PlanError, evaluate, open_run
+from proctor.agent_function import Ask
 from tests.e2e.proctor import TOKEN, begin, exits, server
 from tests.e2e.scripted import GOOD, ScriptedEndpoint, listening, reply
 from tests.pace import until
@@ -275,6 +276,26 @@ def test_calls_of_a_turn_in_whose_middle_the_client_is_killed_are_not_paid_again
     assert len(endpoint.requests) == 7, "the call that was in flight alone is asked again"
     result = open_run(str(tmp_path / "runs" / "r"))
     assert [(trial.score, trial.prompt_tokens) for trial in result.trials()] == [(1.0, 600)]
+
+
+async def asks_twice(messages: list[Message], tools: object, model: Ask, again: str) -> Action:
+    draft = await model(messages)
+    return await model([*messages, draft.message(), Message(role="user", content=again)])
+
+
+def test_a_function_given_in_python_has_its_model_too(
+    endpoint: ScriptedEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endpoint.rule = lambda request: said("yes" if "Sure?" in json.dumps(request) else "no")
+    write(tmp_path, endpoint.url, "thrice")
+    monkeypatch.setenv("OPENAI_API_KEY", "token-of-the-tests")
+    twice = {"name": "a", "function": asks_twice, "parameters": {"again": "Sure?"}}
+    agent = {**twice, "endpoint": endpoint.url, "model": "m"}
+    task = {"twice": {"environment": f"{tmp_path}/twice.py"}}
+    result = evaluate(agents=[agent], tasks=task, name="p", folder=tmp_path)
+    assert [(trial.score, trial.prompt_tokens) for trial in result.trials()] == [(1.0, 400)] * 2
+    with pytest.raises(PlanError, match="name the `endpoint` and the `model`"):
+        evaluate(agents=[twice], tasks=task, name="q", folder=tmp_path)
 
 
 def test_a_scaffold_goes_on_at_another_server_where_one_is_gone(endpoint: ScriptedEndpoint, tmp_path: Path) -> None:
