@@ -34,9 +34,10 @@ from eval_client.run.servers import LocalServers, local_servers, servers_with_ca
 from eval_client.run.sharing import SharedSpending, Sharing
 from eval_client.run.supply import TrialSupply
 from eval_client.run.task_watcher import TaskWatcher
-from eval_client.store.connection import RunExists, RunOver, retry_until_available
+from eval_client.store.connection import RunExists, RunOver, StoreError, retry_until_available
 from eval_client.store.lock import taken_over
 from eval_client.store.records import Manifest, PairTotals, now_text
+from eval_client.store.runs import find_parts
 from eval_client.store.sqlite_file import check_before_resume, check_whole, file_of
 from eval_client.store.store import Store
 from eval_client.trial.agent_kind import loop_agents
@@ -173,6 +174,7 @@ def _begin(request: RunRequest, listed: Mapping[str, SampleList], known: Manifes
     Raises RunExists, PreflightError.
     """
     if known is None:
+        _check_parts(request, listed)
         from_plan = request.plan, request.plan_path, request.overrides
         manifest, trials = new_run(
             *from_plan, request.limit, listed, filters=request.filters, part=request.part, functions=request.functions
@@ -189,6 +191,24 @@ def _begin(request: RunRequest, listed: Mapping[str, SampleList], known: Manifes
             check_plan(known, request.plan, request.functions)
     check_tasks(known, listed)
     return known
+
+
+def _check_parts(request: RunRequest, listed: Mapping[str, SampleList]) -> None:
+    """Raises PreflightError where another part of the plan that lies beside was begun with something else."""
+    if request.part is None:
+        return
+    server = None if file_of(request.store.engine) is not None else request.store.engine
+    for other in find_parts(request.part.plan, server, request.folder.parent):
+        if other.run == request.store.run or not other.run.endswith(f"of{request.part.of}"):
+            continue
+        try:
+            manifest = other.manifest()
+            check_plan(manifest, request.plan, request.functions)
+            check_tasks(manifest, listed)
+        except PreflightError as error:
+            raise PreflightError(f"part {other.run}: {error}") from error
+        except StoreError as error:
+            log.warning("part %s is not compared: %s", other.run, error)
 
 
 async def _say_bounds(request: RunRequest, client: TaskClient, manifest: Manifest) -> None:

@@ -173,10 +173,10 @@ def find_run(run: str, store: str | None, output: Path) -> tuple[Store, Path]:
     return Store(connect(file_url(folder)), folder.resolve().name), folder
 
 
-def find_parts(name: str, store: str | None, output: Path) -> list[Store]:
+def find_parts(name: str, store: str | sa.Engine | None, output: Path) -> list[Store]:
     """The parts of a plan whose runs are NAME.KofN, by their numbers; none where there is a run of that name itself."""
     if store is not None:
-        engine = connect(store, for_room=True)
+        engine = connect(store, for_room=True) if isinstance(store, str) else store
         there = [run for run, _, _ in runs(engine)]
         found = [] if name in there else [Store(engine, run) for run in there if _is_part(run, name)]
     elif name == "latest" or _is_run(output / name) or _is_run(Path(name)):

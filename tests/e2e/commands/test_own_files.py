@@ -108,7 +108,9 @@ def test_a_plan_names_a_file_its_class_or_a_module_in_both_protocols(folder: Pat
     for run in ("r", "t"):
         (pair,) = json.loads(exits(0, "report", run, "--json", cwd=elsewhere).stdout)["pairs"]
         assert (pair["task"], pair["environment"], pair["value"]) == ("trivia_night", "trivia.py:TriviaNight", 10.0)
-        assert "printed at import\nplayed q0" in (elsewhere / "runs" / run / "logs/worker-1.log").read_text()
+        printed = (elsewhere / "runs" / run / "logs/worker-1.log").read_text()
+        assert "printed at import\nplayed q" in printed
+        assert "played q0\n" in printed
 
 
 def test_every_command_takes_a_file(folder: Path) -> None:
@@ -171,6 +173,26 @@ else:
     run = open_run("r").resume(tasks=[TriviaNight(highest=9)])
 print([row["value"] for row in run.scores()])
 """
+
+
+def test_a_part_after_an_edit_is_refused_with_its_line(tmp_path: Path) -> None:
+    exits(0, "init", "--world", "two_words", cwd=tmp_path)
+    exits(0, "init", "--agent", "me", cwd=tmp_path)
+    text = "agents: [{name: me, function: ./me.py:answer}]\ntasks: [{environment: ./two_words.py}]\n"
+    (tmp_path / "plan.yaml").write_text(text)
+    files = {name: (tmp_path / name).read_text() for name in ("me.py", "two_words.py")}
+    exits(0, "run", "plan.yaml", "--part", "1/2", "--name", "p", "-q", cwd=tmp_path)
+    for name, told in (
+        ("me.py", "agents.me.function: me.py, line"),
+        ("two_words.py", "task two_words: its data, prompts"),
+    ):
+        (tmp_path / name).write_text(files[name].replace("return ", "return () and None or ", 1))
+        refused = exits(2, "run", "plan.yaml", "--part", "2/2", "--name", "p", "-q", cwd=tmp_path).stderr
+        assert "part p.1of2: " in refused
+        assert told in refused
+        (tmp_path / name).write_text(files[name] + "# a comment\n")
+    exits(0, "run", "plan.yaml", "--part", "2/2", "--name", "p", "-q", cwd=tmp_path)
+    assert json.loads(exits(0, "report", "p", "--json", cwd=tmp_path).stdout)["pairs"][0]["scored"] == 5
 
 
 def test_a_run_from_python_is_resumed_by_a_plan_and_the_reverse(folder: Path) -> None:
