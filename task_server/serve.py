@@ -135,9 +135,10 @@ def serve_worker(config: WorkerConfig, on_ready: OnReady = lambda url: None) -> 
                 locate=locate if found else None,
             )
             app = worker.app()
-            await run_service(
-                worker, app, listener, config, lambda: on_ready(url), access=access, grace_s=config.grace_s
-            )
+            with event_loop.watched():
+                await run_service(
+                    worker, app, listener, config, lambda: on_ready(url), access=access, grace_s=config.grace_s
+                )
 
     with listener:
         event_loop.run(run())

@@ -6,7 +6,7 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -40,6 +40,7 @@ from eval_client.store.records import Manifest, PairTotals, now_text
 from eval_client.store.sqlite_file import check_before_resume, check_whole, file_of
 from eval_client.store.store import Store
 from eval_client.trial.agent_kind import loop_agents
+from proctor import event_loop
 from proctor.config.tokens import AccessTokens
 from proctor.http.client import HttpClient, http_client
 from proctor.observability.descriptors import SHORTAGE, allow_descriptors, descriptors_for, trials_for
@@ -63,10 +64,20 @@ async def execute(request: RunRequest, watch: Watcher) -> RunResult:
 
     Raises PreflightError, StoreError, ServerProcessError, TaskServerError, Fenced.
     """
+    functions = any(agent.is_function for agent in request.plan.agents)
+    own_code = _own_code if request.in_process or functions else contextlib.nullcontext
     try:
-        return await _execute(request, watch)
+        with own_code():
+            return await _execute(request, watch)
     except RunOver:
         return RunResult(None, {})  # another client played it to its end meanwhile
+
+
+@contextlib.contextmanager
+def _own_code() -> Iterator[None]:
+    """While inside, code of the user's runs in this process: what blocks it is said."""
+    with event_loop.watched():
+        yield
 
 
 async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
