@@ -40,7 +40,7 @@ from eval_client.store.records import Manifest, PairTotals, now_text
 from eval_client.store.sqlite_file import check_before_resume, check_whole, file_of
 from eval_client.store.store import Store
 from eval_client.trial.agent_kind import loop_agents
-from proctor import event_loop
+from proctor import breakpoints, event_loop
 from proctor.config.tokens import AccessTokens
 from proctor.http.client import HttpClient, http_client
 from proctor.observability.descriptors import SHORTAGE, allow_descriptors, descriptors_for, trials_for
@@ -75,8 +75,8 @@ async def execute(request: RunRequest, watch: Watcher) -> RunResult:
 
 @contextlib.contextmanager
 def _own_code() -> Iterator[None]:
-    """While inside, code of the user's runs in this process: what blocks it is said."""
-    with event_loop.watched():
+    """While inside, code of the user's runs in this process: what blocks it is said, and it may stop for a person."""
+    with event_loop.watched(), breakpoints.stops():
         yield
 
 
@@ -92,6 +92,9 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
     most = _most_trials(plan)
     async with http_client(tls=plan.tls) as http, _servers(request) as local:
         client = _client(plan, http, local)
+        if (stopping := breakpoints.stopping_file()) is not None:
+            request.announce(f"one trial at a time: {stopping} calls breakpoint()")
+            most = 1
         request.announce(f"asking {'its workers' if local.controller else plan.controller} for the samples")
         known = request.store.manifest() if request.resume else None
         listed = await listed_samples(plan, client, known.digests() if known else {}, own=local.controller is not None)
