@@ -32,14 +32,21 @@ def stops() -> Iterator[None]:
 
     One prompt stands at a time; the time there counts in no limit.
     """
-    is_free = sys.breakpointhook is sys.__breakpointhook__ and not os.environ.get("PYTHONBREAKPOINT")
-    if is_free:
+    before = sys.breakpointhook
+    is_free = before is sys.__breakpointhook__ or _is_unheard()
+    if is_free and not os.environ.get("PYTHONBREAKPOINT"):
         sys.breakpointhook = _stop
     try:
         yield
     finally:
         if is_free:
-            sys.breakpointhook = sys.__breakpointhook__
+            sys.breakpointhook = before
+
+
+def _is_unheard() -> bool:
+    """Whether this is a notebook whose own debugger nobody has opened."""
+    debugger = sys.modules.get("debugpy")
+    return "ipykernel" in sys.modules and debugger is not None and not debugger.is_client_connected()
 
 
 @contextlib.contextmanager

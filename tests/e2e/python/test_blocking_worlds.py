@@ -85,7 +85,7 @@ async def test_a_lease_does_not_run_while_the_loop_is_blocked() -> None:
     task = TaskDefinition(name="pair", environment="pair", parameters={}, capacity=4)
     worker = Worker("w", "http://w", [task], worlds={"pair": Pair()})
     async with worker.running():
-        await asyncio.to_thread(until, lambda: worker.capacities()[0].free)
+        await asyncio.to_thread(until, lambda: worker.capacities()[0].free > 0)
         lease_s = slowly(2)
         request = StartSession(session="f" * 32, task="pair", sample="waits", seed=0, lease_s=lease_s)
         started = await worker.start(request)
