@@ -6,11 +6,16 @@ import faulthandler
 import gc
 import logging
 import signal
+import sys
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator
+from contextvars import ContextVar
 from importlib.util import find_spec
 from types import FrameType
 from typing import Any, TypeVar
+
+from proctor.own_code import is_library
 
 log = logging.getLogger(__name__)
 
@@ -22,6 +27,8 @@ Answer = TypeVar("Answer")
 BLOCKED_S = 1.0
 """An event loop that is late by less is only busy."""
 STANDARD_ERROR = 2
+LOOK_S = 0.25
+"""How often a `BlockWatch` looks."""
 INTERRUPTED_AGAIN_S, ENDED_S = 5.0, 20.0
 """Code that blocks the event loop on is interrupted again so often; after so long in all its process ends."""
 
@@ -54,6 +61,98 @@ def may_block(seconds: float | None, who: Callable[[], str]) -> None:
         signal.signal(signal.SIGALRM, interrupt)
         signal.setitimer(signal.ITIMER_REAL, seconds, INTERRUPTED_AGAIN_S)
         faulthandler.dump_traceback_later(seconds + ENDED_S, exit=True, file=STANDARD_ERROR)
+
+
+class BlockWatch:
+    """Knows how long code has blocked the running loop, and logs each line that does for over BLOCKED_S, once."""
+
+    def __init__(self) -> None:
+        self._loop, self._home = asyncio.get_running_loop(), threading.get_ident()
+        self._ticked_at, self._blocked_s = time.monotonic(), 0.0
+        self._lock, self._prompts = threading.Lock(), 0
+        self._said: set[str] = set()
+
+    def blocked_s(self) -> float:
+        """How long the loop was blocked in all; the time at a prompt is part of it."""
+        since_s = time.monotonic() - self._ticked_at
+        return self._blocked_s + (since_s if self._prompts or since_s - LOOK_S > BLOCKED_S else 0.0)
+
+    @contextlib.contextmanager
+    def at_prompt(self) -> Iterator[None]:
+        """While inside, somebody types: the loop counts as blocked, by no mistake of the code's."""
+        self._tick(prompts=1)
+        try:
+            yield
+        finally:
+            self._tick(prompts=-1)
+
+    def _tick(self, prompts: int = 0) -> None:
+        with self._lock:
+            self._blocked_s, self._ticked_at = self.blocked_s(), time.monotonic()
+            self._prompts += prompts
+
+    async def beat(self) -> None:
+        """Know that the loop runs."""
+        while True:
+            self._tick()
+            await asyncio.sleep(LOOK_S)
+
+    def look(self, over: threading.Event) -> None:
+        """Log what blocks the loop, in a thread: code of one task that runs at two looks in a row."""
+        before = None
+        while not over.wait(LOOK_S):
+            late = not self._prompts and time.monotonic() - self._ticked_at - LOOK_S > BLOCKED_S
+            task = asyncio.current_task(self._loop) if late else None
+            if task is not None and task is before and (where := self._place(task)) and where not in self._said:
+                self._said.add(where)
+                told = "await there, call it by asyncio.to_thread, or let `play` be a plain `def`"
+                log.warning("%s has blocked the event loop for over %g s; %s", where, BLOCKED_S, told)
+            before = task
+
+    def _place(self, task: "asyncio.Task[Any]") -> str | None:
+        """File and line of a world or an agent that the task executes now."""
+        frame, first, place = sys._current_frames().get(self._home), getattr(task.get_coro(), "cr_frame", None), None
+        while frame is not None:
+            if place is None and not is_library(frame.f_code.co_filename):
+                place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+            if frame is first:
+                return place
+            frame = frame.f_back
+        return None  # it executes another one by now
+
+
+_WATCH: ContextVar[BlockWatch | None] = ContextVar("watch", default=None)
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[None]:
+    """While inside, code that blocks the running loop is logged with its line, and `clock` stands still for it."""
+    watch, over = BlockWatch(), threading.Event()
+    token = _WATCH.set(watch)
+    threading.Thread(target=watch.look, args=(over,), name="watch of the event loop", daemon=True).start()
+    try:
+        with beside(watch.beat()):
+            yield
+    finally:
+        over.set()
+        _WATCH.reset(token)
+
+
+def at_prompt() -> contextlib.AbstractContextManager[None]:
+    """A context in which `clock` stands still, since somebody types."""
+    watch = _WATCH.get()
+    return contextlib.nullcontext() if watch is None else watch.at_prompt()
+
+
+def blocked_s() -> float:
+    """How long code has blocked the loop of this task, as far as it is `watched`."""
+    watch = _WATCH.get()
+    return 0.0 if watch is None else watch.blocked_s()
+
+
+def clock() -> float:
+    """The monotonic clock for limits: it stands still while code blocks the loop, which sets it back by BLOCKED_S."""
+    return time.monotonic() - blocked_s()
 
 
 def run(main: Coroutine[None, None, Answer]) -> Answer:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 from pydantic import BeforeValidator, Field, InstanceOf, model_validator
 from starlette.types import ASGIApp
 
-from proctor import event_loop
+from proctor import breakpoints, event_loop
 from proctor.config.task import TaskDefinition
 from proctor.config.tokens import AccessTokens
 from proctor.config.wording import NAME
@@ -135,9 +135,10 @@ def serve_worker(config: WorkerConfig, on_ready: OnReady = lambda url: None) -> 
                 locate=locate if found else None,
             )
             app = worker.app()
-            await run_service(
-                worker, app, listener, config, lambda: on_ready(url), access=access, grace_s=config.grace_s
-            )
+            with event_loop.watched(), breakpoints.stops():
+                await run_service(
+                    worker, app, listener, config, lambda: on_ready(url), access=access, grace_s=config.grace_s
+                )
 
     with listener:
         event_loop.run(run())

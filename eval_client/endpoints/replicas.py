@@ -4,7 +4,6 @@ import asyncio
 import bisect
 import itertools
 import logging
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from pydantic import JsonValue
 from eval_client.core.limits.pool import Quota
 from eval_client.core.limits.throttle import EndpointLimit
 from eval_client.plan.entries import Endpoint
+from proctor import event_loop
 from proctor.llm.endpoint import DENIALS, AgentUnauthorized
 from proctor.llm.model import Completion
 from proctor.llm.outage import PATIENCE_S, Outage, Untimed
@@ -115,7 +115,7 @@ class Replicas:
         endpoint: Endpoint,
         model: Callable[[str, Replica], ReplicaModel],
         changed: Callable[[], None],
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = event_loop.clock,
     ) -> None:
         self.endpoint, self.model, self.clock = endpoint, model, clock
         self.all: dict[str, Replica] = {}

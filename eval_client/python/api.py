@@ -33,7 +33,7 @@ from eval_client.run.screen import screen
 from eval_client.run.servers import ServerProcessError
 from eval_client.store.connection import DatabaseError, Fenced, StoreError, reason
 from eval_client.store.runs import find_run
-from proctor import registry
+from proctor import breakpoints, registry
 from proctor.agent_function import AgentFunction, FunctionAgent, FunctionCaller
 from proctor.config.task import TaskDefinition
 from proctor.config.yaml import FileError
@@ -132,7 +132,8 @@ def play(
     if chosen not in names:
         raise PlanError(f"sample: there is no {chosen!r}; the first are: {', '.join(names[:5])}")
     try:
-        return _on_own_loop(_play(world, agent, chosen, seed))
+        with breakpoints.stops():
+            return _on_own_loop(_play(world, agent, chosen, seed))
     except EnvironmentFault as error:  # of its lifespan
         return Finish.fault(FinishReason.TASK_ERROR, f"{type(error).__name__}: {error}")
 

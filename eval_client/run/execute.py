@@ -6,7 +6,7 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -41,6 +41,7 @@ from eval_client.store.runs import find_parts
 from eval_client.store.sqlite_file import check_before_resume, check_whole, file_of
 from eval_client.store.store import Store
 from eval_client.trial.agent_kind import loop_agents
+from proctor import breakpoints, event_loop
 from proctor.config.tokens import AccessTokens
 from proctor.http.client import HttpClient, http_client
 from proctor.observability.descriptors import SHORTAGE, allow_descriptors, descriptors_for, trials_for
@@ -64,10 +65,20 @@ async def execute(request: RunRequest, watch: Watcher) -> RunResult:
 
     Raises PreflightError, StoreError, ServerProcessError, TaskServerError, Fenced.
     """
+    functions = any(agent.is_function for agent in request.plan.agents)
+    own_code = _own_code if request.in_process or functions else contextlib.nullcontext
     try:
-        return await _execute(request, watch)
+        with own_code():
+            return await _execute(request, watch)
     except RunOver:
         return RunResult(None, {})  # another client played it to its end meanwhile
+
+
+@contextlib.contextmanager
+def _own_code() -> Iterator[None]:
+    """While inside, code of the user's runs in this process: what blocks it is said, and it may stop for a person."""
+    with event_loop.watched(), breakpoints.stops():
+        yield
 
 
 async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
@@ -82,6 +93,9 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
     most = _most_trials(plan)
     async with http_client(tls=plan.tls) as http, _servers(request) as local:
         client = _client(plan, http, local)
+        if (stopping := breakpoints.stopping_file()) is not None:
+            request.announce(f"one trial at a time: {stopping} calls breakpoint()")
+            most = 1
         request.announce(f"asking {'its workers' if local.controller else plan.controller} for the samples")
         known = request.store.manifest() if request.resume else None
         listed = await listed_samples(plan, client, known.digests() if known else {}, own=local.controller is not None)

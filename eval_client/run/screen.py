@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import re
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,11 +14,13 @@ from eval_client.core.run_view import PairView, RunView, clock
 from eval_client.run.context import RunContext
 from eval_client.run.stall_reporter import StallReporter, shared_lines
 from eval_client.store.journal import Journal
+from proctor import breakpoints
 from proctor.event_loop import beside
 from proctor.tables.table import money_text
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
+    from rich.live import Live
 
 LIVE_EVERY_S = 0.25
 PLAIN_EVERY_S = 5.0
@@ -102,14 +105,14 @@ def screen(context: RunContext, console: "Console | None") -> Iterator[None]:
         if console is None:
             yield
         elif console.is_terminal:
-            from rich.live import Live  # with tables and bars 20 ms, which only a terminal needs
-
-            with Live(
-                _table(now()), console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
-            ) as shown:
-                with beside(_repeat(LIVE_EVERY_S, lambda: shown.update(_table(now()), refresh=True))):
+            live = _Live(console, lambda: _table(now()))
+            live.show()
+            try:
+                with breakpoints.steps_aside(live.clear), beside(_repeat(LIVE_EVERY_S, live.show)):
                     yield
-                shown.update(_table(now()), refresh=True)
+                live.show()
+            finally:
+                live.stop()
         else:
             lines = _Lines(console, troubles, now, begun)
             with beside(_repeat(LOOK_S, lines.look)):
@@ -133,6 +136,43 @@ def _published(journal: Journal, now: Callable[[], RunView]) -> Iterator[None]:
             yield
     finally:
         journal.publish(now().model_dump_json())
+
+
+@dataclass
+class _Live:
+    """A table on a terminal that is drawn again and again, below what is printed and logged meanwhile."""
+
+    _console: "Console"
+    _table: Callable[[], "Group"]
+    _shown: "Live | None" = None
+
+    def show(self) -> None:
+        """Draw it anew, unless somebody types at a breakpoint."""
+        from rich.live import Live  # with tables and bars 20 ms, which only a terminal needs
+
+        if not breakpoints.PROMPT.acquire(blocking=False):
+            return
+        try:
+            if self._shown is None:
+                is_terminal = sys.stdout is not None and sys.stdout.isatty()
+                self._console.file = self._console.file  # the stream itself, below what takes its place
+                self._shown = Live(console=self._console, auto_refresh=False, redirect_stdout=is_terminal)
+                self._shown.start()
+            self._shown.update(self._table(), refresh=True)
+        finally:
+            breakpoints.PROMPT.release()
+
+    def clear(self) -> None:
+        """Take it away; the next `show` draws it where the cursor is by then."""
+        if self._shown is not None:
+            self._shown.transient = True
+        self.stop()
+
+    def stop(self) -> None:
+        """Leave it as it is."""
+        if self._shown is not None:
+            self._shown.stop()
+        self._shown = None
 
 
 @dataclass

@@ -1,11 +1,11 @@
 """Watches a run's task server: follows its capacities, renews session leases, gives up tasks that stay away."""
 
 import asyncio
-import time
 
 from eval_client.core.events import TaskLost, TaskSlots
 from eval_client.run.context import RunContext
 from eval_client.run.demand_report import DemandReport
+from proctor.event_loop import clock
 from task_server.wire.errors import SessionTaken, TaskServerError, Unauthorized
 from task_server.wire.messages import LONG_POLL_S, SESSION_LEASE_S, TaskCapacity, TaskList
 
@@ -21,7 +21,7 @@ class TaskWatcher:
     def __init__(self, context: RunContext, demand: DemandReport, patience_s: float) -> None:
         self._context, self._client = context, context.client
         self._demand, self._patience_s = demand, patience_s
-        self._begun = time.monotonic()
+        self._begun = clock()
         self._nothing_since: dict[str, float] = {}
         self._reasons: dict[str, str] = {}
 
@@ -64,7 +64,7 @@ class TaskWatcher:
         At first all slots count. Those in use may belong to sessions of this run's previous client, until this client
         takes the sessions over or their leases expire.
         """
-        if time.monotonic() - self._begun < SESSION_LEASE_S:
+        if clock() - self._begun < SESSION_LEASE_S:
             return task.total
         return min(task.total, self._context.schedule.under_way(task.name) + task.free)
 
@@ -83,7 +83,7 @@ class TaskWatcher:
         if capacity > 0 or waiting is None:
             self._nothing_since.pop(task, None)
         else:
-            self._nothing_since.setdefault(task, time.monotonic())
+            self._nothing_since.setdefault(task, clock())
             self._reasons[task] = waiting or "no slot"
         self._context.runner.handle(TaskSlots(task, capacity, total, waiting))
 
@@ -107,7 +107,7 @@ class TaskWatcher:
     async def _give_up_tasks(self) -> None:
         while True:
             await asyncio.sleep(CHECK_S)
-            now = time.monotonic()
+            now = clock()
             self._wait_for_server()
             nothing = {
                 task: (since, self._reasons[task], self._patience_s) for task, since in self._nothing_since.items()

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import logging
 import random
-import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import NamedTuple, cast
@@ -27,6 +26,7 @@ from eval_client.trial.episode import Episode, Model, SessionServer
 from eval_client.trial.isolation import Isolation
 from eval_client.trial.services import Services
 from eval_client.trial.traces import Traces
+from proctor.event_loop import clock
 from proctor.observability.descriptors import lacks_descriptors
 from proctor.registry import is_own
 from proctor.session.play import read_answer
@@ -152,7 +152,7 @@ class TrialPlayer:
         if end.outcome is not AttemptOutcome.SERVICE_AWAY or end.finish is None:
             return end
         turns, patience_s = len(pending.trial_history.turns), end.finish.detail.get("patience_s")
-        away = self._services.away(pending.job, turns, end.cause, time.monotonic(), patience_s)
+        away = self._services.away(pending.job, turns, end.cause, clock(), patience_s)
         return end if away else AttemptEnd(outcome=AttemptOutcome.FINISHED, finish=end.finish)
 
     async def end(self, pending: PendingTrial, played: Played) -> None:

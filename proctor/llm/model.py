@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from proctor import event_loop
 from proctor.environment import AgentStopped, AgentUnavailable, ContextLimitExceeded, ConversationLost, InputRefused
 from proctor.http.client import HttpClient, HttpFailure, HttpReply
 from proctor.llm import traces
@@ -73,7 +74,7 @@ class ChatModel:
         on_reply: Callable[[Failed | None], None] = lambda failed: None,
         traces_content: bool = False,
         random: Callable[[], float] = chance.random,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = event_loop.clock,
         wall_clock: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -134,7 +135,7 @@ class ChatModel:
         except (AgentStopped, AgentUnavailable, EndpointDown, asyncio.CancelledError) as failure:
             vars(failure)["paid"] = self._wasted(messages, tools, waits)
             raise
-        completion = self._completion(reply, messages, tools, self._clock() - started, waits.requests)
+        completion = self._completion(reply, messages, tools, max(0.0, self._clock() - started), waits.requests)
         wasted = self._wasted(messages, tools, waits) if waits.late else None
         return completion if wasted is None else completion._replace(usage=completion.usage.plus(wasted))
 

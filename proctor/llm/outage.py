@@ -2,12 +2,12 @@
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import NamedTuple, Self, TypeGuard, TypeVar
 
 from proctor.environment import AgentRefused
+from proctor.event_loop import blocked_s, clock
 from proctor.http.client import HttpReply
 from proctor.llm.outcome import Outcome, read_error
 from proctor.llm.wire import Reply
@@ -26,7 +26,7 @@ OWN_FAILURES = 3
 
 class TimeLimit:
     """The time limit of an attempt, as a context that raises TimeoutError. It stands still while what it waits for is
-    not timed: that moves no timer, which is set anew where it rings too early.
+    not timed, and while code blocks the event loop: that moves no timer, which is set anew where it rings too early.
     """
 
     def __init__(self, seconds: float | None) -> None:
@@ -35,11 +35,12 @@ class TimeLimit:
         self._timer: asyncio.TimerHandle | None = None
         self._waits = 0
         self.waited_s = 0.0
-        """How long it stood still."""
+        """How long it stood still for what is not timed."""
 
     async def __aenter__(self) -> Self:
         await self._scope.__aenter__()
         TIME_LIMIT.set(self)
+        self._blocked_s = blocked_s()
         if self._seconds is not None:
             self._set(asyncio.get_running_loop().time() + self._seconds)
         return self
@@ -76,6 +77,8 @@ class TimeLimit:
         self._timer = None
         if self._until is None or self._waits:
             return
+        before_s, self._blocked_s = self._blocked_s, blocked_s()
+        self._until += self._blocked_s - before_s
         if (now := asyncio.get_running_loop().time()) < self._until:
             self._set(self._until)
         else:
@@ -94,12 +97,12 @@ class Untimed:
     """How long it took, over all times that it was entered."""
 
     def __enter__(self) -> None:
-        self._begun, self._limit = time.monotonic(), TIME_LIMIT.get()
+        self._begun, self._limit = clock(), TIME_LIMIT.get()
         if self._limit is not None:
             self._limit.stop()
 
     def __exit__(self, *_: object) -> None:
-        waited_s = time.monotonic() - self._begun
+        waited_s = max(0.0, clock() - self._begun)
         self.seconds += waited_s
         if self._limit is not None:
             self._limit.go_on(waited_s)
@@ -181,7 +184,7 @@ class Outage:
         self,
         patience_s: float | None = None,
         changed: Callable[[], None] = lambda: None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = clock,
     ) -> None:
         self.since: float | None = None
         """When a call failed first after the last answer; None while calls are answered."""

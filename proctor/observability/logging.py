@@ -47,7 +47,11 @@ def known_id(name: str) -> str:
 
 
 class Handler(logging.StreamHandler[TextIO]):
-    """Redacts the secrets in every record."""
+    """Redacts the secrets in every record, and writes them to what standard error is then, such as a live screen."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.setStream(sys.stderr)
+        super().emit(record)
 
     def format(self, record: logging.LogRecord) -> str:
         return redacted(super().format(record))

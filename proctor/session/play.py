@@ -10,8 +10,17 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from proctor.environment import Agent, AgentStopped, AgentUnavailable, Environment, Policy, ServiceAway
+from proctor.environment import (
+    Agent,
+    AgentStopped,
+    AgentUnavailable,
+    Environment,
+    EnvironmentFault,
+    Policy,
+    ServiceAway,
+)
 from proctor.observability.descriptors import lacks_descriptors
+from proctor.own_code import log_traceback
 from proctor.session.thoughts import ThoughtCount, has_thought, session_thoughts, without_thought
 from proctor.session.transcript import Transcript
 from proctor.types import Action, Finish, FinishReason, Observation, ParsedAction
@@ -129,9 +138,12 @@ async def play_to_finish(environment: Environment, sample: str, agent: Agent, se
         finish = Finish.away(f"{type(away).__name__}: {away}", away.patience_s)
     except ValidationError as error:
         finish = Finish.fault(FinishReason.TASK_ERROR, f"{error.title}: {_problem(error)}")
+        log_traceback(f"sample {sample}", error)
     except Exception as error:
         cause = f"{type(error).__name__}: {error}"
         finish = Finish.away(cause) if lacks_descriptors(error) else Finish.fault(FinishReason.TASK_ERROR, cause)
+        if not isinstance(error, EnvironmentFault):
+            log_traceback(f"sample {sample}", error)
     finally:
         session_thoughts.reset(counting)
     return finish.model_copy(update={"detail": {**finish.detail, **count.detail()}})

@@ -14,6 +14,7 @@ from urllib.parse import quote, urlencode
 from pydantic import BaseModel
 
 from proctor.config.tokens import AccessTokens
+from proctor.event_loop import clock
 from proctor.http.client import HttpClient
 from proctor.retry import RetryPolicy
 from proctor.session.kept_replies import KeptReply
@@ -265,7 +266,12 @@ class TaskClient:
         return await self._ask(what, "POST", "leases", messages.LeasesRenewed, request, worker=url, headers=headers)
 
     async def blocked_s(self, url: str, session: str) -> float:
-        """How long the worker of a session answered nobody since the session started. Raises UnknownSession."""
+        """How long the worker of a session answered nobody since the session started. Raises UnknownSession.
+
+        0 in this process, whose time limits stand still meanwhile.
+        """
+        if self._here is not None:
+            return 0.0
         answer = await self._renewed(url, (session,))
         if answer.lost:
             raise UnknownSession(f"session {session} has ended at {url}")
@@ -329,10 +335,11 @@ class TaskClient:
         self.calls[id(call)] = call
         policy = self._policy if patience_s is None else replace(self._policy, max_retry_s=patience_s)
         pinned = self._url if worker is None else worker.rstrip("/")
-        trusted, failures = call.since, 0
+        begun = trusted = clock()
+        failures = 0
         try:
             while True:
-                asked_at = time.monotonic()
+                asked_at = clock()
                 try:
                     if pinned != self._url and (pinned in self._reach.reached or await self._reachable(pinned)):
                         try:
@@ -346,8 +353,8 @@ class TaskClient:
                 except InWork as work:
                     if work.replies and log is not None:
                         await log.add(work.replies)
-                    trusted, failures, call.trouble = time.monotonic(), 0, "the environment is at work on it"
-                    if trusted - call.since > self._step_s:
+                    trusted, failures, call.trouble = clock(), 0, "the environment is at work on it"
+                    if trusted - begun > self._step_s:
                         raise
                 except TaskServerError as error:
                     call.trouble = str(error)
@@ -356,10 +363,10 @@ class TaskClient:
                     outlasts = self._outlasts and what != WORKERS and isinstance(error, ServerUnreachable)
                     if outlasts and await self.outage.found(str(error)):
                         await self.outage.over(session)
-                        trusted += time.monotonic() - asked_at
+                        trusted += clock() - asked_at
                         continue
                     failures += 1
-                    wait_s = self._wait_s(error, policy, failures, time.monotonic() - trusted)
+                    wait_s = self._wait_s(error, policy, failures, clock() - trusted)
                     if wait_s is None:
                         raise
                     await (self._slot(task, wait_s) if isinstance(error, NoCapacity) else asyncio.sleep(wait_s))

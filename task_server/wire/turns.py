@@ -87,6 +87,10 @@ class Lease:
         """The same lease, begun anew."""
         return Lease.granted(self.length_s, now)
 
+    def extended(self, seconds: float) -> "Lease":
+        """The same lease, which ends so much later."""
+        return Lease(self.length_s, self.until + seconds)
+
     def expired(self, now: float) -> bool:
         """True once the lease has expired."""
         return now >= self.until

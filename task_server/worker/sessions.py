@@ -196,8 +196,14 @@ class Sessions:
         self._may_block_s: float | None = None
 
     def tick(self) -> None:
-        """Know that the event loop runs; called every TICK_S. No session may block it for longer than it says."""
-        self._blocked_s, self._ticked_at = self.blocked_s(), self._now()
+        """Know that the event loop runs; called every TICK_S. No session may block it for longer than it says.
+
+        A lease does not run while the loop is blocked.
+        """
+        before_s, self._blocked_s, self._ticked_at = self._blocked_s, self.blocked_s(), self._now()
+        if blocked_s := self._blocked_s - before_s:
+            for session in self._sessions.values():
+                session.lease = session.lease.extended(blocked_s)
         self._clients.forget_silent(self._unblocked())
         self._guard()
 

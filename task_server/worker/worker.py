@@ -216,10 +216,11 @@ class Worker(TaskService):
 
     async def _watch(self) -> None:
         """End the sessions whose client is gone. While the controller does not answer, no lease runs."""
+        self._sessions.tick()
         while True:
             self._shares.weigh(self._access.users())
-            self._sessions.tick()
             await self._process.sleep(TICK_S)
+            self._sessions.tick()
             self._shares.forget_silent(self._now())
             if self._shares.offer(self.capacities(), self._now()):
                 self._changes.notify()

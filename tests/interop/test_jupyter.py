@@ -46,6 +46,7 @@ class Sums(Environment):
 
     async def play(self, sample, agent, seed=0):
         asked = Message(role="user", content=f"{sample}+1")
+        breakpoint()
         action = await agent.act(Observation(messages=(asked,)))
         print("played", sample)
         return Finish(reason=FinishReason.COMPLETED, score=float(action.content == str(int(sample) + 1)))
@@ -112,6 +113,8 @@ def test_a_notebook_plays_what_its_cells_define_and_shows_tables(tmp_path: Path)
     _, evaluated, played, _, again, _, changed = in_a_kernel(tmp_path / "cells.py", tmp_path)
     assert "<tr><td>adds</td><td>sums</td><td>mean_score</td><td>1.000</td>" in str(evaluated["tables"])
     assert "played 0\nplayed 1\nplayed 2\n" in str(evaluated["output"])
+    said = "breakpoint() does not stop here, since a notebook has no terminal"
+    assert [str(cell["output"]).count(said) for cell in (evaluated, played)] == [1, 0], "it is said once"
     assert "<tr><th>score</th><td>1.0</td></tr>" in str(played["tables"])
     assert str(again["output"]).endswith("finished\n"), "cells that are run again unchanged go on with the run"
     assert "agents.adds.function: ONE, its contents differs" in str(changed["output"])
