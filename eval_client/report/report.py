@@ -79,7 +79,7 @@ class _Made:
         self._prices, self._costs, self._retried = self.plan.all_prices(), store.helper_costs(), store.retried()
         self._unfinished, self.totals = store.spent_on_open(), store.pair_totals()
         self._summaries = _current_summaries(store, self.totals)
-        self._means = store.sample_means({totals.task: totals.agent for totals in self.totals})
+        self._means = store.sample_means()
         self._causes = store.causes()
 
     def pair(self, totals: PairTotals) -> PairReport:

@@ -40,15 +40,6 @@ class PlannedTrials:
         for pair in self._ids:
             yield from self._of_pair(pair)
 
-    def insert(self, connection: sa.Connection, run: str) -> None:
-        """Insert the trials of the first agent of each task, and copy them in the database for the other agents."""
-        first: dict[str, range] = {}
-        for pair, ids in self._ids.items():
-            if (source := first.setdefault(pair[1], ids)) is ids:
-                insert_trials(connection, run, self._of_pair(pair))
-            else:
-                connection.execute(_copied(run, source, pair[0], ids.start))
-
     def _of_pair(self, pair: Pair) -> Iterator[Trial]:
         agent, task = pair
         keys = ((epoch, each) for epoch in range(self._epochs) for each in self._samples[task].items())
@@ -71,15 +62,6 @@ def insert_trials(connection: sa.Connection, run: str, trials: Iterable[Trial]) 
             connection.execute(of_json, {"trials": f"[{','.join(trial.model_dump_json() for trial in batch)}]"})
         else:
             connection.execute(trial_table.insert(), [{"run": run, **vars(trial)} for trial in batch])
-
-
-def _copied(run: str, source: range, agent: str, first: int) -> sa.Insert:
-    """The trials of some ids once more, for another agent and with ids from `first` on."""
-    t = trial_table.c
-    same = (t.run, t.task, t.sample, t.epoch, t.attempts, t.cluster)
-    changed = (t.id + (first - source.start)).label("id"), sa.literal(agent).label("agent")
-    rows = sa.select(*same, *changed).where(t.run == run, t.id >= source.start, t.id < source.stop)
-    return trial_table.insert().from_select([column.name for column in (*same, *changed)], rows)
 
 
 def numbered(run: str, ids: Sequence[int]) -> sa.ColumnElement[bool]:

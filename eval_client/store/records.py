@@ -268,12 +268,6 @@ class ReplicaCost(Value):
     seconds: float
     """Of all calls, one after the other."""
 
-    def plus(self, other: "ReplicaCost") -> "ReplicaCost":
-        """The sum of two costs of one server."""
-        counted = type(self).model_fields.keys() - {"agent", "replica"}
-        counts = {name: getattr(self, name) + getattr(other, name) for name in counted}
-        return self.model_copy(update=counts)
-
     @property
     def tokens_a_second(self) -> float | None:
         """Completion tokens of one call in a second; None where the server reports no usage."""

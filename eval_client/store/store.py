@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from eval_client.store.connection import RunExists, StoreError, hold_live, is_transient
 from eval_client.store.migration import existing_columns, migrate
-from eval_client.store.planned_trials import ROWS_AT_ONCE, PlannedTrials, insert_trials, numbered
+from eval_client.store.planned_trials import ROWS_AT_ONCE, insert_trials, numbered
 from eval_client.store.records import DIVERGED, RETRIED, Manifest, Trial, Turn, kept_reply, now_text, record, turn_of
 from eval_client.store.results import Results, token_sums, tokens_of
 from eval_client.store.sqlite_file import file_of, is_writable, losses
@@ -73,7 +73,7 @@ StopRequest = Literal["drain", "now"]
 class Store(Results):
     """The rows of one run. Reading is safe beside a writer in another process."""
 
-    def create(self, manifest: Manifest, trials: PlannedTrials | Iterable[Trial]) -> None:
+    def create(self, manifest: Manifest, trials: Iterable[Trial]) -> None:
         """Write a new run in one transaction. Raises RunExists, StoreError, DatabaseError."""
         migrate(self.engine)
         # With its fraction: two runs of one second are listed in the order in which they began.
@@ -82,10 +82,7 @@ class Store(Results):
         try:
             with self.engine.begin() as connection:
                 connection.execute(run_table.insert(), {**row, "manifest": manifest.model_dump_json()})
-                if isinstance(trials, PlannedTrials):
-                    trials.insert(connection, self.run)
-                else:
-                    insert_trials(connection, self.run, trials)
+                insert_trials(connection, self.run, trials)
         except sa.exc.IntegrityError as error:
             raise RunExists(f"run {self.run!r} exists already; resume it, or choose another name") from error
 
