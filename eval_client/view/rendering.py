@@ -38,12 +38,11 @@ def assets() -> dict[str, Asset]:
     """name of a file -> the asset."""
     contents = {path.name: path.read_bytes() for path in sorted((HERE / "assets").iterdir())}
     contents["view.css"] += stylesheet().encode()
-    return {name: _asset(Path(name), content) for name, content in contents.items()}
-
-
-def _asset(name: Path, content: bytes) -> Asset:
-    digest = hashlib.blake2b(content, digest_size=6).hexdigest()
-    return Asset(f"/assets/{name.stem}.{digest}{name.suffix}", content, MEDIA_TYPES[name.suffix])
+    found = {}
+    for name, content in contents.items():
+        digest, path = hashlib.blake2b(content, digest_size=6).hexdigest(), Path(name)
+        found[name] = Asset(f"/assets/{path.stem}.{digest}{path.suffix}", content, MEDIA_TYPES[path.suffix])
+    return found
 
 
 @cache

@@ -6,7 +6,6 @@ import re
 import shlex
 from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple
 
 from markupsafe import Markup
 from starlette.requests import Request
@@ -46,14 +45,6 @@ def report_file(viewer: Viewer, request: Request) -> Response:
     return Response(text.encode("utf-8", "backslashreplace"), headers=headers, media_type="text/html")
 
 
-class SavedTrial(NamedTuple):
-    """A whole trial in a file."""
-
-    id: int
-    shown: Markup
-    licence: str
-
-
 def report_page(store: Store, *, title: str | None = None, samples: bool = False, trials: Sequence[int] = ()) -> str:
     """The overview of a run, finished or not; by default without a sample's id, a prompt or an answer.
 
@@ -81,7 +72,7 @@ def report_page(store: Store, *, title: str | None = None, samples: bool = False
         papers=papers(store, made, large=large),
         samples=sample_tables(facts) if samples else [],
         trials=told,
-        warnings=[WARNING, *sorted({trial.licence for trial in told if trial.licence})] if told else [],
+        warnings=[WARNING, *sorted({str(trial["licence"]) for trial in told if trial["licence"]})] if told else [],
         methods=METHODS,
         version=manifest.version,
         command=_report_command(store.run, title, samples=samples, trials=trials),
@@ -121,11 +112,13 @@ def _saved(template: str, title: str, **values: object) -> str:
     return template_environment().get_template(template).render(**known, title=title, **values)
 
 
-def _trial(store: Store, number: int) -> SavedTrial:
+def _trial(store: Store, number: int) -> dict[str, object]:
+    """A whole trial in a file."""
     trial = read_trajectory(store, number)
     read = answer_reader(store.manifest(), trial.task)
     licence = "" if trial.finish is None else str(trial.finish.detail.get("licence", ""))
-    return SavedTrial(number, from_markdown(trial_markdown(trial, read, Showing(public=True))), licence)
+    shown = from_markdown(trial_markdown(trial, read, Showing(public=True)))
+    return {"id": number, "shown": shown, "licence": licence}
 
 
 def _report_command(run: str, title: str | None, *, samples: bool, trials: Sequence[int]) -> str:
