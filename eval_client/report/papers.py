@@ -6,7 +6,7 @@ from typing import NamedTuple
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.plan import Plan
 from eval_client.report.agentbench import ENVIRONMENTS, TEXT_PROTOCOL, PlayedTask, agent_rows, agentbench_tables
-from eval_client.report.comparability import TaskShape, task_shapes, unlike_agents, unlike_tasks
+from eval_client.report.configuration_tables import TaskShape, task_shapes, unlike_agents, unlike_tasks
 from eval_client.report.pair_report import RunReport
 from eval_client.report.report import report
 from eval_client.report.scrub import model_name, publishable

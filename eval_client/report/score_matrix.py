@@ -6,7 +6,7 @@ from typing import NamedTuple
 from eval_client.core import Pair
 from eval_client.core.statistics.missing import mean_bounds
 from eval_client.core.statistics.samples import Interval, Scores
-from eval_client.report.compare.run_pairs import Letters
+from eval_client.report.compare.compare import Letters
 from eval_client.report.pair_report import PairReport, RunReport
 from eval_client.store.trials.scores import TrialFacts
 from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow, coverage_text

@@ -150,6 +150,13 @@ class Manifest(Value):
         """The plan as a value. Raises StoreError where a store holds another."""
         return parsed(run_table.c.manifest, Plan.model_validate, self.plan)
 
+    def parameters(self, task: str) -> dict[str, JsonValue] | None:
+        """The parameters that shaped a task's trials; None where a controller defines the task."""
+        tasks = self.identity.get("tasks")
+        shape = tasks.get(task) if isinstance(tasks, dict) else None
+        parameters = shape.get("parameters") if isinstance(shape, dict) else None
+        return parameters if isinstance(parameters, dict) else None
+
     def digests(self) -> dict[str, str]:
         """task -> its digest when the run began."""
         return {name: task.digest for name, task in self.tasks.items()}

@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, Response
 
 from eval_client.core import Pair
 from eval_client.core.statistics.samples import Interval
-from eval_client.report.compare.run_pairs import Letters
+from eval_client.report.compare.compare import Letters
 from eval_client.report.pair_report import PairReport
 from eval_client.report.score_matrix import score_bounds
 from eval_client.report.task_environment import AnswerReader, answer_reader, turn_facts

@@ -11,10 +11,9 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
+from eval_client.report.compare.compare import compared, run_letters
 from eval_client.report.compare.measure import Settings
-from eval_client.report.compare.run_pairs import compared, run_letters
-from eval_client.report.compare.tables import letters_tables
-from eval_client.report.compare.values import ComparedAgent, Comparison, Comparisons
+from eval_client.report.compare.values import ComparedAgent, Comparison, Comparisons, letters_tables
 from eval_client.report.configuration_tables import COMPARISON_METHODS, METHODS, run_facts
 from eval_client.report.papers import papers
 from eval_client.report.plots.svg import nowhere

@@ -20,8 +20,7 @@ from eval_client.cli.usage import FILE, UsageProblem
 from eval_client.report.compare.compare import compare_run, compare_sides, with_gates
 from eval_client.report.compare.measure import Settings
 from eval_client.report.compare.sides import ACROSS, CompareError, find_pairs, find_side, parse_reference
-from eval_client.report.compare.tables import comparison_tables
-from eval_client.report.compare.values import Comparison, Comparisons
+from eval_client.report.compare.values import Comparison, Comparisons, comparison_tables
 from eval_client.store.store import Store
 from proctor.tables.command import print_tables
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 from eval_client.plan.plan import differences
-from eval_client.report.comparability import shaping_parameters
 from eval_client.store.records import Manifest, TaskRecord
 from eval_client.store.store import Store
 from eval_client.store.trials.scores import PairScores, planned_scores
@@ -222,7 +221,7 @@ def _check_ids(a: TaskSide, b: TaskSide) -> None:
 
 def _parameters(a: TaskSide, b: TaskSide) -> list[str]:
     """The parameters that differ; none where a controller defines the task, since the manifest has none then."""
-    one, other = shaping_parameters(a.manifest, a.task), shaping_parameters(b.manifest, b.task)
+    one, other = a.manifest.parameters(a.task), b.manifest.parameters(b.task)
     return [] if one is None or other is None else differences(one, other, f"tasks.{a.task}.parameters")
 
 

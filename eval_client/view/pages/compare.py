@@ -18,8 +18,7 @@ from eval_client.report.compare.sides import (
     find_side,
     parse_reference,
 )
-from eval_client.report.compare.tables import comparison_table, letters_tables
-from eval_client.report.compare.values import Comparison, Comparisons, TaskComparison
+from eval_client.report.compare.values import Comparison, Comparisons, TaskComparison, comparison_table, letters_tables
 from eval_client.report.plots.differences import differences
 from eval_client.report.plots.svg import Plot
 from eval_client.store.connection import DatabaseError, StoreError

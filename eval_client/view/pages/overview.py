@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from eval_client.core.run_view import RunView, clock
-from eval_client.report.compare.run_pairs import Letters, run_letters
+from eval_client.report.compare.compare import Letters, run_letters
 from eval_client.report.configuration_tables import agents_table, tasks_table
 from eval_client.report.pair_report import PairReport, RunReport
 from eval_client.report.plots.cost import cost_plots

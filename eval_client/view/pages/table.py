@@ -7,7 +7,7 @@ from pathlib import PurePath
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from eval_client.report.exports.rows import Row, csv_lines, json_lines
+from eval_client.report.exports.write import Row, csv_lines, json_lines
 from eval_client.store.store import Store
 from eval_client.store.trials.rows import NONE, SIZE, TrialQuery, rows_of, sample_trials, select_ids, trial_query
 from eval_client.store.trials.search import find_trials, with_text

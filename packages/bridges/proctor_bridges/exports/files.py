@@ -9,9 +9,16 @@ from urllib.parse import quote
 
 import click
 
-from eval_client.report.exports.rows import json_lines, parquet_rows, pyarrow, write_lines, written_whole
 from eval_client.report.exports.trials import exported_pairs
-from eval_client.report.exports.write import encoded, made_folder
+from eval_client.report.exports.write import (
+    encoded,
+    json_lines,
+    made_folder,
+    parquet_rows,
+    pyarrow,
+    write_lines,
+    written_whole,
+)
 from eval_client.store.connection import StoreError
 from eval_client.store.store import Store
 from eval_client.store.trials.trajectory import read_trajectories
