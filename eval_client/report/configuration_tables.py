@@ -57,11 +57,11 @@ AGENT_FIELDS = ("builtin", "model", "sampling", "reasoning", "system_role")
 
 def run_facts(manifest: Manifest, plan: Plan, created_at: str, state: str) -> list[tuple[str, str]]:
     """What holds for the whole run, as names and texts."""
-    limits = plan.limits.trial.model_dump(exclude_none=True)
+    limits, resumed = plan.limits.trial.model_dump(exclude_none=True), len(manifest.resumed_at)
     return [
         ("State", state),
         ("Begun", f"{created_at[:10]} (UTC)"),
-        *([("Resumed", _times(len(manifest.resumed_at)))] if manifest.resumed_at else []),
+        *([("Resumed", "once" if resumed == 1 else f"{resumed:,} times")] if resumed else []),
         ("Proctor", manifest.version),
         ("Epochs", f"{plan.epochs:,}"),
         ("Seed", str(plan.seed)),
@@ -101,16 +101,13 @@ def tasks_table(manifest: Manifest) -> ResultTable:
     )
     rows = []
     for name, task in manifest.tasks.items():
-        parameters = manifest.parameters(name) or {}
-        cells: tuple[Entry, ...] = (name, task.environment, task.protocol, _parameters(parameters), task.samples)
+        given = manifest.parameters(name) or {}
+        parameters = ", ".join(f"{each} {_scalar(given[each])}" for each in PARAMETERS if each in given)
+        cells: tuple[Entry, ...] = (name, task.environment, task.protocol, parameters, task.samples)
         rows.append(TableRow((*cells, publishable(task.digest)[:16])))
     return ResultTable(
         "Tasks", columns, tuple(rows), ("Digest: of data, prompts and parameters; equal where they are.",)
     )
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count:,} times"
 
 
 def _model(agent: AgentEntry) -> str:
@@ -126,10 +123,6 @@ def _sampling(sampling: Mapping[str, JsonValue]) -> str:
     told = [f"{name} {_scalar(sampling[name])}" for name in SAMPLING if name in sampling]
     others = sorted(publishable(name) for name in sampling if name not in SAMPLING)
     return ", ".join([*told, *others]) or "the endpoint's defaults"
-
-
-def _parameters(given: Mapping[str, JsonValue]) -> str:
-    return ", ".join(f"{name} {_scalar(given[name])}" for name in PARAMETERS if name in given)
 
 
 def _scalar(value: JsonValue) -> str:

@@ -44,7 +44,7 @@ def run_json(viewer: Viewer, request: Request) -> Response:
     """A run with its pairs, as `proctor report --json` has them, and its live view while it is under way."""
     store = viewer.open(request)
     live = viewer.live.look(store)
-    report = viewer.report(store)
+    report = viewer.kept_report(store).report
     reasons = {pair.task: pair.comparable for pair in report.pairs if pair.comparable}
     letters = kept_letters(viewer, store, report)
     key, stamp = ("statistics", store.run), scores_stamp(report)

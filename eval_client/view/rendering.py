@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-from eval_client.report.plots.svg import Plot, stylesheet
+from eval_client.report.plots.svg import STYLESHEET, Plot
 from proctor.observability.redaction import visible
 from proctor.tables.table import MISSING, ResultTable, entry_lines
 
@@ -37,7 +37,7 @@ class Asset(NamedTuple):
 def assets() -> dict[str, Asset]:
     """name of a file -> the asset."""
     contents = {path.name: path.read_bytes() for path in sorted((HERE / "assets").iterdir())}
-    contents["view.css"] += stylesheet().encode()
+    contents["view.css"] += STYLESHEET.read_bytes()
     found = {}
     for name, content in contents.items():
         digest, path = hashlib.blake2b(content, digest_size=6).hexdigest(), Path(name)

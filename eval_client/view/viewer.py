@@ -210,10 +210,6 @@ class Viewer:
         """The run of a page."""
         return RunHead(store.run, self.runs.state(store))
 
-    def report(self, store: Store) -> RunReport:
-        """The run's report, made anew where the last one is too old or the run has changed."""
-        return self.kept_report(store).report
-
     def kept_report(self, store: Store) -> KeptReport:
         """The run's report and what pages made of it. One request at a time makes a report."""
         stamp = self.runs.stamp(store)._replace(version=self.live.look(store).version)

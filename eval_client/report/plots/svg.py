@@ -20,6 +20,7 @@ WIDE_SPAN = 20
 """Values that span over more than this factor get a logarithmic axis."""
 
 STYLESHEET = Path(__file__).with_name("plots.css")
+"""The rules that colour plots. They use custom properties and have a fallback for each."""
 
 
 class Plot(NamedTuple):
@@ -61,11 +62,6 @@ def shown(text: str) -> str:
     """A text with what XML can't hold, and what would control a terminal or the direction of text, as escapes."""
     whole = visible(text).encode("utf-8", "backslashreplace").decode()
     return whole.replace("\ufffe", r"\ufffe").replace("\uffff", r"\uffff")
-
-
-def stylesheet() -> str:
-    """The rules that colour plots. They use custom properties and have a fallback for each."""
-    return STYLESHEET.read_text(encoding="utf-8")
 
 
 def number(value: float) -> str:

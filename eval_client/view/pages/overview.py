@@ -165,7 +165,7 @@ def _run_plot(viewer: Viewer, name: str, run: str, task: str) -> Plot:
     if not run:
         raise QueryError("run: name the run whose plot is wanted")
     store = viewer.runs.open(run)
-    pairs = viewer.report(store).pairs
+    pairs = viewer.kept_report(store).report.pairs
     tasks = dict.fromkeys(pair.task for pair in pairs)
     if task and task not in tasks:
         raise NotFound(f"run {store.run!r} has no task {task!r}; its tasks are: {', '.join(tasks)}")
