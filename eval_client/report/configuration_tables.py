@@ -13,17 +13,8 @@ from eval_client.store.records import Manifest
 from proctor.tables.table import Entry, ResultTable, TableColumn, TableRow
 
 SAMPLING = (
-    "temperature",
-    "top_p",
-    "top_k",
-    "min_p",
-    "max_tokens",
-    "max_completion_tokens",
-    "seed",
-    "presence_penalty",
-    "frequency_penalty",
-    "repetition_penalty",
-    "reasoning_effort",
+    *("temperature", "top_p", "top_k", "min_p", "max_tokens", "max_completion_tokens", "seed", "presence_penalty"),
+    *("frequency_penalty", "repetition_penalty", "reasoning_effort"),
 )
 """Sampling parameters whose values are shown; of others only the names."""
 PARAMETERS = ("protocol", "profile", "split", "engine", "level", "architecture", "distractors", "steps")

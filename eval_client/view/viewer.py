@@ -182,13 +182,6 @@ class KeptReport:
         return found
 
 
-class RunHead(NamedTuple):
-    """The run that a page belongs to."""
-
-    run: str
-    state: str
-
-
 class Viewer:
     """What the pages of one viewer share."""
 
@@ -206,9 +199,9 @@ class Viewer:
         """The run in a request's path. Raises StoreError."""
         return self.runs.open(request.path_params["run"])
 
-    def head(self, store: Store) -> RunHead:
-        """The run of a page."""
-        return RunHead(store.run, self.runs.state(store))
+    def head(self, store: Store) -> dict[str, str]:
+        """The run that a page belongs to."""
+        return {"run": store.run, "state": self.runs.state(store)}
 
     def kept_report(self, store: Store) -> KeptReport:
         """The run's report and what pages made of it. One request at a time makes a report."""

@@ -18,15 +18,8 @@ SUMMARY_CHARS = 1000
 _KEPT = " !#$&'()+,-;=@[]^{}~"
 """Characters that need no escape in the name of a file in a zip."""
 _SUMMARY = (
-    "id",
-    "epoch",
-    "target",
-    "scores",
-    "model_usage",
-    "started_at",
-    "completed_at",
-    "total_time",
-    "working_time",
+    *("id", "epoch", "target", "scores", "model_usage", "started_at", "completed_at"),
+    *("total_time", "working_time"),
 )
 
 

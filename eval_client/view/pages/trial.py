@@ -50,14 +50,6 @@ MOST_SAME = 12
 """Trials that a page names; the rest are a link away."""
 
 
-class TurnPage(NamedTuple):
-    """A page of turns in the list of pages."""
-
-    label: str
-    address: str
-    current: bool
-
-
 class PageTurn(NamedTuple):
     """A turn: what it cost, what was sent, and the answer."""
 
@@ -162,10 +154,11 @@ def _is_count(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS
 
 
-def turn_pages(ends: Sequence[tuple[int, int]], current: int, address: Callable[[int], str]) -> list[TurnPage]:
+def turn_pages(ends: Sequence[tuple[int, int]], current: int, address: Callable[[int], str]) -> list[dict[str, object]]:
     """The pages of turns, by the first and the last turn of each; none where one page has them all."""
-    each = enumerate(ends)
-    pages = [TurnPage(f"{first} to {last}", address(first), number == current) for number, (first, last) in each]
+    pages: list[dict[str, object]] = []
+    for number, (first, last) in enumerate(ends):
+        pages.append({"label": f"{first} to {last}", "address": address(first), "current": number == current})
     return pages if len(pages) > 1 else []
 
 
