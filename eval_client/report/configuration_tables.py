@@ -121,8 +121,6 @@ def _scalar(value: JsonValue) -> str:
 
 
 class TaskShape(NamedTuple):
-    """A task of a run."""
-
     run: str
     task: str
     environment: str
@@ -131,7 +129,6 @@ class TaskShape(NamedTuple):
 
 
 def task_shapes(run: str, manifest: Manifest) -> list[TaskShape]:
-    """Every task of a run, in the run's order."""
     plan = manifest.read_plan()
     limits, version = plan.limits.trial.model_dump(mode="json"), ".".join(manifest.version.split(".")[:2])
     shared = {"seed": plan.seed, "epochs": plan.epochs, "trial_limits": limits, "version": version}

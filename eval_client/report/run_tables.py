@@ -30,8 +30,6 @@ FIELDS = {"metric": "primary", "value": "figure", "faults": "unscored", "not_com
 
 
 class TaskTables(NamedTuple):
-    """The tables of one task."""
-
     task: str
     board: ResultTable
     metrics: ResultTable | None
@@ -45,7 +43,6 @@ def report_tables(reports: Sequence[RunReport], *, full: bool) -> list[ResultTab
 
 
 def task_tables(reports: Sequence[RunReport]) -> list[TaskTables]:
-    """The tables of each task."""
     lines = lines_of(reports)
     tables = []
     for task in dict.fromkeys(line.pair.task for line in lines):
@@ -117,12 +114,10 @@ def repeat_titles(pairs: Sequence[PairReport]) -> list[str]:
 
 
 def repeat_columns(titles: Sequence[str]) -> tuple[TableColumn, ...]:
-    """These columns."""
     return tuple(TableColumn(title, parts=ERROR_PARTS[1:]) for title in titles)
 
 
 def repeat_cells(pair: PairReport, titles: Sequence[str]) -> list[Figure]:
-    """A pair's cells of these columns."""
     figures = {}
     for each in pair.repeats:
         figures[f"pass@{each.k}"] = Figure(each.pass_at, interval=each.pass_at_interval)

@@ -75,7 +75,6 @@ def evidence_markdown(finish: Finish, place: Showing) -> str:
 
 
 def evidence_text(finish: Finish) -> str:
-    """The detail of a finish as JSON."""
     return json.dumps(finish.detail, ensure_ascii=False, indent=2)
 
 
@@ -171,7 +170,6 @@ def _outcome(finish: Finish | None, place: Showing) -> str:
 
 
 def _attempt(attempt: AttemptRecord, place: Showing) -> str:
-    """One attempt in words."""
     outcome = f"attempt {attempt.number}: **{inline(attempt.outcome or 'under way')}**"
     if place.public:
         return outcome

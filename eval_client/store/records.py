@@ -88,22 +88,18 @@ class PlanPart(Value):
         return part_of(task, sample, self.of)
 
     def has(self, task: str, sample: str) -> bool:
-        """Whether this part plays a sample."""
         return self.part_of(task, sample) == self.number
 
     @property
     def run(self) -> str:
-        """The name of the part's run."""
         return part_name(self.plan, self.number, self.of)
 
     @property
     def siblings(self) -> tuple[str, ...]:
-        """The names of the runs of the other parts."""
         return tuple(part_name(self.plan, number, self.of) for number in range(1, self.of + 1) if number != self.number)
 
 
 def part_name(plan: str, number: int, of: int) -> str:
-    """The name of the run of a part."""
     return f"{plan}.{number}of{of}"
 
 
@@ -343,7 +339,6 @@ def reply_row(kept: KeptReply) -> dict[str, object]:
 
 
 def kept_reply(row: Mapping[Any, Any]) -> KeptReply:
-    """The kept reply in a row."""
     text = parsed(reply_table.c.text, json_of, row["text"])
     return record(KeptReply, row, reply=record(ModelReply, row, text=text))
 

@@ -47,7 +47,6 @@ def assets() -> dict[str, Asset]:
 
 @cache
 def template_environment() -> Environment:
-    """What templates are rendered in."""
     made = Environment(
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,

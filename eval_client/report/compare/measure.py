@@ -105,11 +105,7 @@ def measure(a: TaskSide, b: TaskSide, settings: Settings, tests: int) -> TaskCom
 def planned_pairs(a: PairScores, b: PairScores) -> dict[str, SamplePair]:
     """sample -> both sides' scores, for the samples that both were to play."""
     return {
-        sample: SamplePair(
-            mine.cluster or its.cluster or sample,
-            Scores(mine.scores, mine.missing),
-            Scores(its.scores, its.missing),
-        )
+        sample: SamplePair(mine.cluster or its.cluster or sample, mine, its)
         for sample, mine in a.items()
         if (its := b.get(sample)) is not None
     }

@@ -64,22 +64,17 @@ class Unlike(NamedTuple):
 
 @dataclass(frozen=True)
 class RunAgent:
-    """One agent of a run."""
-
     store: Store
     manifest: Manifest
     agent: str
 
     @property
     def label(self) -> str:
-        """Agent and run."""
         return f"{self.agent} ({self.store.run})"
 
 
 @dataclass(frozen=True)
 class TaskSide(RunAgent):
-    """One side of a comparison on one task."""
-
     task: str
     scores: PairScores
     summary: Summary | None
@@ -93,8 +88,6 @@ class TaskSide(RunAgent):
 
 @dataclass(frozen=True)
 class Side(RunAgent):
-    """One side of a comparison."""
-
     named_task: str | None
     """The one task that was named; None for all."""
     tasks: Mapping[str, TaskSide]

@@ -18,8 +18,6 @@ APART = "*"
 
 
 class ComparedAgent(Value):
-    """One side of a comparison."""
-
     run: str
     agent: str
     version: str
@@ -235,7 +233,6 @@ def _rows(row: TaskComparison, alpha: float) -> Iterator[TableRow]:
 
 
 def _untested(name: str, a: Figure, b: Figure, difference: Figure) -> TableRow:
-    """Figures that no test is of."""
     cells: tuple[Entry, ...] = (name, None, a, b, difference, *[None] * 6)
     return TableRow(cells)
 

@@ -128,7 +128,6 @@ class Spoken:
         return [said.turn for said in self.said if said.turn is not None]
 
     def messages(self) -> list[Message]:
-        """All messages, in order."""
         return [said.message for said in self.said]
 
 

@@ -83,7 +83,7 @@ def cost_and_score(task: str, metric: str, unit: str, points: Sequence[CostPoint
         *(_cross(point, x, y, unit, metric, on_front=point in front) for point in points),
         *_labels(points, x, y),
     ]
-    return Plot("cost", title, svg.drawing(FRAME, title, "cost", parts), _table(points, front, unit, metric))
+    return Plot(title, svg.drawing(FRAME, title, "cost", parts), _table(points, front, unit, metric))
 
 
 def _cross(point: CostPoint, x: Scale, y: Scale, unit: str, metric: str, *, on_front: bool) -> str:

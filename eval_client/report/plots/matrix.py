@@ -39,9 +39,7 @@ def matrix(pairs: Sequence[PairReport], address: Address = svg.nowhere) -> Plot:
         parts.append(_cell(pair, x + 1, y + 1, width - 2, address(pair.agent, pair.task)))
     parts.append("</g>")
     title = "Scores: agents by tasks"
-    return Plot(
-        "matrix", title, svg.drawing(frame, title, "matrix", parts), matrix_table(pairs)._replace(notes=(NOTES,))
-    )
+    return Plot(title, svg.drawing(frame, title, "matrix", parts), matrix_table(pairs)._replace(notes=(NOTES,)))
 
 
 def _hatching() -> str:

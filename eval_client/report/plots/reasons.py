@@ -32,7 +32,7 @@ def reasons(pairs: Sequence[PairReport], address: Address = svg.nowhere) -> Plot
             faults = f"{count:,} fault{'s' if count > 1 else ''}"
             shape = svg.words(right + 8, y + 15, f"+ {faults}", kind="fault")
             parts.append(svg.mark(f"{_name(pair)}: {faults}", shape, href=address(pair.agent, pair.task, score="none")))
-    return Plot("reasons", title, svg.drawing(frame, title, "reasons", parts), _table(pairs, list(used)))
+    return Plot(title, svg.drawing(frame, title, "reasons", parts), _table(pairs, list(used)))
 
 
 def _name(pair: PairReport) -> str:
@@ -68,7 +68,6 @@ def _bar(pair: PairReport, used: Mapping[str, int], left: float, y: float, addre
 
 
 def _block(place: int, x: float, y: float, width: float, height: float) -> str:
-    """A rectangle in the colour of the reason at this place."""
     return svg.rect(x, y, width, height, f"reason reason-{place}", opacity=OPACITIES[place % len(OPACITIES)])
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from eval_client.core import Pair
+from eval_client.core.statistics.samples import Scores
 from eval_client.store.store import Store
 from eval_client.store.tables import trial_table
 from proctor.types import Usage
@@ -18,19 +19,8 @@ _COLUMNS = (
 )
 
 
-class SampleScores(NamedTuple):
-    """What one agent scored on one sample."""
-
-    cluster: str | None
-    """None in runs of schema 2, which has no clusters."""
-    scores: tuple[float, ...]
-    """Of the scored epochs, in the order of the epochs."""
-    missing: int
-    """Planned epochs without a score."""
-
-
-PairScores = dict[str, SampleScores]
-"""sample -> its scores, in the run's order"""
+PairScores = dict[str, Scores]
+"""sample -> its scores, in the run's order; without clusters in runs of schema 2"""
 
 
 def planned_scores(store: Store, agents: Sequence[str]) -> dict[tuple[str, str], PairScores]:
@@ -42,9 +32,9 @@ def planned_scores(store: Store, agents: Sequence[str]) -> dict[tuple[str, str],
     with store.engine.connect() as connection:
         for agent, task, sample, cluster, score in connection.execute(query):
             pair = found.setdefault((agent, task), {})
-            first, scores, missing = pair.get(sample, (cluster, (), 0))
+            scores, missing, first = pair.get(sample, ((), 0, cluster))
             scored = () if score is None else (score,)
-            pair[sample] = SampleScores(first, (*scores, *scored), missing + (score is None))
+            pair[sample] = Scores((*scores, *scored), missing + (score is None), first)
     return found
 
 

@@ -80,7 +80,6 @@ def _details(store: Store, report: RunReport) -> dict[str, Any]:
 
 
 def trials_address(run: str, agent: str, task: str, **selected: str) -> str:
-    """The address of a pair's trials."""
     return link("runs", run, "trials", agent=agent, task=task, **selected)
 
 
