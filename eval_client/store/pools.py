@@ -193,7 +193,9 @@ class RowPools(Pools):
     def edit(self, name: str, edit: Edit) -> None:
         try:
             if name == SALT:
-                self._make_table()
+                with contextlib.suppress(sa.exc.DatabaseError):  # another client may be making it at the same time
+                    endpoint_table.create(self._engine, checkfirst=True)
+                endpoint_table.create(self._engine, checkfirst=True)
             while not self._edit_row(name, edit):  # another client may be adding it at the same time
                 with contextlib.suppress(sa.exc.IntegrityError), self._engine.begin() as connection:
                     connection.execute(endpoint_table.insert(), {"id": name, "state": ""})
@@ -214,21 +216,12 @@ class RowPools(Pools):
             text = connection.execute(sa.select(endpoint_table.c.state).where(mine).with_for_update()).scalar()
             if text is None:
                 return False
-            if kept := edit(text.encode(), _database_now(connection)):
+            clock = "extract(epoch FROM clock_timestamp())"
+            if connection.dialect.name != "postgresql":
+                clock = "unix_timestamp(sysdate(6))"
+            now = float(connection.execute(sa.text(f"SELECT {clock}")).scalar_one())
+            if kept := edit(text.encode(), now):
                 connection.execute(endpoint_table.update().where(mine).values(state=kept.decode()))
             else:
                 connection.execute(endpoint_table.delete().where(mine))
             return True
-
-    def _make_table(self) -> None:
-        try:
-            endpoint_table.create(self._engine, checkfirst=True)
-        except sa.exc.DatabaseError:  # another client may have been making it at the same time
-            endpoint_table.create(self._engine, checkfirst=True)
-
-
-def _database_now(connection: sa.Connection) -> float:
-    """The database's wall clock in seconds since 1970."""
-    postgresql = connection.dialect.name == "postgresql"
-    clock = "extract(epoch FROM clock_timestamp())" if postgresql else "unix_timestamp(sysdate(6))"
-    return float(connection.execute(sa.text(f"SELECT {clock}")).scalar_one())

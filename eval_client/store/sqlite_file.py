@@ -113,10 +113,8 @@ def _read_into_memory(path: str, options: Mapping[str, Any]) -> sqlite3.Connecti
 
 
 def _set_up(connection: sqlite3.Connection, _record: object) -> None:
-    cursor = connection.cursor()
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=5000"):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
+        connection.execute(f"PRAGMA {pragma}")
     guard(connection)
 
 

@@ -24,8 +24,6 @@ from eval_client.view.viewer import Viewer
 from proctor.digest import digest_of
 from proctor.types import Value
 
-Answer = Callable[[Viewer, Request], Response]
-
 
 class JsonAnswer(JSONResponse):
     """JSON in UTF-8; lone surrogates, which UTF-8 can't hold, as the escapes that JSON has for them."""
@@ -91,7 +89,7 @@ def trial_json(viewer: Viewer, request: Request) -> Response:
     return JsonAnswer({**trial.model_dump(mode="json", exclude={"turns"}), "turns": turns})
 
 
-ROUTES: tuple[tuple[str, Answer], ...] = (
+ROUTES: tuple[tuple[str, Callable[[Viewer, Request], Response]], ...] = (
     ("/api/v1/runs", runs_json),
     ("/api/v1/runs/{run}", run_json),
     ("/api/v1/runs/{run}/live", live_json),

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from eval_client.report.compare.compare import compared, run_letters
 from eval_client.report.compare.measure import Settings
-from eval_client.report.compare.values import ComparedAgent, Comparison, Comparisons, letters_tables
+from eval_client.report.compare.values import Comparison, Comparisons, letters_tables
 from eval_client.report.configuration_tables import COMPARISON_METHODS, METHODS, run_facts
 from eval_client.report.papers import papers
 from eval_client.report.plots.svg import nowhere
@@ -52,7 +52,7 @@ def report_page(store: Store, *, title: str | None = None, samples: bool = False
     manifest, facts = store.manifest(), trial_facts(store)
     plan = manifest.read_plan()
     made = publishable_report(report(store), facts)
-    letters, found = run_letters(store, made.pairs), compared(store)
+    letters, (found, left_out) = run_letters(store, made.pairs), compared(store)
     large = len(made.pairs) > MOST_PAIRS
     told = [_trial(store, each) for each in trials]
     return _saved(
@@ -66,8 +66,8 @@ def report_page(store: Store, *, title: str | None = None, samples: bool = False
         details=None if large else run_details(manifest, made, facts, nowhere),
         large_notes=not_comparable_notes(made) if large else [],
         facts=run_facts(manifest, plan, store.created_at(), store.state()),
-        left_out=found.left_out,
-        compared=shown_comparisons(publishable_comparison(found.found)) if found.found is not None else [],
+        left_out=left_out,
+        compared=shown_comparisons(publishable_comparison(found)) if found is not None else [],
         papers=papers(store, made, large=large),
         samples=sample_tables(facts) if samples else [],
         trials=told,
@@ -130,14 +130,11 @@ def _report_command(run: str, title: str | None, *, samples: bool, trials: Seque
 
 def _comparison_facts(each: Sequence[Comparison], settings: Settings) -> list[tuple[str, str]]:
     first = each[0]
-    sides = [("A", _side(first.a)), ("B", _side(first.b))] if len(each) == 1 else []
+    named = [(name, f"{side.agent} ({side.run})") for name, side in (("A", first.a), ("B", first.b))]
+    sides = named if len(each) == 1 else []
     across = [("Although these differ", ", ".join(settings.across))] if settings.across else []
     versions = dict.fromkeys(side.version for one in each for side in (one.a, one.b))
     return [*sides, ("Proctor", ", ".join(versions)), ("Alpha", f"{first.alpha:g}"), *across]
-
-
-def _side(side: ComparedAgent) -> str:
-    return f"{side.agent} ({side.run})"
 
 
 def _comparison_command(found: Comparison | Comparisons, settings: Settings) -> str:

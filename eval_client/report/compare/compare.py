@@ -40,30 +40,25 @@ TOO_MUCH = "too many tests to make beside a page; compare the agents to see them
 UNMATCHED = "{a} and {b} are not compared on {task}: they have no scored sample in common."
 
 
-def compare_sides(a: Side, b: Side, settings: Settings) -> Comparison:
-    """Compare two sides. Raises CompareError, DatabaseError."""
-    return _compare([(a, b)], settings)[0]
-
-
 def compare_run(pairs: Sequence[tuple[Side, Side]], settings: Settings, *, lettered: bool) -> Comparisons:
-    """Compare agents of one run; letters need all pairs. Raises CompareError, DatabaseError."""
-    found = _compare(pairs, settings)
-    return Comparisons(comparisons=tuple(found), letters=_letters(found, settings.alpha) if lettered else {})
+    """Compare pairs of agents, with Holm's correction over the tests of all; letters need all pairs of a run.
 
-
-def _compare(pairs: Sequence[tuple[Side, Side]], settings: Settings) -> list[Comparison]:
-    """Compare pairs of sides, with Holm's correction over the tests of all."""
+    Raises CompareError, DatabaseError.
+    """
     all_tasks = [_common_tasks(a, b, settings.tasks) for a, b in pairs]
     for tasks in all_tasks:
         check_alike(tasks, settings.across)
     tests = sum(map(len, all_tasks))
     rows = [measure(a, b, settings, tests) for tasks in all_tasks for a, b in tasks]
     adjusted = holm([row.p for row in rows])
-    finished = iter([_explained(row, p, settings) for row, p in zip(rows, adjusted, strict=True)])
-    return [
-        _comparison(a, b, [next(finished) for _ in tasks], tests, settings)
+    explained = iter([_explained(row, p, settings) for row, p in zip(rows, adjusted, strict=True)])
+    found = tuple(
+        _comparison(a, b, [next(explained) for _ in tasks], tests, settings)
         for (a, b), tasks in zip(pairs, all_tasks, strict=True)
-    ]
+    )
+    agents = list(dict.fromkeys(agent for each in found for agent in (each.a.agent, each.b.agent)))
+    apart = [(row.task, frozenset((each.a.agent, each.b.agent)), row.p_holm) for each in found for row in each.tasks]
+    return Comparisons(comparisons=found, letters=letters_by_task(agents, apart, settings.alpha) if lettered else {})
 
 
 def _explained(row: TaskComparison, p_holm: float, settings: Settings) -> TaskComparison:
@@ -115,8 +110,8 @@ def _missing(row: TaskComparison) -> list[str]:
 
 def _comparison(a: Side, b: Side, rows: Sequence[TaskComparison], tests: int, settings: Settings) -> Comparison:
     return Comparison(
-        a=_agent(a),
-        b=_agent(b),
+        a=ComparedAgent(run=a.store.run, agent=a.agent, version=a.manifest.version),
+        b=ComparedAgent(run=b.store.run, agent=b.agent, version=b.manifest.version),
         alike=tuple(dict.fromkeys(text for row in rows for text in row.unlike)),
         across=settings.across,
         alpha=settings.alpha,
@@ -124,10 +119,6 @@ def _comparison(a: Side, b: Side, rows: Sequence[TaskComparison], tests: int, se
         tests=tests,
         tasks=tuple(rows),
     )
-
-
-def _agent(side: Side) -> ComparedAgent:
-    return ComparedAgent(run=side.store.run, agent=side.agent, version=side.manifest.version)
 
 
 def _common_tasks(a: Side, b: Side, wanted: Sequence[str]) -> list[tuple[TaskSide, TaskSide]]:
@@ -154,12 +145,6 @@ def letters_by_task(
         if p < alpha:
             apart[task].add(pair)
     return {task: letters([agent for agent in agents if agent in tested[task]], apart[task]) for task in tested}
-
-
-def _letters(found: Sequence[Comparison], alpha: float) -> dict[str, dict[str, str]]:
-    agents = list(dict.fromkeys(agent for each in found for agent in (each.a.agent, each.b.agent)))
-    tests = [(row.task, frozenset((each.a.agent, each.b.agent)), row.p_holm) for each in found for row in each.tasks]
-    return letters_by_task(agents, tests, alpha)
 
 
 def with_gates(comparison: Comparison, if_worse: float | None, unless_as_good: float | None) -> Comparison:
@@ -216,14 +201,6 @@ class Letters(NamedTuple):
     """Why there are none; empty too where there is nothing to tell apart."""
 
 
-class Compared(NamedTuple):
-    """All pairs of a run's agents, as far as they can be compared, and what could not."""
-
-    found: Comparisons | None
-    left_out: tuple[str, ...] = ()
-    """Sentences."""
-
-
 def run_letters(store: Store, pairs: Sequence[PairReport]) -> Letters:
     """The letters of a run, those of `proctor compare RUN`; left out where they would cost too much.
 
@@ -234,7 +211,7 @@ def run_letters(store: Store, pairs: Sequence[PairReport]) -> Letters:
         return Letters({}, f"{len(agents)} agents, {TOO_MANY}")
     if len(agents) > 1 and _work(pairs) > MOST_WORK:
         return Letters({}, TOO_MUCH)
-    return Letters(_quick_letters(agents, planned_scores(store, agents)) if len(agents) > 1 else {})
+    return Letters(_letters(agents, planned_scores(store, agents)) if len(agents) > 1 else {})
 
 
 def _work(pairs: Sequence[PairReport]) -> int:
@@ -244,7 +221,7 @@ def _work(pairs: Sequence[PairReport]) -> int:
     return sum(len(each) * (len(each) - 1) // 2 * (TEST_WORK + max(each)) for each in planned.values())
 
 
-def _quick_letters(agents: Sequence[str], scores: Mapping[tuple[str, str], PairScores]) -> dict[str, dict[str, str]]:
+def _letters(agents: Sequence[str], scores: Mapping[tuple[str, str], PairScores]) -> dict[str, dict[str, str]]:
     """No test is made of two agents without a scored sample in common, and they are not told apart."""
     settings = Settings()
     tests: list[tuple[str, frozenset[str], float]] = []
@@ -259,16 +236,16 @@ def _quick_letters(agents: Sequence[str], scores: Mapping[tuple[str, str], PairS
     return letters_by_task(agents, corrected, settings.alpha)
 
 
-def compared(store: Store) -> Compared:
+def compared(store: Store) -> tuple[Comparisons | None, list[str]]:
     """What `proctor compare RUN` finds, without tasks on which two agents have no scored sample in common.
 
-    Raises StoreError, DatabaseError.
+    The other value are sentences on what could not be compared. Raises StoreError, DatabaseError.
     """
     agents = agents_of(store.manifest())
     if len(agents) < 2:
-        return Compared(None, ("Nothing to compare: the run has one agent.",))
+        return None, ["Nothing to compare: the run has one agent."]
     if len(agents) > MOST_AGENTS:
-        return Compared(None, (f"Not compared: with {len(agents)} agents, {TOO_MANY}.",))
+        return None, [f"Not compared: with {len(agents)} agents, {TOO_MANY}."]
     pairs, left_out = [], []
     for a, b in find_pairs(Reference(store.run, None, None, None), None, lambda _: store):
         common = [task for task in a.tasks if task in b.tasks]
@@ -278,11 +255,11 @@ def compared(store: Store) -> Compared:
         if matched:
             pairs.append((_only(a, matched), _only(b, matched)))
     if not pairs:
-        return Compared(None, tuple(left_out) or ("Nothing to compare: no task has two agents.",))
+        return None, left_out or ["Nothing to compare: no task has two agents."]
     try:
-        return Compared(compare_run(pairs, Settings(), lettered=True), tuple(left_out))
+        return compare_run(pairs, Settings(), lettered=True), left_out
     except CompareError as error:
-        return Compared(None, (publishable(f"Not compared: {error}."),))
+        return None, [publishable(f"Not compared: {error}.")]
 
 
 def _only(side: Side, tasks: Sequence[str]) -> Side:

@@ -184,7 +184,10 @@ def comparison_table(found: Comparison) -> ResultTable:
     )
     missing = any(row.missing.a + row.missing.b for row in found.tasks)
     rows = tuple(row for task in found.tasks for row in _rows(task, found.alpha))
-    return ResultTable(_title(found), columns, rows, notes if missing else notes[:1])
+    title = f"{a} ({found.a.run}) less {b} ({found.b.run})"
+    if found.a.run == found.b.run:
+        title = f"{a} less {b}: run {found.a.run}"
+    return ResultTable(title, columns, rows, notes if missing else notes[:1])
 
 
 def letters_tables(found: Comparisons) -> list[ResultTable]:
@@ -197,13 +200,6 @@ def letters_tables(found: Comparisons) -> list[ResultTable]:
     level = f"{found.comparisons[0].alpha:g}"
     note = f"Agents with a common letter can't be told apart on that task at the level {level}, after Holm."
     return [ResultTable("Which agents differ", columns, rows, (note,))]
-
-
-def _title(found: Comparison) -> str:
-    a, b = found.a, found.b
-    return (
-        f"{a.agent} less {b.agent}: run {a.run}" if a.run == b.run else f"{a.agent} ({a.run}) less {b.agent} ({b.run})"
-    )
 
 
 def _rows(row: TaskComparison, alpha: float) -> Iterator[TableRow]:

@@ -28,7 +28,8 @@ def matrix(pairs: Sequence[PairReport], address: Address = svg.nowhere) -> Plot:
     width = round(svg.label_width(tasks, 58, 104)) + 14
     right = left + width * len(tasks)
     frame = Frame(right + 2, HEAD + CELL_HEIGHT * len(agents) + 2, left, right, HEAD, 0)
-    parts = [_hatching()]
+    pattern = f'<pattern id="{HATCH}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    parts = [f"<defs>{pattern}{svg.line(3, 0, 3, 6, 'stripe')}</pattern></defs>"]
     for place, task in enumerate(tasks):
         parts.append(svg.words(left + width * (place + 0.5), HEAD - 8, svg.shortened(task, width - 6), anchor="middle"))
     for place, agent in enumerate(agents):
@@ -40,12 +41,6 @@ def matrix(pairs: Sequence[PairReport], address: Address = svg.nowhere) -> Plot:
     parts.append("</g>")
     title = "Scores: agents by tasks"
     return Plot(title, svg.drawing(frame, title, "matrix", parts), matrix_table(pairs)._replace(notes=(NOTES,)))
-
-
-def _hatching() -> str:
-    stripe = svg.line(3, 0, 3, 6, "stripe")
-    pattern = f'<pattern id="{HATCH}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
-    return f"<defs>{pattern}{stripe}</pattern></defs>"
 
 
 def _cell(pair: PairReport, x: float, y: float, width: float, href: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from eval_client.report.compare.compare import compare_run, compare_sides
+from eval_client.report.compare.compare import compare_run
 from eval_client.report.compare.measure import Settings
 from eval_client.report.compare.sides import (
     ACROSS,
@@ -131,7 +131,7 @@ def _compared(viewer: Viewer, query: ComparisonQuery) -> Comparison | Comparison
         if not query.b:
             return compare_run(find_pairs(parse_reference(query.a), None, opened), settings, lettered=True)
         a, b = (find_side(parse_reference(side), opened) for side in (query.a, query.b))
-        return compare_sides(a, b, settings)
+        return compare_run([(a, b)], settings, lettered=False).comparisons[0]
 
     return viewer.kept.get(query, compare)
 
