@@ -71,12 +71,11 @@ class Results:
                 for total in token_sums(rows)
             ]
             query = sa.select(t.c.agent, t.c.task, *sums)
-            with self.engine.connect() as connection:
-                mine = (t.c.run == self.run, t.c.reason.is_(None), t.c.attempts > 0)
-                for row in connection.execute(query.where(*mine)).mappings():
-                    pair, tokens = (row["agent"], row["task"]), tokens_of(row)
-                    if tokens != NO_USAGE:
-                        spent[pair] = spent.get(pair, NO_USAGE).plus(tokens)
+            mine = (t.c.run == self.run, t.c.reason.is_(None), t.c.attempts > 0)
+            for row in self.streamed(query.where(*mine)):
+                pair, tokens = (row["agent"], row["task"]), tokens_of(row)
+                if tokens != NO_USAGE:
+                    spent[pair] = spent.get(pair, NO_USAGE).plus(tokens)
         return spent
 
     def helper_costs(self) -> list[HelperCost]:
@@ -86,8 +85,7 @@ class Results:
         columns = (*keys, sa.func.sum(Number(replies.c.tries)).label("calls"), *token_sums(replies))
         query = sa.select(*columns).join_from(replies, t, _same(t, replies)).group_by(*keys)
         query = query.where(replies.c.run == self.run, replies.c.bought)
-        with self.engine.connect() as connection:
-            return [record(HelperCost, row, tokens=tokens_of(row)) for row in connection.execute(query).mappings()]
+        return [record(HelperCost, row, tokens=tokens_of(row)) for row in self.streamed(query)]
 
     def replica_costs(self) -> list[ReplicaCost]:
         """What each server of an endpoint that has several answered, by agent and URL; empty for an older store."""
@@ -106,9 +104,8 @@ class Results:
         keys = (t.c.agent, asked.c.replica)
         sums = (sa.func.sum(Number(asked.c[name])).label(name.replace("model_", "")) for name in figures)
         query = sa.select(*keys, sa.func.count().label("calls"), *sums).join_from(asked, t, _same(t, asked))
-        with self.engine.connect() as connection:
-            rows = connection.execute(query.group_by(*keys)).mappings().all()
-        return sorted((record(ReplicaCost, row) for row in rows), key=lambda cost: (cost.agent, cost.replica))
+        costs = (record(ReplicaCost, row) for row in self.streamed(query.group_by(*keys)))
+        return sorted(costs, key=lambda cost: (cost.agent, cost.replica))
 
     def pair_totals(self) -> list[PairTotals]:
         """The progress of every pair, in the order of the run's plan."""

@@ -18,6 +18,7 @@ from proctor.tables.table import MISSING, ResultTable, entry_lines
 
 HERE = Path(__file__).parent
 NEWLINE = "\n"
+PARSER = MarkdownIt("commonmark", {"html": False})
 MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -75,8 +76,8 @@ def drawn(plot: Plot) -> Markup:
 
 def from_markdown(text: str) -> Markup:
     """The HTML of a trial's Markdown: each message is a `div` of the class that its heading begins with."""
-    parser, parts, inside = _parser(), list[str](), False
-    tokens = iter(parser.parse(text))
+    parts, inside = list[str](), False
+    tokens = iter(PARSER.parse(text))
     for token in tokens:
         if inside and token.type in ("heading_open", "hr"):
             parts.append("</div>")
@@ -98,13 +99,8 @@ def from_markdown(text: str) -> Markup:
     return Markup("".join([*parts, "</div>" if inside else ""]))  # texts are escaped here and by the parser
 
 
-@cache
-def _parser() -> MarkdownIt:
-    return MarkdownIt("commonmark", {"html": False})
-
-
 def _inline(token: Token) -> str:
-    return str(_parser().renderer.render(token.children or [], _parser().options, {}))
+    return str(PARSER.renderer.render(token.children or [], PARSER.options, {}))
 
 
 def _kind(paragraph: Token) -> str:

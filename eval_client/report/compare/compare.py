@@ -62,14 +62,14 @@ def compare_run(pairs: Sequence[tuple[Side, Side]], settings: Settings, *, lette
 
 
 def _explained(row: TaskComparison, p_holm: float, settings: Settings) -> TaskComparison:
+    """The row with its adjusted p, and why its figures deserve less trust than they seem to."""
+    alpha = settings.alpha
     corrected = row.model_copy(update={"p_holm": p_holm})
-    return corrected.model_copy(update={"warnings": warnings_of(corrected, settings.alpha)})
-
-
-def warnings_of(row: TaskComparison, alpha: float) -> tuple[str, ...]:
-    """Why the figures deserve less trust than they seem to."""
+    warnings = _few_clusters(corrected, alpha)
+    if row.test != "mcnemar" and row.t_p is not None and (row.p < alpha) != (row.t_p < alpha):
+        warnings.append(f"Sign flips and Student's t (p {row.t_p:.2g}) disagree at this level.")
     unlike = [f"Not alike: {'; '.join(row.unlike)}."] if row.unlike else []
-    return (*_few_clusters(row, alpha), *_disagreement(row, alpha), *_missing(row), *unlike)
+    return corrected.model_copy(update={"warnings": (*warnings, *_missing(corrected), *unlike)})
 
 
 def _few_clusters(row: TaskComparison, alpha: float) -> list[str]:
@@ -88,12 +88,6 @@ def _few_clusters(row: TaskComparison, alpha: float) -> list[str]:
     elif row.differing and least_p(row.differing) > alpha:
         lines.append(f"So few {units} differ ({row.differing}) that no p is below {least_p(row.differing):g}.")
     return lines
-
-
-def _disagreement(row: TaskComparison, alpha: float) -> list[str]:
-    if row.test == "mcnemar" or row.t_p is None or (row.p < alpha) == (row.t_p < alpha):
-        return []
-    return [f"Sign flips and Student's t (p {row.t_p:.2g}) disagree at this level."]
 
 
 def _missing(row: TaskComparison) -> list[str]:

@@ -191,7 +191,12 @@ def check_alike(pairs: Collection[tuple[TaskSide, TaskSide]], across: Collection
     refused = [each for a, b in pairs for each in unlike(a, b) if each.kind not in across]
     if not refused:
         for a, b in pairs:
-            _check_ids(a, b)
+            only_a, only_b = a.scores.keys() - b.scores.keys(), b.scores.keys() - a.scores.keys()
+            if a.record.digest != b.record.digest and only_a and only_b:  # --limit cuts one alone
+                raise NotComparable(
+                    f"tasks {a.task} and {b.task} have different samples: {min(only_a)!r} only in {a.label}, "
+                    f"{min(only_b)!r} only in {b.label}; --across task needs equal ids"
+                )
         return
     lines = "\n  ".join(dict.fromkeys(each.text for each in refused))
     kinds = sorted({each.kind for each in refused if each.kind is not None})
@@ -200,16 +205,6 @@ def check_alike(pairs: Collection[tuple[TaskSide, TaskSide]], across: Collection
         fix = f"to compare all the same: {' '.join(f'--across {kind}' for kind in kinds)}"
     a, b = next(iter(pairs))
     raise NotComparable(f"{a.label} and {b.label} are not alike:\n  {lines}\n{fix}")
-
-
-def _check_ids(a: TaskSide, b: TaskSide) -> None:
-    """Raises NotComparable where each of two tasks that differ has samples that the other lacks; --limit cuts one."""
-    only_a, only_b = a.scores.keys() - b.scores.keys(), b.scores.keys() - a.scores.keys()
-    if a.record.digest != b.record.digest and only_a and only_b:
-        raise NotComparable(
-            f"tasks {a.task} and {b.task} have different samples: {min(only_a)!r} only in {a.label}, {min(only_b)!r} "
-            f"only in {b.label}; --across task needs equal ids"
-        )
 
 
 def _parameters(a: TaskSide, b: TaskSide) -> list[str]:

@@ -13,8 +13,8 @@ from eval_client.report.compare.compare import Letters, run_letters
 from eval_client.report.configuration_tables import agents_table, tasks_table
 from eval_client.report.pair_report import PairReport, RunReport
 from eval_client.report.plots.cost import cost_plots
-from eval_client.report.plots.matrix import matrix as matrix_plot
-from eval_client.report.plots.reasons import reasons
+from eval_client.report.plots.pairs import matrix as matrix_plot
+from eval_client.report.plots.pairs import reasons
 from eval_client.report.plots.svg import Address, Plot
 from eval_client.report.run_tables import task_tables
 from eval_client.report.score_matrix import Facts, matrix, with_bounds
