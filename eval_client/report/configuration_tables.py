@@ -84,12 +84,8 @@ def agents_table(plan: Plan) -> ResultTable:
 
 def tasks_table(manifest: Manifest) -> ResultTable:
     """The tasks, by what shapes their trials; the digest is over data, prompts and parameters."""
-    titles = ("task", "environment", "protocol", "parameters")
-    columns = (
-        *(TableColumn(title, left=True) for title in titles),
-        TableColumn("samples"),
-        TableColumn("digest", left=True),
-    )
+    titles = ("task", "environment", "protocol", "parameters", "samples", "digest")
+    columns = tuple(TableColumn(title, left=title != "samples") for title in titles)
     rows = []
     for name, task in manifest.tasks.items():
         given = manifest.parameters(name) or {}

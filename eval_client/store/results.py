@@ -92,18 +92,14 @@ class Results:
         t, turns, calls = self.table(trial_table), self.table(turn_table), self.table(call_table)
         made = sa.exists().where(*(calls.c[name] == turns.c[name] for name in ("run", "trial", "journal", "turn")))
         figures = ("prompt_tokens", "cached_tokens", "completion_tokens", "model_seconds")
-        read = ("run", "trial", "replica", *figures)
-        asked = sa.union_all(  # a turn with calls has their sum
-            *(
-                sa.select(*(rows.c[name] for name in read)).where(
-                    rows.c.run == self.run, rows.c.replica.is_not(None), own
-                )
-                for rows, own in ((turns, ~made), (calls, sa.true()))
-            )
-        ).subquery()
-        keys = (t.c.agent, asked.c.replica)
-        sums = (sa.func.sum(Number(asked.c[name])).label(name.replace("model_", "")) for name in figures)
-        query = sa.select(*keys, sa.func.count().label("calls"), *sums).join_from(asked, t, _same(t, asked))
+        asked = []
+        for rows, own in ((turns, ~made), (calls, sa.true())):  # a turn with calls has their sum
+            told = sa.select(*(rows.c[name] for name in ("run", "trial", "replica", *figures)))
+            asked.append(told.where(rows.c.run == self.run, rows.c.replica.is_not(None), own))
+        each = sa.union_all(*asked).subquery()
+        keys = (t.c.agent, each.c.replica)
+        sums = (sa.func.sum(Number(each.c[name])).label(name.replace("model_", "")) for name in figures)
+        query = sa.select(*keys, sa.func.count().label("calls"), *sums).join_from(each, t, _same(t, each))
         costs = (record(ReplicaCost, row) for row in self.streamed(query.group_by(*keys)))
         return sorted(costs, key=lambda cost: (cost.agent, cost.replica))
 

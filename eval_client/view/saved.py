@@ -67,7 +67,7 @@ def report_page(store: Store, *, title: str | None = None, samples: bool = False
         large_notes=not_comparable_notes(made) if large else [],
         facts=run_facts(manifest, plan, store.created_at(), store.state()),
         left_out=left_out,
-        compared=shown_comparisons(publishable_comparison(found)) if found is not None else [],
+        compared=shown_comparisons(found, publishable_comparison),
         papers=papers(store, made, large=large),
         samples=sample_tables(facts) if samples else [],
         trials=told,
@@ -80,7 +80,7 @@ def report_page(store: Store, *, title: str | None = None, samples: bool = False
 
 def comparison_page(found: Comparison | Comparisons, settings: Settings) -> str:
     """The comparison: figures alone, without samples, prompts, answers, addresses and paths."""
-    shown = shown_comparisons(publishable_comparison(found))
+    shown = shown_comparisons(found, publishable_comparison)
     first = shown[0].found
     one = len(shown) == 1
     return _saved(

@@ -1,6 +1,7 @@
 """Two agents compared, or all agents of a run: what `proctor compare` prints."""
 
 import contextlib
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
@@ -146,10 +147,12 @@ def _offered(viewer: Viewer) -> list[dict[str, Any]]:
     return offered
 
 
-def shown_comparisons(found: Comparison | Comparisons | None) -> list[ShownComparison]:
-    """All comparisons, in the order of a page."""
+def shown_comparisons(
+    found: Comparison | Comparisons | None, told: Callable[[Comparison], Comparison] = lambda one: one
+) -> list[ShownComparison]:
+    """All comparisons as they are `told`, in the order of a page."""
     each = () if found is None else [found] if isinstance(found, Comparison) else found.comparisons
-    return [_shown(place, one) for place, one in enumerate(each)]
+    return [_shown(place, told(one)) for place, one in enumerate(each)]
 
 
 def _shown(place: int, found: Comparison) -> ShownComparison:

@@ -120,9 +120,8 @@ def live_page(viewer: Viewer, request: Request) -> Response:
 def live_panel(viewer: Viewer, store: Store) -> dict[str, Any] | None:
     """What a run does now; None unless it is under way."""
     live = viewer.live.look(store)
-    if live.view is None:
+    if (view := live.view) is None:
         return None
-    view = live.view
     pairs = [pair for pair in view.pairs if pair.done < pair.planned]
     return {
         "heard": f"last heard {live.heard_s:.0f} s ago" if live.silent else None,
