@@ -66,7 +66,7 @@ def fill(folder: Path, run: str, *, agents: int = 10, tasks: int = 10, samples: 
 def summarize(store: Store) -> None:
     """Store the tasks' own metrics of all pairs, as at a run's end."""
     pairs = store.pair_totals()
-    means = store.sample_means({pair.task: pair.agent for pair in pairs})
+    means = store.sample_means()
     for pair in pairs:
         found = means[pair.agent, pair.task]
         mean = clustered_mean(found.means, found.clusters)

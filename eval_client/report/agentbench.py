@@ -184,22 +184,18 @@ def _title(title: str, played: Sequence[PlayedTask]) -> str:
 def _score(task: BenchTask, played: PlayedTask | None) -> Figure:
     if played is None:
         return Figure(None, ".1f")
-    value, shown, percent = _percent(task, played), played.pair.figure, 100 / task.best
-    error, interval = (None, None) if value is None else (shown.standard_error, shown.interval)
+    pair, shown, percent = played.pair, played.pair.figure, 100 / task.best
+    known = pair.value is not None and pair.primary == task.metric  # a run may have another metric yet
+    value = 100 * (pair.value or 0.0) / task.best if known else None
+    error, interval = (shown.standard_error, shown.interval) if known else (None, None)
     return Figure(
         value,
         ".1f",
         standard_error=error and percent * error,
         interval=interval and (percent * interval[0], percent * interval[1]),
-        coverage=played.pair.coverage,
+        coverage=pair.coverage,
         mark=DAGGER if _reasons(task, played) else "",
     )
-
-
-def _percent(task: BenchTask, played: PlayedTask) -> float | None:
-    """The task's metric in percent; None where nothing is scored, or where the run has another metric yet."""
-    pair = played.pair
-    return 100 * pair.value / task.best if pair.value is not None and pair.primary == task.metric else None
 
 
 def _overall_figure(figures: Sequence[Figure], row: Mapping[str, PlayedTask]) -> Figure:

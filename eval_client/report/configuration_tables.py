@@ -1,28 +1,20 @@
-"""Pure: what was run, as tables without addresses, paths and prompts, and how its figures are made."""
+"""Pure: what was run, as tables without addresses, paths and prompts; whether runs may stand in one table."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import combinations
+from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.plan import Plan
-from eval_client.report.comparability import shaping_parameters
 from eval_client.report.scrub import model_name, publishable
 from eval_client.store.records import Manifest
 from proctor.tables.table import Entry, ResultTable, TableColumn, TableRow
 
 SAMPLING = (
-    "temperature",
-    "top_p",
-    "top_k",
-    "min_p",
-    "max_tokens",
-    "max_completion_tokens",
-    "seed",
-    "presence_penalty",
-    "frequency_penalty",
-    "repetition_penalty",
-    "reasoning_effort",
+    *("temperature", "top_p", "top_k", "min_p", "max_tokens", "max_completion_tokens", "seed", "presence_penalty"),
+    *("frequency_penalty", "repetition_penalty", "reasoning_effort"),
 )
 """Sampling parameters whose values are shown; of others only the names."""
 PARAMETERS = ("protocol", "profile", "split", "engine", "level", "architecture", "distractors", "steps")
@@ -48,15 +40,19 @@ METHODS = (
 )
 COMPARISON_METHODS = METHODS[:3]
 """Those behind a comparison."""
+SHOWN_VALUE = 60
+"""Characters of a value that a difference shows."""
+AGENT_FIELDS = ("builtin", "model", "sampling", "reasoning", "system_role")
+"""What makes an agent another one; endpoint, price and concurrency may differ."""
 
 
 def run_facts(manifest: Manifest, plan: Plan, created_at: str, state: str) -> list[tuple[str, str]]:
     """What holds for the whole run, as names and texts."""
-    limits = plan.limits.trial.model_dump(exclude_none=True)
+    limits, resumed = plan.limits.trial.model_dump(exclude_none=True), len(manifest.resumed_at)
     return [
         ("State", state),
         ("Begun", f"{created_at[:10]} (UTC)"),
-        *([("Resumed", _times(len(manifest.resumed_at)))] if manifest.resumed_at else []),
+        *([("Resumed", "once" if resumed == 1 else f"{resumed:,} times")] if resumed else []),
         ("Proctor", manifest.version),
         ("Epochs", f"{plan.epochs:,}"),
         ("Seed", str(plan.seed)),
@@ -88,24 +84,17 @@ def agents_table(plan: Plan) -> ResultTable:
 
 def tasks_table(manifest: Manifest) -> ResultTable:
     """The tasks, by what shapes their trials; the digest is over data, prompts and parameters."""
-    titles = ("task", "environment", "protocol", "parameters")
-    columns = (
-        *(TableColumn(title, left=True) for title in titles),
-        TableColumn("samples"),
-        TableColumn("digest", left=True),
-    )
+    titles = ("task", "environment", "protocol", "parameters", "samples", "digest")
+    columns = tuple(TableColumn(title, left=title != "samples") for title in titles)
     rows = []
     for name, task in manifest.tasks.items():
-        parameters = shaping_parameters(manifest, name) or {}
-        cells: tuple[Entry, ...] = (name, task.environment, task.protocol, _parameters(parameters), task.samples)
+        given = manifest.parameters(name) or {}
+        parameters = ", ".join(f"{each} {_scalar(given[each])}" for each in PARAMETERS if each in given)
+        cells: tuple[Entry, ...] = (name, task.environment, task.protocol, parameters, task.samples)
         rows.append(TableRow((*cells, publishable(task.digest)[:16])))
     return ResultTable(
         "Tasks", columns, tuple(rows), ("Digest: of data, prompts and parameters; equal where they are.",)
     )
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count:,} times"
 
 
 def _model(agent: AgentEntry) -> str:
@@ -123,9 +112,63 @@ def _sampling(sampling: Mapping[str, JsonValue]) -> str:
     return ", ".join([*told, *others]) or "the endpoint's defaults"
 
 
-def _parameters(given: Mapping[str, JsonValue]) -> str:
-    return ", ".join(f"{name} {_scalar(given[name])}" for name in PARAMETERS if name in given)
-
-
 def _scalar(value: JsonValue) -> str:
     return publishable(str(value)) if isinstance(value, str | int | float) else "set"
+
+
+class TaskShape(NamedTuple):
+    run: str
+    task: str
+    environment: str
+    shape: Mapping[str, object]
+    """What shaped its trials; `selection` is how the samples were chosen, empty where all were, and in older runs."""
+
+
+def task_shapes(run: str, manifest: Manifest) -> list[TaskShape]:
+    plan = manifest.read_plan()
+    limits, version = plan.limits.trial.model_dump(mode="json"), ".".join(manifest.version.split(".")[:2])
+    shared = {"seed": plan.seed, "epochs": plan.epochs, "trial_limits": limits, "version": version}
+    found = []
+    for name, task in manifest.tasks.items():
+        own = {"environment": task.environment, "digest": task.digest, "samples": task.samples}
+        found.append(TaskShape(run, name, task.environment, {**own, "selection": task.selection, **shared}))
+    return found
+
+
+def unlike_tasks(tasks: Iterable[TaskShape], same: Literal["task", "environment"]) -> list[str]:
+    """The differences between tasks with an equal `same`, a line for each field; empty where they are alike."""
+    lines, known = [], dict[str, TaskShape]()
+    for each in tasks:
+        first = known.setdefault(getattr(each, same), each)
+        lines += [
+            f"{first.task} of {first.run}, {each.task} of {each.run}: {name}: {_shown(value)} and "
+            f"{_shown(each.shape[name])}"
+            for name, value in first.shape.items()
+            if value != each.shape[name]
+        ]
+    return lines
+
+
+def unlike_agents(plans: Mapping[str, Plan]) -> tuple[str, ...]:
+    """The differences between agents of one name in several runs (run -> plan), a line for each field."""
+    lines = []
+    for one, other in combinations(plans, 2):
+        agents = {agent.name: agent for agent in plans[other].agents}
+        lines += [
+            f"agent {agent.name}: {name}: {_shown(_field(agent, name))} in {one}, "
+            f"{_shown(_field(agents[agent.name], name))} in {other}"
+            for agent in plans[one].agents
+            if agent.name in agents
+            for name in AGENT_FIELDS
+            if _field(agent, name) != _field(agents[agent.name], name)
+        ]
+    return tuple(lines)
+
+
+def _field(agent: AgentEntry, name: str) -> object:
+    return (agent.model or agent.name) if name == "model" else getattr(agent, name)
+
+
+def _shown(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= SHOWN_VALUE else f"{text[:SHOWN_VALUE]}..."

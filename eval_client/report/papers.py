@@ -1,12 +1,11 @@
 """The papers' tables of runs, from their stores: AgentBench's, SimulBench's and STSS's."""
 
 from collections.abc import Container, Iterator, Sequence
-from typing import NamedTuple
 
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.plan import Plan
 from eval_client.report.agentbench import ENVIRONMENTS, TEXT_PROTOCOL, PlayedTask, agent_rows, agentbench_tables
-from eval_client.report.comparability import TaskShape, task_shapes, unlike_agents, unlike_tasks
+from eval_client.report.configuration_tables import TaskShape, task_shapes, unlike_agents, unlike_tasks
 from eval_client.report.pair_report import RunReport
 from eval_client.report.report import report
 from eval_client.report.scrub import model_name, publishable
@@ -20,16 +19,6 @@ from proctor.tables.table import ResultTable
 
 TITLES = {"simulbench": "SimulBench", "stss": "STSS"}
 """Environments whose papers have tables of their own, with the title of the section."""
-
-
-class Paper(NamedTuple):
-    """The tables of a paper."""
-
-    id: str
-    title: str
-    tables: Sequence[ResultTable]
-    problem: str = ""
-    """Why there is none."""
 
 
 def played_tasks(stores: Sequence[Store], named: Sequence[str]) -> list[PlayedTask]:
@@ -131,23 +120,30 @@ def _model_version(agent: AgentEntry | None) -> str | None:
     return str(agent.model).removeprefix(f"{agent.name}-")
 
 
-def papers(store: Store, made: RunReport, *, large: bool) -> list[Paper]:
+def papers(store: Store, made: RunReport, *, large: bool) -> list[dict[str, object]]:
     """Each paper whose tables have a row for the run, for a page that others read.
 
     AgentBench's where a run has two of its tasks or more, and of a large run without its validity.
     """
-    found = []
+    found: list[dict[str, object]] = []
     if len({pair.environment for pair in made.pairs} & set(ENVIRONMENTS)) > 1:
+        paper: dict[str, object] = {"id": "agentbench", "title": "AgentBench", "tables": (), "problem": ""}
         try:
             tables = agentbench_tables(agent_rows(played_tasks([store], ())), validity=not large)
-            found.append(Paper("agentbench", "AgentBench", tuple(map(_scrubbed, tables))))
+            found.append({**paper, "tables": list(map(_scrubbed, tables))})
         except StoreError as error:
-            found.append(Paper("agentbench", "AgentBench", (), f"No table: {publishable(str(error))}."))
+            found.append({**paper, "problem": f"No table: {publishable(str(error))}."})
     for environment, title in TITLES.items():
         tasks = {pair.task for pair in made.pairs if pair.environment == environment}
         trials = list(finished_trials(store, tasks))
         tables = made_tables(environment, trials, recorded_pairs(made, tasks)) if tasks else []
-        found += [Paper(environment, title, tuple(map(_scrubbed, tables)))] if tables else []
+        shown: dict[str, object] = {
+            "id": environment,
+            "title": title,
+            "tables": list(map(_scrubbed, tables)),
+            "problem": "",
+        }
+        found += [shown] if tables else []
     return found
 
 

@@ -79,7 +79,7 @@ class _Made:
         self._prices, self._costs, self._retried = self.plan.all_prices(), store.helper_costs(), store.retried()
         self._unfinished, self.totals = store.spent_on_open(), store.pair_totals()
         self._summaries = _current_summaries(store, self.totals)
-        self._means = store.sample_means({totals.task: totals.agent for totals in self.totals})
+        self._means = store.sample_means()
         self._causes = store.causes()
 
     def pair(self, totals: PairTotals) -> PairReport:
@@ -91,6 +91,8 @@ class _Made:
         means = self._means.get(key, NO_MEANS)
         summary = self._summaries.get(key) or _mean_score(means)
         value, error, interval, effective = _measured(summary, totals, task, means)
+        rough = f"Few independent samples ({effective:.3g} effective): intervals are rough."
+        few = [rough] if totals.scored and effective < FEW else []
         retried, unfinished = self._retried.get(key, 0), self._unfinished.get(key)
         return PairReport(
             **totals.model_dump(include=COUNTED),
@@ -105,7 +107,7 @@ class _Made:
             repeats=_repeats(means),
             mean_score=totals.mean,
             metrics=summary.metrics if value is None else {**summary.metrics, summary.primary: value},
-            notes=(*self._notes(task, totals.agent, retried), *summary.notes, *_few(totals, effective)),
+            notes=(*self._notes(task, totals.agent, retried), *summary.notes, *few),
             comparable=self._not_comparable(task, agent, totals),
             validity=_validity(totals) if totals.scored else {},
             faults=self._causes.get(key, {}) if totals.unscored else {},
@@ -232,13 +234,6 @@ def _scale(task: TaskRecord, metric: str) -> Interval | None:
         return task.scales.get(metric) or registry.scales(task.environment).get(metric)
     except (ImportError, registry.UnknownEnvironment):
         return None
-
-
-def _few(totals: PairTotals, effective: float) -> list[str]:
-    """Why an interval is rough."""
-    if not totals.scored or effective >= FEW:
-        return []
-    return [f"Few independent samples ({effective:.3g} effective): intervals are rough."]
 
 
 def _mean_score(found: SampleMeans) -> Summary:

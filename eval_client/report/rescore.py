@@ -78,30 +78,12 @@ class JournalledAnswers(Agent):
         return AgentUnavailable(why)
 
 
-async def replay(
-    world: Environment, sample: str, seed: int, turns: Sequence[Turn], kept: Sequence[KeptReply], *, may_buy: bool
-) -> Replayed:
-    """Score a trial's answers again. What the journal has no answer for leaves it unscored, with the cause.
-
-    To be called in an asyncio task of its own: the replies of the environment's models belong to the session.
-    """
-    known = [each.model_copy(update={"bought": False}) for each in kept]
-    replies = SessionReplies(known, lambda: None, may_buy=may_buy)
-    session_replies.set(replies)
-    agent = JournalledAnswers(turns)
-    finish = await play_to_finish(world, sample, agent, seed)
-    if agent.missing is not None:
-        finish = Finish.fault(FinishReason.TASK_ERROR, agent.missing)
-    return Replayed(finish, turns[: agent.used], replies.since(0), agent.missing is not None, dict(replies.unbought))
-
-
 class AnswersNotBought(Exception):
     """Models of the environments (judges, hosts) would have to be asked, and nobody has allowed that."""
 
     def __init__(self, questions: Mapping[str, int], trials: int) -> None:
         calls = ", ".join(f"{model}: at least {count}" for model, count in sorted(questions.items()))
         super().__init__(f"{trials} trials need new answers of judges, hosts or users ({calls} calls)")
-        self.questions, self.trials = questions, trials
 
 
 @dataclass(frozen=True)
@@ -147,7 +129,8 @@ async def rescore(request: RescoreRequest, say: Callable[[str], None], report: C
                         if not request.may_buy:
                             raise needed
                         say(str(needed))
-                        await play.all(play.left, may_buy=True)
+                        left = tuple(play.postponed)
+                        await play.all(lambda task: (each for each in left if each.task == task), may_buy=True)
                     play.refuse_if_all_diverged(source.manifest().version)
             finally:
                 await journal.close()
@@ -171,10 +154,6 @@ class _Play:
         """Trials that need answers of judges which the source lacks."""
         self.questions = Counter[str]()
         """model -> calls that these need at least"""
-
-    def left(self, task: str) -> Iterator[Trial]:
-        """The postponed trials of a task."""
-        return iter([trial for trial in self.postponed if trial.task == task])
 
     async def all(self, trials_of: Callable[[str], Iterator[Trial]], *, may_buy: bool = False) -> None:
         """Replay the trials of each task; the final row of each is durable, but for those postponed."""
@@ -207,13 +186,21 @@ class _Play:
                 await self._write(trial, replayed)
 
     async def _replayed(self, trial: Trial, may_buy: bool) -> Replayed:
+        """Score a trial's answers again. What the journal has no answer for leaves it unscored, with the cause.
+
+        To be called in an asyncio task of its own: the replies of the environment's models belong to the session.
+        """
         _, turns, _ = self._source.journal(trial.id)
-        seed = trial_seed(self._plan.seed, trial.task, trial.sample, trial.epoch)
-        world = self._worlds[trial.task][1]
-        replies = self._source.replies(trial.id)
-        replayed = await replay(world, trial.sample, seed, turns, replies, may_buy=may_buy)
-        last = replayed.turns[-1].reply if replayed.turns else None
-        return replayed._replace(finish=refused(replayed.finish, last, scored=self._plan.refusals == "scored"))
+        known = [each.model_copy(update={"bought": False}) for each in self._source.replies(trial.id)]
+        replies = SessionReplies(known, lambda: None, may_buy=may_buy)
+        session_replies.set(replies)
+        agent, seed = JournalledAnswers(turns), trial_seed(self._plan.seed, trial.task, trial.sample, trial.epoch)
+        finish = await play_to_finish(self._worlds[trial.task][1], trial.sample, agent, seed)
+        if agent.missing is not None:
+            finish = Finish.fault(FinishReason.TASK_ERROR, agent.missing)
+        used = turns[: agent.used]
+        finish = refused(finish, used[-1].reply if used else None, scored=self._plan.refusals == "scored")
+        return Replayed(finish, used, replies.since(0), agent.missing is not None, dict(replies.unbought))
 
     async def _write(self, trial: Trial, replayed: Replayed) -> None:
         await self._journal.begin(trial, 1, 0, secrets.token_hex(16))

@@ -30,8 +30,6 @@ FIELDS = {"metric": "primary", "value": "figure", "faults": "unscored", "not_com
 
 
 class TaskTables(NamedTuple):
-    """The tables of one task."""
-
     task: str
     board: ResultTable
     metrics: ResultTable | None
@@ -45,7 +43,6 @@ def report_tables(reports: Sequence[RunReport], *, full: bool) -> list[ResultTab
 
 
 def task_tables(reports: Sequence[RunReport]) -> list[TaskTables]:
-    """The tables of each task."""
     lines = lines_of(reports)
     tables = []
     for task in dict.fromkeys(line.pair.task for line in lines):
@@ -80,18 +77,19 @@ def _field(pair: PairReport, title: str) -> Entry:
 
 def _leaderboard(lines: Sequence[Line]) -> ResultTable:
     pairs = [line.pair for line in lines]
-    first, repeats, costs = pairs[0], repeat_titles(pairs), _trial_costs(pairs)
+    first, repeats = pairs[0], repeat_titles(pairs)
+    cost_columns, costs, cost_notes = _trial_costs(pairs)
     name_columns, names = row_names([(line.pair.agent, line.run) for line in lines], ("agent", "run"))
     columns = (
         *(*name_columns, TableColumn(first.primary, parts=ERROR_PARTS), *repeat_columns(repeats)),
-        *(TableColumn("scored"), TableColumn("coverage"), *costs.columns),
+        *(TableColumn("scored"), TableColumn("coverage"), *cost_columns),
     )
     rows = []
-    for name, pair, cost in zip(names, pairs, costs.cells, strict=True):
+    for name, pair, cost in zip(names, pairs, costs, strict=True):
         counts = (f"{pair.scored}/{pair.planned}", coverage_text(pair.coverage))
         rows.append(TableRow((*name, pair.figure, *repeat_cells(pair, repeats), *counts, *cost)))
     notes = [f"Not comparable with published scores: {pair.comparable}" for pair in pairs if pair.comparable]
-    notes += [*(note for pair in pairs for note in pair.notes), *_means(pairs), *costs.notes]
+    notes += [*(note for pair in pairs for note in pair.notes), *_means(pairs), *cost_notes]
     protocol = "" if first.protocol == "text" else f", {first.protocol}"
     title = f"{first.task} ({first.environment}{protocol})"
     title = title_with_behind(title, ((pair.scored, pair.planned) for pair in pairs))
@@ -116,12 +114,10 @@ def repeat_titles(pairs: Sequence[PairReport]) -> list[str]:
 
 
 def repeat_columns(titles: Sequence[str]) -> tuple[TableColumn, ...]:
-    """These columns."""
     return tuple(TableColumn(title, parts=ERROR_PARTS[1:]) for title in titles)
 
 
 def repeat_cells(pair: PairReport, titles: Sequence[str]) -> list[Figure]:
-    """A pair's cells of these columns."""
     figures = {}
     for each in pair.repeats:
         figures[f"pass@{each.k}"] = Figure(each.pass_at, interval=each.pass_at_interval)
@@ -129,19 +125,12 @@ def repeat_cells(pair: PairReport, titles: Sequence[str]) -> list[Figure]:
     return [figures.get(title, Figure(None)) for title in titles]
 
 
-class _TrialCosts(NamedTuple):
-    """What a trial and a passed sample cost."""
-
-    cells: Sequence[tuple[Figure, ...]]
-    """Of each pair."""
-    columns: tuple[TableColumn, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-def _trial_costs(pairs: Sequence[PairReport]) -> _TrialCosts:
-    """No columns where no agent is known to cost."""
+def _trial_costs(
+    pairs: Sequence[PairReport],
+) -> tuple[Sequence[TableColumn], Sequence[tuple[Figure, ...]], Sequence[str]]:
+    """What a trial and a passed sample cost: columns, none where no agent is known to cost; cells of pairs; notes."""
     if all(pair.cost is None for pair in pairs):
-        return _TrialCosts([()] * len(pairs))
+        return (), [()] * len(pairs), ()
     priced = all(pair.money for pair in pairs if pair.cost is not None)
     unit, form = ("money", MONEY) if priced else ("tokens", ",.0f")
     costs = [pair.money if priced else float(pair.prompt_tokens + pair.completion_tokens) or None for pair in pairs]
@@ -156,7 +145,7 @@ def _trial_costs(pairs: Sequence[PairReport]) -> _TrialCosts:
         cells.append((Figure(per_trial, form, mark=mark), Figure(per_passed, form)))
     columns = TableColumn(f"{unit} per trial", parts=("mark",)), TableColumn(f"{unit} per passed sample")
     note = f"{ON_FRONT} on the cost-score front: no other agent is cheaper and as good."
-    return _TrialCosts(cells, columns, (note,) if front else ())
+    return columns, cells, (note,) if front else ()
 
 
 def _metrics(lines: Sequence[Line]) -> ResultTable:

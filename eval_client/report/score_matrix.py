@@ -1,12 +1,12 @@
 """Pure: a run as agents by tasks, and what missing trials could make of its scores."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any
 
 from eval_client.core import Pair
 from eval_client.core.statistics.missing import mean_bounds
 from eval_client.core.statistics.samples import Interval, Scores
-from eval_client.report.compare.run_pairs import Letters
+from eval_client.report.compare.compare import Letters
 from eval_client.report.pair_report import PairReport, RunReport
 from eval_client.store.trials.scores import TrialFacts
 from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow, coverage_text
@@ -17,44 +17,31 @@ BOUNDS_NOTE = "Mean score could be: with all missing scores 0, and with all 1."
 Facts = Mapping[Pair, Sequence[TrialFacts]]
 
 
-class PairCell(NamedTuple):
-    """A pair in the matrix."""
+def matrix(pairs: Sequence[PairReport], letters: Letters) -> dict[str, Any]:
+    """Agents by tasks, in the order of the plan and of their first tasks, with the run's trials over all pairs.
 
-    pair: PairReport
-    coverage: str | None
-    """The share of planned trials that are scored; None where all are."""
-    shade: int | None
-    """From 0 to SHADES, for the mean score; None without a score."""
-    letters: str
-    """Empty where letters are left out."""
-
-
-class Matrix(NamedTuple):
-    """Agents by tasks, with the run's trials over all pairs."""
-
-    tasks: tuple[PairReport, ...]
-    """A pair of each task, for the column's heading."""
-    rows: dict[str, tuple[PairCell | None, ...]]
-    """agent -> its cells, one for each task; None where it does not play the task."""
-    planned: int
-    scored: int
-    unscored: int
-
-
-def matrix(pairs: Sequence[PairReport], letters: Letters) -> Matrix:
-    """The pairs as a matrix: tasks in the order of the plan, agents in that of their first task."""
+    `tasks` has a pair of each task, `rows` the cells of each agent: None where it does not play a task.
+    """
     cells = {(pair.agent, pair.task): _cell(pair, letters) for pair in pairs}
     tasks = {pair.task: pair for pair in pairs}
     agents = dict.fromkeys(pair.agent for pair in pairs)
-    rows = {agent: tuple(cells.get((agent, task)) for task in tasks) for agent in agents}
-    planned, scored = sum(pair.planned for pair in pairs), sum(pair.scored for pair in pairs)
-    return Matrix(tuple(tasks.values()), rows, planned, scored, sum(pair.unscored for pair in pairs))
+    return {
+        "tasks": tasks.values(),
+        "rows": {agent: [cells.get((agent, task)) for task in tasks] for agent in agents},
+        "planned": sum(pair.planned for pair in pairs),
+        "scored": sum(pair.scored for pair in pairs),
+        "unscored": sum(pair.unscored for pair in pairs),
+    }
 
 
-def _cell(pair: PairReport, letters: Letters) -> PairCell:
-    coverage = None if pair.coverage == 1 else coverage_text(pair.coverage)
-    shade = None if pair.mean_score is None else round(SHADES * pair.mean_score)
-    return PairCell(pair, coverage, shade, letters.of_task.get(pair.task, {}).get(pair.agent, ""))
+def _cell(pair: PairReport, letters: Letters) -> dict[str, Any]:
+    """A pair, with its coverage where trials are missing, and the shade of its mean score, from 0 to SHADES."""
+    return {
+        "pair": pair,
+        "coverage": None if pair.coverage == 1 else coverage_text(pair.coverage),
+        "shade": None if pair.mean_score is None else round(SHADES * pair.mean_score),
+        "letters": letters.of_task.get(pair.task, {}).get(pair.agent, ""),
+    }
 
 
 def sample_scores(trials: Sequence[TrialFacts]) -> dict[str, Scores]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from eval_client.core import Pair
-from eval_client.report.compare.values import Comparison, Comparisons
+from eval_client.report.compare.values import Comparison
 from eval_client.report.pair_report import RunReport
 from eval_client.store.trials.scores import TrialFacts
 from proctor.observability.redaction import redacted, visible
@@ -49,14 +49,8 @@ def publishable_report(made: RunReport, facts: Mapping[Pair, Sequence[TrialFacts
     return made.model_copy(update={"pairs": tuple(pairs)})
 
 
-def publishable_comparison(found: Comparison | Comparisons) -> Comparison | Comparisons:
-    """A comparison, or several, without what may quote addresses and paths."""
-    if isinstance(found, Comparison):
-        return _publishable(found)
-    return found.model_copy(update={"comparisons": tuple(map(_publishable, found.comparisons))})
-
-
-def _publishable(found: Comparison) -> Comparison:
+def publishable_comparison(found: Comparison) -> Comparison:
+    """A comparison without what may quote addresses and paths."""
     tasks = tuple(_published(row, "warnings") for row in found.tasks)
     return _published(found, "alike", "gates").model_copy(update={"tasks": tasks})
 

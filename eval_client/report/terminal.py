@@ -78,12 +78,10 @@ def _turn_or_end(turn: ConversationTurn | None, read: AnswerReader) -> Renderabl
 
 
 def markdown_text(markdown: str) -> Group:
-    """The Markdown of a trial, or of a part of one."""
     return Group(*_blocks(MarkdownIt("commonmark", {"html": False}).parse(markdown)))
 
 
 def _columns(left: RenderableType, right: RenderableType) -> Table:
-    """Two texts side by side."""
     table = Table.grid(expand=True, padding=(0, 2))
     table.add_column(ratio=1, overflow="fold")
     table.add_column(ratio=1, overflow="fold")

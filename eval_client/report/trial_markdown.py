@@ -12,7 +12,7 @@ from typing import NamedTuple
 from eval_client.report.task_environment import AnswerReader
 from eval_client.store.trials.trajectory import AttemptRecord, ConversationTurn, Trajectory, conversation
 from proctor.observability.redaction import redacted, visible
-from proctor.types import Finish, Message, ToolCall
+from proctor.types import Finish, Message
 
 FOLDED = 20_000
 """Characters of a text that are shown whole where long ones are cut; of a longer one, the first HEAD are."""
@@ -22,14 +22,10 @@ EVIDENCE = "evidence"
 SEVERAL = " · "
 
 
-def _as_it_is(_turn: int, _part: str, words: str) -> str:
-    return words
-
-
 class Showing(NamedTuple):
     """What differs between the places that show a trajectory."""
 
-    refer: Callable[[int, str, str], str] = _as_it_is
+    refer: Callable[[int, str, str], str] = lambda _turn, _part, words: words
     """Markdown that says, with some words, where a part of a turn is that is not shown: its `earlier` messages, or the
     whole of a text that is cut. Turn 0 is the trial."""
     cut: bool = False
@@ -79,7 +75,6 @@ def evidence_markdown(finish: Finish, place: Showing) -> str:
 
 
 def evidence_text(finish: Finish) -> str:
-    """The detail of a finish as JSON."""
     return json.dumps(finish.detail, ensure_ascii=False, indent=2)
 
 
@@ -175,7 +170,6 @@ def _outcome(finish: Finish | None, place: Showing) -> str:
 
 
 def _attempt(attempt: AttemptRecord, place: Showing) -> str:
-    """One attempt in words."""
     outcome = f"attempt {attempt.number}: **{inline(attempt.outcome or 'under way')}**"
     if place.public:
         return outcome
@@ -212,12 +206,9 @@ def _message(heading: str, message: Message, turn: int, part: str, place: Showin
     if message.content or not message.tool_calls:
         yield from _text(message.content, turn, part, place)
     for number, call in enumerate(message.tool_calls):
-        yield from (_call(call, place), "")
+        name = _prose(call.name, place) or "(no name)"
+        yield from (f"call **{name}** {_prose(call.id, place)}".rstrip(), "")
         yield from _text(call.arguments, turn, f"{part}-call-{number}", place, "json")
-
-
-def _call(call: ToolCall, place: Showing) -> str:
-    return f"call **{_prose(call.name, place) or '(no name)'}** {_prose(call.id, place)}".rstrip()
 
 
 def _text(text: str, turn: int, part: str, place: Showing, language: str = "text") -> Iterator[str]:

@@ -89,7 +89,8 @@ def _waiting(patience_s: float) -> Callable[..., Any]:
             try:
                 connection = dialect.connect(*arguments, **options)
             except dialect.loaded_dbapi.Error as error:
-                if not _is_crowded(error) or time.monotonic() > give_up:
+                crowded = (error.args or ("",))[0] in CROWDED or _CROWDED.search(str(error))
+                if not crowded or time.monotonic() > give_up:
                     raise
                 if not said:
                     log.warning("the store takes no more connections, waiting: %s", str(error).partition("\n")[0])
@@ -100,11 +101,6 @@ def _waiting(patience_s: float) -> Callable[..., Any]:
                 return connection
 
     return open_connection
-
-
-def _is_crowded(error: Exception) -> bool:
-    """Whether a server refuses a connection because it has too many, in all or of this account."""
-    return (error.args or ("",))[0] in CROWDED or _CROWDED.search(str(error)) is not None
 
 
 ROW_BYTES = 4096

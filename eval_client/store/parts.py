@@ -47,7 +47,11 @@ class PlanStore(Store):
         samples, numbers = found[0].samples, {part.number for part in found}
         plan = manifests[0].read_plan()
         absent = PlannedTrials(plan, samples, lambda task, sample: found[0].part_of(task, sample) not in numbers)
-        self.create(_whole(manifests), absent)
+        notes = dict.fromkeys(note for manifest in manifests for note in manifest.model_notes)
+        resumed = sorted(moment for manifest in manifests for moment in manifest.resumed_at)
+        models = {agent: model for manifest in reversed(manifests) for agent, model in manifest.models.items()}
+        whole = {"part": None, "model_notes": tuple(notes), "resumed_at": tuple(resumed), "models": models}
+        self.create(manifests[0].model_copy(update=whole), absent)
         missing = found[0].of - len(found)
         state = min((*(part.state() for part in parts), *(["incomplete"] if missing else [])), key=STATES.index)
         facts = {"created_at": min(part.created_at() for part in parts), "state": state}
@@ -81,15 +85,6 @@ def _checked(parts: Sequence[Store], manifests: Sequence[Manifest]) -> list[Plan
     if twice := [number for number in numbers if numbers.count(number) > 1]:
         raise StoreError(f"part {twice[0]} of {found[0].of} is given twice; name each part once")
     return found
-
-
-def _whole(manifests: Sequence[Manifest]) -> Manifest:
-    """The manifest of the run in one piece."""
-    notes = dict.fromkeys(note for manifest in manifests for note in manifest.model_notes)
-    resumed = sorted(moment for manifest in manifests for moment in manifest.resumed_at)
-    models = {agent: model for manifest in reversed(manifests) for agent, model in manifest.models.items()}
-    changed = {"part": None, "model_notes": tuple(notes), "resumed_at": tuple(resumed), "models": models}
-    return manifests[0].model_copy(update=changed)
 
 
 def _copy(

@@ -121,10 +121,7 @@ class Unread:
         return {pair: sum(map(len, kinds)) for pair, kinds in begun_first}
 
     def read(self, wanted: Mapping[Pair, int]) -> list[Trial]:
-        """Up to the wanted number of trials of each pair, each trial once: by kind, then by id.
-
-        A read that raises has read nothing.
-        """
+        """Up to the wanted trials of each pair, each once: by kind, then by id. A read that raises has read nothing."""
         taken = {pair: self._taken(pair, count) for pair, count in wanted.items()}
         kinds = [[number for each in taken.values() for number in each[kind]] for kind in (BEGUN, NEW, REJECTED)]
         ids, found = sorted(number for kind in kinds for number in kind), dict[int, Trial]()

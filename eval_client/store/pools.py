@@ -114,7 +114,9 @@ class FilePools(Pools):
             make_private(self._folder)
             with _locked(path) as file:
                 if kept := edit(os.pread(file, MAX_POOL + 1, 0), time.monotonic()):
-                    _write(file, kept)
+                    if os.pwrite(file, kept, 0) != len(kept):
+                        raise OSError("written in part only")
+                    os.ftruncate(file, len(kept))
                 else:
                     path.unlink()
         except OSError as error:
@@ -168,12 +170,6 @@ def _is_at(file: int, path: Path) -> bool:
         return False
 
 
-def _write(file: int, content: bytes) -> None:
-    if os.pwrite(file, content, 0) != len(content):
-        raise OSError("written in part only")
-    os.ftruncate(file, len(content))
-
-
 @cache
 def _machine() -> str:
     """A hash of this machine and its boot, so that all users of a file share one monotonic clock."""
@@ -197,9 +193,12 @@ class RowPools(Pools):
     def edit(self, name: str, edit: Edit) -> None:
         try:
             if name == SALT:
-                self._make_table()
-            while not self._edit_row(name, edit):
-                self._add_row(name)
+                with contextlib.suppress(sa.exc.DatabaseError):  # another client may be making it at the same time
+                    endpoint_table.create(self._engine, checkfirst=True)
+                endpoint_table.create(self._engine, checkfirst=True)
+            while not self._edit_row(name, edit):  # another client may be adding it at the same time
+                with contextlib.suppress(sa.exc.IntegrityError), self._engine.begin() as connection:
+                    connection.execute(endpoint_table.insert(), {"id": name, "state": ""})
         except sa.exc.DatabaseError as error:
             if is_transient(error):
                 raise
@@ -217,26 +216,12 @@ class RowPools(Pools):
             text = connection.execute(sa.select(endpoint_table.c.state).where(mine).with_for_update()).scalar()
             if text is None:
                 return False
-            if kept := edit(text.encode(), _database_now(connection)):
+            clock = "extract(epoch FROM clock_timestamp())"
+            if connection.dialect.name != "postgresql":
+                clock = "unix_timestamp(sysdate(6))"
+            now = float(connection.execute(sa.text(f"SELECT {clock}")).scalar_one())
+            if kept := edit(text.encode(), now):
                 connection.execute(endpoint_table.update().where(mine).values(state=kept.decode()))
             else:
                 connection.execute(endpoint_table.delete().where(mine))
             return True
-
-    def _make_table(self) -> None:
-        try:
-            endpoint_table.create(self._engine, checkfirst=True)
-        except sa.exc.DatabaseError:  # another client may have been making it at the same time
-            endpoint_table.create(self._engine, checkfirst=True)
-
-    def _add_row(self, name: str) -> None:
-        """Add an empty row; another client may be adding it at the same time."""
-        with contextlib.suppress(sa.exc.IntegrityError), self._engine.begin() as connection:
-            connection.execute(endpoint_table.insert(), {"id": name, "state": ""})
-
-
-def _database_now(connection: sa.Connection) -> float:
-    """The database's wall clock in seconds since 1970."""
-    postgresql = connection.dialect.name == "postgresql"
-    clock = "extract(epoch FROM clock_timestamp())" if postgresql else "unix_timestamp(sysdate(6))"
-    return float(connection.execute(sa.text(f"SELECT {clock}")).scalar_one())

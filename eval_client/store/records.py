@@ -92,22 +92,18 @@ class PlanPart(Value):
         return part_of(task, sample, self.of)
 
     def has(self, task: str, sample: str) -> bool:
-        """Whether this part plays a sample."""
         return self.part_of(task, sample) == self.number
 
     @property
     def run(self) -> str:
-        """The name of the part's run."""
         return part_name(self.plan, self.number, self.of)
 
     @property
     def siblings(self) -> tuple[str, ...]:
-        """The names of the runs of the other parts."""
         return tuple(part_name(self.plan, number, self.of) for number in range(1, self.of + 1) if number != self.number)
 
 
 def part_name(plan: str, number: int, of: int) -> str:
-    """The name of the run of a part."""
     return f"{plan}.{number}of{of}"
 
 
@@ -153,6 +149,13 @@ class Manifest(Value):
     def read_plan(self) -> Plan:
         """The plan as a value. Raises StoreError where a store holds another."""
         return parsed(run_table.c.manifest, Plan.model_validate, self.plan)
+
+    def parameters(self, task: str) -> dict[str, JsonValue] | None:
+        """The parameters that shaped a task's trials; None where a controller defines the task."""
+        tasks = self.identity.get("tasks")
+        shape = tasks.get(task) if isinstance(tasks, dict) else None
+        parameters = shape.get("parameters") if isinstance(shape, dict) else None
+        return parameters if isinstance(parameters, dict) else None
 
     def digests(self) -> dict[str, str]:
         """task -> its digest when the run began."""
@@ -277,12 +280,6 @@ class ReplicaCost(Value):
     seconds: float
     """Of all calls, one after the other."""
 
-    def plus(self, other: "ReplicaCost") -> "ReplicaCost":
-        """The sum of two costs of one server."""
-        counted = type(self).model_fields.keys() - {"agent", "replica"}
-        counts = {name: getattr(self, name) + getattr(other, name) for name in counted}
-        return self.model_copy(update=counts)
-
     @property
     def tokens_a_second(self) -> float | None:
         """Completion tokens of one call in a second; None where the server reports no usage."""
@@ -351,7 +348,6 @@ def reply_row(kept: KeptReply) -> dict[str, object]:
 
 
 def kept_reply(row: Mapping[Any, Any]) -> KeptReply:
-    """The kept reply in a row."""
     text = parsed(reply_table.c.text, json_of, row["text"])
     return record(KeptReply, row, reply=record(ModelReply, row, text=text))
 

@@ -5,7 +5,6 @@ No query about scores reads transcripts.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -21,7 +20,6 @@ from eval_client.store.values import Number, json_object, json_of, parsed
 from proctor.types import NO_USAGE, Finish, FinishReason, Summary, Usage
 from task_server.wire.messages import cluster_numbers
 
-Columns = sa.sql.ColumnCollection[str, sa.ColumnElement[Any]]
 _TRIAL_KEYS = [trial_table.c[name] for name in ("agent", "task", "sample", "epoch")]
 _SUMMED = ("score", "turns", *Usage._fields, "seconds", "cut_answers")
 _FRACTIONS = ("score", "seconds", "billed_money")
@@ -35,6 +33,11 @@ class SampleMeans(NamedTuple):
     """The cluster of each sample; empty where each is its own."""
     counts: list[tuple[int, int]]
     """(scored epochs, those with a score of 1) of each sample; empty where each has one epoch and its own cluster."""
+
+    def plain(self) -> "SampleMeans":
+        """Without clusters and counts where they tell nothing."""
+        tied = len(set(self.clusters)) < len(self.clusters) or any(count > 1 for count, _ in self.counts)
+        return self if tied else SampleMeans(self.means, [], [])
 
 
 class Results:
@@ -68,12 +71,11 @@ class Results:
                 for total in token_sums(rows)
             ]
             query = sa.select(t.c.agent, t.c.task, *sums)
-            with self.engine.connect() as connection:
-                mine = (t.c.run == self.run, t.c.reason.is_(None), t.c.attempts > 0)
-                for row in connection.execute(query.where(*mine)).mappings():
-                    pair, tokens = (row["agent"], row["task"]), tokens_of(row)
-                    if tokens != NO_USAGE:
-                        spent[pair] = spent.get(pair, NO_USAGE).plus(tokens)
+            mine = (t.c.run == self.run, t.c.reason.is_(None), t.c.attempts > 0)
+            for row in self.streamed(query.where(*mine)):
+                pair, tokens = (row["agent"], row["task"]), tokens_of(row)
+                if tokens != NO_USAGE:
+                    spent[pair] = spent.get(pair, NO_USAGE).plus(tokens)
         return spent
 
     def helper_costs(self) -> list[HelperCost]:
@@ -83,25 +85,23 @@ class Results:
         columns = (*keys, sa.func.sum(Number(replies.c.tries)).label("calls"), *token_sums(replies))
         query = sa.select(*columns).join_from(replies, t, _same(t, replies)).group_by(*keys)
         query = query.where(replies.c.run == self.run, replies.c.bought)
-        with self.engine.connect() as connection:
-            return [record(HelperCost, row, tokens=tokens_of(row)) for row in connection.execute(query).mappings()]
+        return [record(HelperCost, row, tokens=tokens_of(row)) for row in self.streamed(query)]
 
     def replica_costs(self) -> list[ReplicaCost]:
         """What each server of an endpoint that has several answered, by agent and URL; empty for an older store."""
         t, turns, calls = self.table(trial_table), self.table(turn_table), self.table(call_table)
         made = sa.exists().where(*(calls.c[name] == turns.c[name] for name in ("run", "trial", "journal", "turn")))
         figures = ("prompt_tokens", "cached_tokens", "completion_tokens", "model_seconds")
-        costs: dict[tuple[str, str], ReplicaCost] = {}
-        for rows, counted in ((turns, ~made), (calls, sa.true())):  # a turn with calls has their sum
-            keys = (t.c.agent, rows.c.replica)
-            sums = (sa.func.sum(Number(rows.c[name])).label(name.replace("model_", "")) for name in figures)
-            query = sa.select(*keys, sa.func.count().label("calls"), *sums).join_from(rows, t, _same(t, rows))
-            query = query.where(rows.c.run == self.run, rows.c.replica.is_not(None), counted).group_by(*keys)
-            with self.engine.connect() as connection:
-                for row in connection.execute(query.order_by(*keys)).mappings():
-                    cost, key = record(ReplicaCost, row), (row["agent"], row["replica"])
-                    costs[key] = cost.plus(costs[key]) if key in costs else cost
-        return [costs[key] for key in sorted(costs)]
+        asked = []
+        for rows, own in ((turns, ~made), (calls, sa.true())):  # a turn with calls has their sum
+            told = sa.select(*(rows.c[name] for name in ("run", "trial", "replica", *figures)))
+            asked.append(told.where(rows.c.run == self.run, rows.c.replica.is_not(None), own))
+        each = sa.union_all(*asked).subquery()
+        keys = (t.c.agent, each.c.replica)
+        sums = (sa.func.sum(Number(each.c[name])).label(name.replace("model_", "")) for name in figures)
+        query = sa.select(*keys, sa.func.count().label("calls"), *sums).join_from(each, t, _same(t, each))
+        costs = (record(ReplicaCost, row) for row in self.streamed(query.group_by(*keys)))
+        return sorted(costs, key=lambda cost: (cost.agent, cost.replica))
 
     def pair_totals(self) -> list[PairTotals]:
         """The progress of every pair, in the order of the run's plan."""
@@ -153,34 +153,20 @@ class Results:
             uneven,
         )
 
-    def sample_means(self, players: Mapping[str, str]) -> dict[Pair, SampleMeans]:
-        """(agent, task) -> the means of its samples, where it has a scored trial; `players` has an agent by task."""
+    def sample_means(self) -> dict[Pair, SampleMeans]:
+        """(agent, task) -> the means of its samples, where it has a scored trial."""
         t = self.table(trial_table).c
-        scored = sa.and_(t.run == self.run, t.score.is_not(None))
+        passed = sa.func.sum(sa.case((t.score >= 1, 1), else_=0))
+        query = sa.select(t.agent, t.task, t.sample, _mean(t.score), sa.func.max(t.cluster), sa.func.count(), passed)
+        query = query.where(t.run == self.run, t.score.is_not(None)).group_by(t.agent, t.task, t.sample)
+        found: dict[Pair, SampleMeans] = {}
         with self.engine.connect() as connection:
-            tied = set(connection.execute(self._tied_tasks(players)).scalars())
-            found = _scores(connection, t, scored)
-            means = {pair: SampleMeans(scores, [], []) for pair, scores in found.items() if pair[1] not in tied}
-            cluster = sa.func.max(t.cluster)
-            passed = sa.func.sum(sa.case((t.score >= 1, 1), else_=0))
-            figures = _mean(t.score), cluster, sa.func.count(), passed
-            query = sa.select(t.agent, t.task, t.sample, *figures).where(scored, t.task.in_(tied))
-            for agent, task, sample, mean, named, count, passes in (
-                connection.execute(query.group_by(t.agent, t.task, t.sample)) if tied else ()
-            ):
-                pair = means.setdefault((agent, task), SampleMeans([], [], []))
+            for agent, task, sample, mean, cluster, count, passes in connection.execute(query):
+                pair = found.setdefault((agent, task), SampleMeans([], [], []))
                 pair.means.append(float(mean))
-                pair.clusters.append(str(named or sample))
+                pair.clusters.append(str(cluster or sample))
                 pair.counts.append((int(count), int(passes)))
-        return means
-
-    def _tied_tasks(self, players: Mapping[str, str]) -> sa.Select[Any]:
-        """The tasks with several epochs, or with samples that share a cluster: the same for all agents of a task."""
-        t = self.table(trial_table).c
-        pairs = (sa.and_(t.run == self.run, t.agent == agent, t.task == task) for task, agent in players.items())
-        return (
-            sa.select(t.task).distinct().where(sa.or_(sa.false(), *pairs), sa.or_(t.epoch > 0, t.cluster != t.sample))
-        )
+        return {pair: means.plain() for pair, means in found.items()}
 
     def cluster_of(self, task: str) -> dict[str, str]:
         """sample -> its cluster; in a run of schema 2, which has no clusters, each sample is its own."""
@@ -269,34 +255,6 @@ class Results:
 def _same(trials: sa.FromClause, rows: sa.FromClause) -> sa.ColumnElement[bool]:
     """Whether a row of another table is of a trial."""
     return sa.and_(rows.c.run == trials.c.run, rows.c.trial == trials.c.id)
-
-
-class _Collected:
-    """SQLite's aggregate of a group's scores. A row of its own for each of them would cost twice the CPU."""
-
-    def __init__(self, groups: list[list[float]]) -> None:
-        self._scores: list[float] = []
-        self.step = self._scores.append
-        self._groups = groups
-
-    def finalize(self) -> int:
-        """The place of the group's scores in `groups`."""
-        self._groups.append(self._scores)
-        return len(self._groups) - 1
-
-
-def _scores(connection: sa.Connection, t: Columns, scored: sa.ColumnElement[bool]) -> dict[Pair, list[float]]:
-    """(agent, task) -> the scores of the trials that a condition selects."""
-    if connection.dialect.name == "sqlite":
-        groups: list[list[float]] = []
-        connection.connection.create_aggregate("proctor_collect", 1, partial(_Collected, groups))
-        query = sa.select(t.agent, t.task, sa.func.proctor_collect(t.score)).where(scored).group_by(t.agent, t.task)
-        return {(agent, task): groups[place] for agent, task, place in connection.execute(query)}
-    found: dict[Pair, list[float]] = {}
-    rows = connection.execution_options(stream_results=True).execute(sa.select(t.agent, t.task, t.score).where(scored))
-    for agent, task, score in rows:
-        found.setdefault((agent, task), []).append(float(score))
-    return found
 
 
 def _mean(column: sa.ColumnElement[float]) -> sa.Function[float]:

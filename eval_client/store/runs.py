@@ -166,7 +166,8 @@ def find_run(run: str, store: str | None, output: Path) -> tuple[Store, Path]:
         elif name not in names:
             _refuse_parts(name, names)
         return Store(engine, name), output / name
-    folder = latest(output) if run == "latest" else next((f for f in (Path(run), output / run) if _is_run(f)), None)
+    folders = reversed(run_folders(output)) if run == "latest" else filter(_is_run, (Path(run), output / run))
+    folder = next(iter(folders), None)
     if folder is None:
         _refuse_parts(run, [each.name for each in run_folders(output)])
         raise StoreError(f"no run {run!r}: neither a run's folder nor a name in {output}; `proctor ls` lists the runs")
@@ -213,12 +214,6 @@ def _age_key(folder: Path) -> tuple[str, str]:
         return Store(connect(file_url(folder)), folder.name).created_at(), folder.name
     except (StoreError, sa.exc.SQLAlchemyError):
         return "", folder.name
-
-
-def latest(output: Path) -> Path | None:
-    """The folder of the newest run; None where there are no runs."""
-    folders = run_folders(output)
-    return folders[-1] if folders else None
 
 
 def _is_run(folder: Path) -> bool:

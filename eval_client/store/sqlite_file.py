@@ -36,10 +36,9 @@ def open_for_writing(engine: sa.Engine) -> None:
     """Let an engine open its file with WAL and full durability, and refuse it once it was removed or replaced."""
     sa.event.listen(engine, "connect", _set_up)
     sa.event.listen(engine, "handle_error", explained)
-    path = engine.url.database
-    if path not in (None, "", ":memory:"):
-        sa.event.listen(engine, "do_connect", partial(_open_store_file, str(path)))
-        sa.event.listen(engine, "checkout", partial(_check_identity, str(path), []))
+    if path := file_of(engine):
+        sa.event.listen(engine, "do_connect", partial(_open_store_file, path))
+        sa.event.listen(engine, "checkout", partial(_check_identity, path, []))
 
 
 def open_for_reading(engine: sa.Engine) -> sa.Engine:
@@ -54,8 +53,15 @@ def open_for_reading(engine: sa.Engine) -> sa.Engine:
 def _open_store_file(
     path: str, _dialect: object, _record: object, arguments: list[str], options: dict[str, Any]
 ) -> sqlite3.Connection:
-    """Open a store's file as its folder allows."""
-    _adapt_to_read_only(path, arguments, options)
+    """Open a store's file as its folder allows: in a read-only one SQLite can't create its log. Raises StoreError."""
+    if os.path.exists(path) and not is_writable(path):
+        if not has_log(path):
+            arguments[0], options["uri"] = _uri(path, "immutable=1"), True
+        elif not os.path.exists(f"{path}-shm"):
+            raise StoreError(
+                f"{path}: its newest commits are in {path}-wal, which SQLite can't read in a read-only folder; "
+                "copy the run's folder to a writable place, and name the copy"
+            )
     connection: sqlite3.Connection = sqlite3.connect(arguments[0], **options)
     try:
         connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone()
@@ -65,6 +71,10 @@ def _open_store_file(
         connection.close()
         return _read_into_memory(path, options)
     return connection
+
+
+def _uri(path: str, how: str) -> str:
+    return f"file:{quote(os.fsencode(path))}?{how}"
 
 
 def _check_identity(path: str, first: list[tuple[int, int]], *_: object) -> None:
@@ -83,26 +93,13 @@ def _check_identity(path: str, first: list[tuple[int, int]], *_: object) -> None
         )
 
 
-def _adapt_to_read_only(path: str, arguments: list[str], options: dict[str, Any]) -> None:
-    """Open a store in a read-only folder as immutable, since SQLite can't create its log there. Raises StoreError."""
-    if not os.path.exists(path) or is_writable(path):
-        return
-    if not has_log(path):
-        arguments[0], options["uri"] = f"file:{quote(os.fsencode(path))}?immutable=1", True
-    elif not os.path.exists(f"{path}-shm"):
-        raise StoreError(
-            f"{path}: its newest commits are in {path}-wal, which SQLite can't read in a read-only folder; "
-            "copy the run's folder to a writable place, and name the copy"
-        )
-
-
 def _open_read_only(_dialect: object, _record: object, arguments: list[str], options: dict[str, Any]) -> None:
     """Make a connection to a file read-only. Raises StoreError where the file is not there."""
     path = arguments[0]
     if not os.path.isfile(path):
         raise StoreError(f"{path} is not there; was the run's folder moved or removed?")
     immutable = not is_writable(path) and not has_log(path)  # SQLite could not create its log there
-    arguments[0], options["uri"] = f"file:{quote(os.fsencode(path))}?{'immutable=1' if immutable else 'mode=ro'}", True
+    arguments[0], options["uri"] = _uri(path, "immutable=1" if immutable else "mode=ro"), True
 
 
 def _read_into_memory(path: str, options: Mapping[str, Any]) -> sqlite3.Connection:
@@ -116,10 +113,8 @@ def _read_into_memory(path: str, options: Mapping[str, Any]) -> sqlite3.Connecti
 
 
 def _set_up(connection: sqlite3.Connection, _record: object) -> None:
-    cursor = connection.cursor()
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=5000"):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
+        connection.execute(f"PRAGMA {pragma}")
     guard(connection)
 
 

@@ -114,7 +114,6 @@ class Checked(sa.TypeDecorator[Any]):
 
 
 def check_columns(metadata: sa.MetaData) -> None:
-    """Give every column of some tables its checks."""
     for table in metadata.tables.values():
         for column in table.columns:
             column.type = Checked(f"{table.name}.{column.name}", column.type, not column.nullable)

@@ -68,7 +68,7 @@ class ViewAccess(Access):
         """Whether a cookie is one of ours that has neither expired nor been ended by a logout."""
         content, _, signature = cookie.rpartition(".")
         expires = content.partition(".")[0]
-        if cookie in self._ended or not _is_time(expires):
+        if cookie in self._ended or not (expires.isascii() and expires.isdigit() and len(expires) < 16):
             return False
         keys = [token.text for tokens in self._tokens for token in tokens.all]
         signed = [hmac.compare_digest(signature.encode(), self._sign(key, content).encode()) for key in keys]
@@ -90,7 +90,3 @@ def cookie_of(headers: Mapping[bytes, bytes]) -> str:
     except CookieError:
         return ""
     return "" if found is None else found.value
-
-
-def _is_time(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 16

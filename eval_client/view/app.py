@@ -1,13 +1,13 @@
-"""The viewer's HTTP app: routes, access, headers, and one answer for each kind of error."""
+"""The viewer's HTTP app and its server: routes, access, headers, and one answer for each kind of error."""
 
-import json
+import contextlib
 import logging
+import socket
 from collections.abc import Callable
 from functools import partial
 from urllib.parse import quote
 
 from fastapi import FastAPI
-from pydantic import ValidationError
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -20,20 +20,23 @@ from eval_client.store.trials.rows import QueryError
 from eval_client.view.access import ViewAccess
 from eval_client.view.json_api import ROUTES as API
 from eval_client.view.pages.compare import compare_json, compare_page, status_of
-from eval_client.view.pages.drawing import drawing_page, drawing_script, drawing_style
 from eval_client.view.pages.listing import runs_page, workers_page
 from eval_client.view.pages.login import login_page
-from eval_client.view.pages.overview import live_page, overview_page, tables_page
-from eval_client.view.pages.plots import plot_svg
+from eval_client.view.pages.overview import live_page, overview_page, plot_svg, tables_page
 from eval_client.view.pages.side import side_page
-from eval_client.view.pages.table import sample_page, trials_csv, trials_jsonl, trials_page
-from eval_client.view.pages.trial import raw_text, trial_page
+from eval_client.view.pages.table import sample_page, trials_file, trials_page
+from eval_client.view.pages.trial import drawing_page, drawing_part, raw_text, trial_page
 from eval_client.view.rendering import Asset, assets
 from eval_client.view.runs import NotFound, ViewedRuns
 from eval_client.view.saved import report_file
 from eval_client.view.viewer import Controller, Viewer
+from proctor import event_loop
+from proctor.config.tokens import AccessTokens
+from proctor.http import is_loopback
 from proctor.http.auth import AccessGuard
-from proctor.http.server import add_route, http_app
+from proctor.http.server import ConfigError, add_route, http_app, listen, url_of
+from proctor.http.serving import serve_until_signal, uvicorn_config
+from proctor.http.tls import ServerTls
 from proctor.observability.redaction import redacted
 from task_server.wire.errors import ApiError, BadRequest, Forbidden, Internal, NotReady, Unauthorized
 
@@ -49,13 +52,13 @@ PAGES: tuple[tuple[str, Callable[[Viewer, Request], Response]], ...] = (
     ("/runs/{run}/live", live_page),
     ("/runs/{run}/tables", tables_page),
     ("/runs/{run}/trials", trials_page),
-    ("/runs/{run}/trials.csv", trials_csv),
-    ("/runs/{run}/trials.jsonl", trials_jsonl),
+    ("/runs/{run}/trials.csv", trials_file),
+    ("/runs/{run}/trials.jsonl", trials_file),
     ("/runs/{run}/trials/{trial}", trial_page),
     ("/runs/{run}/trials/{trial}/raw", raw_text),
     ("/runs/{run}/trials/{trial}/drawing", drawing_page),
-    ("/runs/{run}/trials/{trial}/drawing.css", drawing_style),
-    ("/runs/{run}/trials/{trial}/drawing.js", drawing_script),
+    ("/runs/{run}/trials/{trial}/drawing.css", drawing_part),
+    ("/runs/{run}/trials/{trial}/drawing.js", drawing_part),
     ("/runs/{run}/sample", sample_page),
     ("/runs/{run}/side", side_page),
     ("/runs/{run}/report.html", report_file),
@@ -63,8 +66,6 @@ PAGES: tuple[tuple[str, Callable[[Viewer, Request], Response]], ...] = (
     ("/api/v1/compare", compare_json),
     ("/api/v1/plots/{name}.svg", plot_svg),
 )
-UNREADABLE = (ValidationError, json.JSONDecodeError)
-"""What reading a store raises where a column holds something else than Proctor writes."""
 SECURITY = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -76,6 +77,10 @@ SECURITY = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 """Headers of every answer."""
+TOKENS = ("PROCTOR_VIEW_TOKEN", "PROCTOR_TOKEN")
+KEEP_ALIVE_S, LAST_REPLIES_S = 65, 1
+PORT, PORTS = 7400, 20
+"""The usual port, and how many from it on are tried."""
 TITLES = {
     400: "This address can't be used",
     401: "A token is needed",
@@ -113,7 +118,7 @@ def build_app(runs: ViewedRuns, access: ViewAccess, controller: Controller | Non
     files = assets()
     viewer = Viewer(runs, access, files, controller)
     answer = partial(_failed, viewer)
-    kinds = (HTTPException, QueryError, CompareError, StoreError, DatabaseError, *UNREADABLE, Exception)
+    kinds = (HTTPException, QueryError, CompareError, StoreError, DatabaseError, Exception)
     app = FastAPI(**http_app("Proctor viewer"))
     for kind in kinds:
         app.add_exception_handler(kind, answer)
@@ -144,8 +149,6 @@ async def _failed(viewer: Viewer, request: Request, error: Exception) -> Respons
     status, detail = _explained(error)
     if status == 500:
         log.error("%s failed", request.url.path, exc_info=error)
-    if isinstance(error, UNREADABLE):
-        log.error("%s: a stored value can't be read: %s", request.url.path, _unreadable(error))
     return _error(viewer, request.scope, status, detail)
 
 
@@ -164,18 +167,8 @@ def _explained(error: Exception) -> tuple[int, str]:
         case DatabaseError():
             again = "; the page can be loaded again" if is_transient(error) else ""
             return 503, f"{reason(error)}{again}"
-        case ValidationError() | json.JSONDecodeError():
-            return 503, "the run's store holds a value that can't be read; the viewer's log says which"
         case _:
             return 500, "see the viewer's log"
-
-
-def _unreadable(error: Exception) -> str:
-    """What is wrong with a stored value, without the value: half of a secret in it would not be redacted."""
-    if not isinstance(error, ValidationError):
-        return str(error)
-    found = error.errors(include_input=False, include_url=False, include_context=False)
-    return f"{error.title}: " + "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found)
 
 
 def _refused(viewer: Viewer, scope: Scope, status: int, cause: str) -> Response:
@@ -204,3 +197,47 @@ def _error(viewer: Viewer, scope: Scope, status: int, detail: str) -> Response:
 
 def _is_api(scope: Scope) -> bool:
     return str(scope["path"]).startswith(FOR_PROGRAMS)
+
+
+def serve(
+    runs: ViewedRuns,
+    host: str,
+    port: int | None,
+    tls: ServerTls,
+    on_ready: Callable[[str], None],
+    *,
+    controller: str | None = None,
+) -> None:
+    """Serve until SIGINT or SIGTERM. `on_ready` gets the address; a controller is asked with PROCTOR_TOKEN.
+
+    Without a port the first free one from PORT on is taken. Raises ConfigError, FileError and ValueError where the
+    options can't be used.
+    """
+    access = ViewAccess(*_tokens(host))
+    app = build_app(runs, access, None if controller is None else (controller, AccessTokens.of(TOKENS[1])))
+    config = uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=LAST_REPLIES_S, tls=tls, knows=access.knows)
+    with _listen(host, port) as listener:
+        address = url_of(host, listener, tls.scheme)
+        event_loop.run(serve_until_signal(config, listener, lambda: on_ready(address)))
+
+
+def _tokens(host: str) -> tuple[AccessTokens, ...]:
+    """The tokens that open the viewer; those of clients only where others can reach it. Raises ConfigError."""
+    given = tuple(map(AccessTokens.of, TOKENS))
+    if is_loopback(host):
+        return given if given[0] else ()
+    if not any(given):
+        raise ConfigError(
+            f"--host {host}: others can reach it; set {TOKENS[0]} to a long random text, or bind 127.0.0.1"
+        )
+    return given
+
+
+def _listen(host: str, port: int | None) -> socket.socket:
+    """A listening socket. Raises ConfigError."""
+    if port is not None:
+        return listen(host, port)
+    for each in range(PORT, PORT + PORTS):
+        with contextlib.suppress(ConfigError):
+            return listen(host, each)
+    raise ConfigError(f"--port: {PORT} to {PORT + PORTS - 1} are taken at {host}, or it is no address of this machine")

@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, Response
 
 from eval_client.core import Pair
 from eval_client.core.statistics.samples import Interval
-from eval_client.report.compare.run_pairs import Letters
+from eval_client.report.compare.compare import Letters
 from eval_client.report.pair_report import PairReport
 from eval_client.report.score_matrix import score_bounds
 from eval_client.report.task_environment import AnswerReader, answer_reader, turn_facts
@@ -23,8 +23,6 @@ from eval_client.view.pages.trial import found_trial, whole_number
 from eval_client.view.viewer import Viewer
 from proctor.digest import digest_of
 from proctor.types import Value
-
-Answer = Callable[[Viewer, Request], Response]
 
 
 class JsonAnswer(JSONResponse):
@@ -44,7 +42,7 @@ def run_json(viewer: Viewer, request: Request) -> Response:
     """A run with its pairs, as `proctor report --json` has them, and its live view while it is under way."""
     store = viewer.open(request)
     live = viewer.live.look(store)
-    report = viewer.report(store)
+    report = viewer.kept_report(store).report
     reasons = {pair.task: pair.comparable for pair in report.pairs if pair.comparable}
     letters = kept_letters(viewer, store, report)
     key, stamp = ("statistics", store.run), scores_stamp(report)
@@ -91,7 +89,7 @@ def trial_json(viewer: Viewer, request: Request) -> Response:
     return JsonAnswer({**trial.model_dump(mode="json", exclude={"turns"}), "turns": turns})
 
 
-ROUTES: tuple[tuple[str, Answer], ...] = (
+ROUTES: tuple[tuple[str, Callable[[Viewer, Request], Response]], ...] = (
     ("/api/v1/runs", runs_json),
     ("/api/v1/runs/{run}", run_json),
     ("/api/v1/runs/{run}/live", live_json),

@@ -12,12 +12,13 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-from eval_client.report.plots.svg import Plot, stylesheet
+from eval_client.report.plots.svg import STYLESHEET, Plot
 from proctor.observability.redaction import visible
 from proctor.tables.table import MISSING, ResultTable, entry_lines
 
 HERE = Path(__file__).parent
 NEWLINE = "\n"
+PARSER = MarkdownIt("commonmark", {"html": False})
 MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -37,18 +38,16 @@ class Asset(NamedTuple):
 def assets() -> dict[str, Asset]:
     """name of a file -> the asset."""
     contents = {path.name: path.read_bytes() for path in sorted((HERE / "assets").iterdir())}
-    contents["view.css"] += stylesheet().encode()
-    return {name: _asset(Path(name), content) for name, content in contents.items()}
-
-
-def _asset(name: Path, content: bytes) -> Asset:
-    digest = hashlib.blake2b(content, digest_size=6).hexdigest()
-    return Asset(f"/assets/{name.stem}.{digest}{name.suffix}", content, MEDIA_TYPES[name.suffix])
+    contents["view.css"] += STYLESHEET.read_bytes()
+    found = {}
+    for name, content in contents.items():
+        digest, path = hashlib.blake2b(content, digest_size=6).hexdigest(), Path(name)
+        found[name] = Asset(f"/assets/{path.stem}.{digest}{path.suffix}", content, MEDIA_TYPES[path.suffix])
+    return found
 
 
 @cache
 def template_environment() -> Environment:
-    """What templates are rendered in."""
     made = Environment(
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
@@ -77,8 +76,8 @@ def drawn(plot: Plot) -> Markup:
 
 def from_markdown(text: str) -> Markup:
     """The HTML of a trial's Markdown: each message is a `div` of the class that its heading begins with."""
-    parser, parts, inside = _parser(), list[str](), False
-    tokens = iter(parser.parse(text))
+    parts, inside = list[str](), False
+    tokens = iter(PARSER.parse(text))
     for token in tokens:
         if inside and token.type in ("heading_open", "hr"):
             parts.append("</div>")
@@ -100,13 +99,8 @@ def from_markdown(text: str) -> Markup:
     return Markup("".join([*parts, "</div>" if inside else ""]))  # texts are escaped here and by the parser
 
 
-@cache
-def _parser() -> MarkdownIt:
-    return MarkdownIt("commonmark", {"html": False})
-
-
 def _inline(token: Token) -> str:
-    return str(_parser().renderer.render(token.children or [], _parser().options, {}))
+    return str(PARSER.renderer.render(token.children or [], PARSER.options, {}))
 
 
 def _kind(paragraph: Token) -> str:

@@ -21,8 +21,6 @@ class NotFound(StoreError):
 
 
 class RunEntry(NamedTuple):
-    """A run in the list of runs."""
-
     run: str
     created_at: str
     """Empty where the store can't be read."""
@@ -62,7 +60,6 @@ class ViewedRuns(ABC):
         return "stopped" if state in ("new", "running") and not self._is_played(store) else state
 
     def stamp(self, store: Store) -> RunStamp:
-        """The run's stamp now."""
         path = str(store.engine.url.database)
         files = [path, f"{path}-wal"] if store.engine.dialect.name == "sqlite" else []
         return RunStamp(self.state(store), tuple(_changed(file) for file in files))
@@ -127,8 +124,6 @@ class ServerRuns(ViewedRuns):
 
 
 class OneRun(ViewedRuns):
-    """One run alone."""
-
     def __init__(self, url: str, run: str) -> None:
         super().__init__()
         self.only = run

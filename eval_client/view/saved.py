@@ -6,16 +6,14 @@ import re
 import shlex
 from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple
 
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
+from eval_client.report.compare.compare import compared, run_letters
 from eval_client.report.compare.measure import Settings
-from eval_client.report.compare.run_pairs import compared, run_letters
-from eval_client.report.compare.tables import letters_tables
-from eval_client.report.compare.values import ComparedAgent, Comparison, Comparisons
+from eval_client.report.compare.values import Comparison, Comparisons, letters_tables
 from eval_client.report.configuration_tables import COMPARISON_METHODS, METHODS, run_facts
 from eval_client.report.papers import papers
 from eval_client.report.plots.svg import nowhere
@@ -46,14 +44,6 @@ def report_file(viewer: Viewer, request: Request) -> Response:
     return Response(text.encode("utf-8", "backslashreplace"), headers=headers, media_type="text/html")
 
 
-class SavedTrial(NamedTuple):
-    """A whole trial in a file."""
-
-    id: int
-    shown: Markup
-    licence: str
-
-
 def report_page(store: Store, *, title: str | None = None, samples: bool = False, trials: Sequence[int] = ()) -> str:
     """The overview of a run, finished or not; by default without a sample's id, a prompt or an answer.
 
@@ -62,7 +52,7 @@ def report_page(store: Store, *, title: str | None = None, samples: bool = False
     manifest, facts = store.manifest(), trial_facts(store)
     plan = manifest.read_plan()
     made = publishable_report(report(store), facts)
-    letters, found = run_letters(store, made.pairs), compared(store)
+    letters, (found, left_out) = run_letters(store, made.pairs), compared(store)
     large = len(made.pairs) > MOST_PAIRS
     told = [_trial(store, each) for each in trials]
     return _saved(
@@ -76,12 +66,12 @@ def report_page(store: Store, *, title: str | None = None, samples: bool = False
         details=None if large else run_details(manifest, made, facts, nowhere),
         large_notes=not_comparable_notes(made) if large else [],
         facts=run_facts(manifest, plan, store.created_at(), store.state()),
-        left_out=found.left_out,
-        compared=shown_comparisons(publishable_comparison(found.found)) if found.found is not None else [],
+        left_out=left_out,
+        compared=shown_comparisons(found, publishable_comparison),
         papers=papers(store, made, large=large),
         samples=sample_tables(facts) if samples else [],
         trials=told,
-        warnings=[WARNING, *sorted({trial.licence for trial in told if trial.licence})] if told else [],
+        warnings=[WARNING, *sorted({str(trial["licence"]) for trial in told if trial["licence"]})] if told else [],
         methods=METHODS,
         version=manifest.version,
         command=_report_command(store.run, title, samples=samples, trials=trials),
@@ -90,7 +80,7 @@ def report_page(store: Store, *, title: str | None = None, samples: bool = False
 
 def comparison_page(found: Comparison | Comparisons, settings: Settings) -> str:
     """The comparison: figures alone, without samples, prompts, answers, addresses and paths."""
-    shown = shown_comparisons(publishable_comparison(found))
+    shown = shown_comparisons(found, publishable_comparison)
     first = shown[0].found
     one = len(shown) == 1
     return _saved(
@@ -121,11 +111,13 @@ def _saved(template: str, title: str, **values: object) -> str:
     return template_environment().get_template(template).render(**known, title=title, **values)
 
 
-def _trial(store: Store, number: int) -> SavedTrial:
+def _trial(store: Store, number: int) -> dict[str, object]:
+    """A whole trial in a file."""
     trial = read_trajectory(store, number)
     read = answer_reader(store.manifest(), trial.task)
     licence = "" if trial.finish is None else str(trial.finish.detail.get("licence", ""))
-    return SavedTrial(number, from_markdown(trial_markdown(trial, read, Showing(public=True))), licence)
+    shown = from_markdown(trial_markdown(trial, read, Showing(public=True)))
+    return {"id": number, "shown": shown, "licence": licence}
 
 
 def _report_command(run: str, title: str | None, *, samples: bool, trials: Sequence[int]) -> str:
@@ -138,14 +130,11 @@ def _report_command(run: str, title: str | None, *, samples: bool, trials: Seque
 
 def _comparison_facts(each: Sequence[Comparison], settings: Settings) -> list[tuple[str, str]]:
     first = each[0]
-    sides = [("A", _side(first.a)), ("B", _side(first.b))] if len(each) == 1 else []
+    named = [(name, f"{side.agent} ({side.run})") for name, side in (("A", first.a), ("B", first.b))]
+    sides = named if len(each) == 1 else []
     across = [("Although these differ", ", ".join(settings.across))] if settings.across else []
     versions = dict.fromkeys(side.version for one in each for side in (one.a, one.b))
     return [*sides, ("Proctor", ", ".join(versions)), ("Alpha", f"{first.alpha:g}"), *across]
-
-
-def _side(side: ComparedAgent) -> str:
-    return f"{side.agent} ({side.run})"
 
 
 def _comparison_command(found: Comparison | Comparisons, settings: Settings) -> str:

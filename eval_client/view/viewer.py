@@ -1,4 +1,4 @@
-"""What all pages share: the runs, access, templates, and reports that are used again for a moment."""
+"""What all pages share: the runs, those under way, access, templates, and reports that are used again for a moment."""
 
 import threading
 import time
@@ -8,11 +8,12 @@ from typing import Any, NamedTuple, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
+from eval_client.core.run_view import RunView
 from eval_client.report.pair_report import RunReport
 from eval_client.report.report import report
+from eval_client.store.runs import RunMoment, run_moment
 from eval_client.store.store import Store
 from eval_client.view.access import ViewAccess
-from eval_client.view.live import LiveRuns
 from eval_client.view.rendering import Asset, template_environment
 from eval_client.view.runs import RunStamp, ViewedRuns
 from proctor.config.tokens import AccessTokens
@@ -23,9 +24,84 @@ never after the run has changed."""
 MAX_REPORTS = 64
 NEWER_IN = "Proctor-Newer-In"
 """The header that makes a page's script fetch again: a change that it was told of may not be in this answer yet."""
+SILENT_S = 10.0
+"""A run whose view stays the same for so long is shown with when it was last heard."""
+LOOK_EVERY_S = 0.5
+"""A look at a run is used again for so long, however many watch."""
+UNDER_WAY = ("new", "running")
+MAX_RUNS = 256
+CLOCKS = {"elapsed_s", "left_s", "troubles", "cooling"}
+"""What of a view goes on changing while nothing happens."""
 Made = TypeVar("Made")
 Controller = tuple[str, AccessTokens]
 """The URL of a controller, and the tokens that open it."""
+
+
+class LiveRun(NamedTuple):
+    """A run at one moment."""
+
+    version: str
+    """Another one after anything of the run has changed that pages show."""
+    view: RunView | None
+    """None unless the run is under way."""
+    heard_s: float | None
+    """Since a new view was seen, by this viewer's clock."""
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing was heard for so long that it is worth saying."""
+        return self.heard_s is not None and self.heard_s >= SILENT_S
+
+    @property
+    def content(self) -> tuple[object, ...]:
+        """What a page shows of it, without clocks: equal while nothing happens."""
+        shown = None if self.view is None else self.view.model_dump_json(exclude=CLOCKS)
+        return shown, self.silent, self.view is not None and bool(self.view.troubles)
+
+
+class _Seen(NamedTuple):
+    """What was last seen of a run, and when its beat was last seen to change."""
+
+    looked_at: float
+    run: LiveRun
+    beat: tuple[int, int]
+    heard_at: float
+
+
+class LiveRuns:
+    """Looks at runs, at most once in LOOK_EVERY_S each, and keeps when each was last heard."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._seen: dict[str, _Seen] = {}
+        self._looking = threading.Lock()
+
+    def look(self, store: Store) -> LiveRun:
+        """A run as it is now. Raises StoreError, DatabaseError."""
+        with self._looking:
+            now, seen = self._clock(), self._seen.get(store.run)
+            if seen is not None and now - seen.looked_at < LOOK_EVERY_S:
+                return seen.run
+            moment = run_moment(store.engine, store.run)
+            beat = moment.fence, moment.beat
+            heard_at = seen.heard_at if seen is not None and seen.beat == beat else now
+            if len(self._seen) >= MAX_RUNS:
+                self._seen.clear()
+            under_way = moment.state in UNDER_WAY and moment.shown is not None
+            told = (moment.shown, now - heard_at) if under_way else (None, None)
+            found = LiveRun(run_version(moment), *told)
+            self._seen[store.run] = _Seen(now, found, beat, heard_at)
+            return found
+
+
+def run_version(moment: RunMoment) -> str:
+    """A text that differs after the run has changed: its state, its client, or anything that was played.
+
+    A client counts what it has played after that is durable, so whoever sees a new version sees the rows too.
+    """
+    view = moment.shown
+    pairs = () if view is None else [(pair.scored, pair.unscored) for pair in view.pairs]
+    return repr((moment.state, moment.fence, view and (view.turns, view.attempts_lost, pairs)))
 
 
 class _Entry:
@@ -106,13 +182,6 @@ class KeptReport:
         return found
 
 
-class RunHead(NamedTuple):
-    """The run that a page belongs to."""
-
-    run: str
-    state: str
-
-
 class Viewer:
     """What the pages of one viewer share."""
 
@@ -130,13 +199,9 @@ class Viewer:
         """The run in a request's path. Raises StoreError."""
         return self.runs.open(request.path_params["run"])
 
-    def head(self, store: Store) -> RunHead:
-        """The run of a page."""
-        return RunHead(store.run, self.runs.state(store))
-
-    def report(self, store: Store) -> RunReport:
-        """The run's report, made anew where the last one is too old or the run has changed."""
-        return self.kept_report(store).report
+    def head(self, store: Store) -> dict[str, str]:
+        """The run that a page belongs to."""
+        return {"run": store.run, "state": self.runs.state(store)}
 
     def kept_report(self, store: Store) -> KeptReport:
         """The run's report and what pages made of it. One request at a time makes a report."""

@@ -17,11 +17,10 @@ from eval_client.cli.common import (
     write_page,
 )
 from eval_client.cli.usage import FILE, UsageProblem
-from eval_client.report.compare.compare import compare_run, compare_sides, with_gates
+from eval_client.report.compare.compare import compare_run, with_gates
 from eval_client.report.compare.measure import Settings
 from eval_client.report.compare.sides import ACROSS, CompareError, find_pairs, find_side, parse_reference
-from eval_client.report.compare.tables import comparison_tables
-from eval_client.report.compare.values import Comparison, Comparisons
+from eval_client.report.compare.values import Comparison, Comparisons, comparison_tables
 from eval_client.store.store import Store
 from proctor.tables.command import print_tables
 
@@ -123,7 +122,9 @@ def compare(
                 found = compare_run(pairs, settings, lettered=against is None)
             else:
                 a, b = (find_side(parse_reference(side), open_run) for side in sides)
-                found = with_gates(compare_sides(a, b, settings), if_worse, unless_as_good)
+                found = with_gates(
+                    compare_run([(a, b)], settings, lettered=False).comparisons[0], if_worse, unless_as_good
+                )
         except CompareError as error:
             raise UsageProblem(str(error)) from error
     if html is not None:

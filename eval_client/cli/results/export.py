@@ -8,8 +8,7 @@ import click
 
 from eval_client.cli.common import find_results, output_option, report_usage_errors, store_option
 from eval_client.cli.usage import UsageProblem
-from eval_client.report.exports.rows import FORMATS, export_rows
-from eval_client.report.exports.write import exports, separate_exports
+from eval_client.report.exports.write import FORMATS, export_rows, exports, separate_exports
 from eval_client.report.papers import finished_trials, recorded_pairs
 from eval_client.report.report import report
 from eval_client.store.parts import PlanStore

@@ -100,7 +100,7 @@ def _write_html(stores: list[Store], file: Path, title: str | None, trials: Sequ
 
 def _check_alike(stores: list[Store]) -> None:
     """Raises StoreError where runs share a task whose trials were not shaped alike."""
-    from eval_client.report.comparability import task_shapes, unlike_tasks  # only for several runs
+    from eval_client.report.configuration_tables import task_shapes, unlike_tasks  # only for several runs
 
     facts = [fact for each in stores for fact in task_shapes(each.run, each.manifest())]
     if unlike := unlike_tasks(facts, "task"):

@@ -10,8 +10,8 @@ from eval_client.cli.common import output_option, report_usage_errors, store_opt
 from eval_client.cli.usage import FILE, UsageProblem
 from eval_client.store.connection import StoreError
 from eval_client.store.runs import find_run
+from eval_client.view.app import PORT, PORTS, serve
 from eval_client.view.runs import FolderRuns, OneRun, ServerRuns, ViewedRuns
-from eval_client.view.serve import PORT, PORTS, serve
 from proctor.http import is_loopback
 from proctor.http.server import ConfigError
 from proctor.http.tls import ServerTls

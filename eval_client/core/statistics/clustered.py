@@ -60,7 +60,6 @@ def clustered_mean(values: Sequence[float], clusters: Sequence[Hashable] = ()) -
 
 
 def _by_cluster(values: Sequence[float], mean: float, clusters: Sequence[Hashable]) -> Collection[float]:
-    """The sum of the deviations from the mean, for each cluster."""
     deviations: dict[Hashable, float] = {}
     for value, cluster in zip(values, clusters, strict=True):
         deviations[cluster] = deviations.get(cluster, 0.0) + value - mean

@@ -12,6 +12,7 @@ class Scores(NamedTuple):
 
     scores: tuple[float, ...]
     missing: int = 0
+    cluster: str | None = None
 
     @property
     def mean(self) -> float:

@@ -29,7 +29,7 @@ from eval_client.report.compare.values import (
     TaskComparison,
 )
 from eval_client.report.task_environment import scoring_environment
-from eval_client.store.trials.scores import PairScores, SampleScores
+from eval_client.store.trials.scores import PairScores
 from proctor.summary import paired_difference
 from proctor.types import Finish, Summary, Value
 
@@ -105,19 +105,10 @@ def measure(a: TaskSide, b: TaskSide, settings: Settings, tests: int) -> TaskCom
 def planned_pairs(a: PairScores, b: PairScores) -> dict[str, SamplePair]:
     """sample -> both sides' scores, for the samples that both were to play."""
     return {
-        sample: SamplePair(cluster_of(sample, mine, its), _scores(mine), _scores(its))
+        sample: SamplePair(mine.cluster or its.cluster or sample, mine, its)
         for sample, mine in a.items()
         if (its := b.get(sample)) is not None
     }
-
-
-def cluster_of(sample: str, *sides: SampleScores) -> str:
-    """The cluster that the first side names, or the next; the sample itself where none does."""
-    return next((side.cluster for side in sides if side.cluster is not None), sample)
-
-
-def _scores(side: SampleScores) -> Scores:
-    return Scores(side.scores, side.missing)
 
 
 def _most_epochs(sides: Sequence[Scores]) -> int:

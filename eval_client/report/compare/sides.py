@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 from eval_client.plan.plan import differences
-from eval_client.report.comparability import shaping_parameters
 from eval_client.store.records import Manifest, TaskRecord
 from eval_client.store.store import Store
 from eval_client.store.trials.scores import PairScores, planned_scores
@@ -65,22 +64,17 @@ class Unlike(NamedTuple):
 
 @dataclass(frozen=True)
 class RunAgent:
-    """One agent of a run."""
-
     store: Store
     manifest: Manifest
     agent: str
 
     @property
     def label(self) -> str:
-        """Agent and run."""
         return f"{self.agent} ({self.store.run})"
 
 
 @dataclass(frozen=True)
 class TaskSide(RunAgent):
-    """One side of a comparison on one task."""
-
     task: str
     scores: PairScores
     summary: Summary | None
@@ -94,8 +88,6 @@ class TaskSide(RunAgent):
 
 @dataclass(frozen=True)
 class Side(RunAgent):
-    """One side of a comparison."""
-
     named_task: str | None
     """The one task that was named; None for all."""
     tasks: Mapping[str, TaskSide]
@@ -199,7 +191,12 @@ def check_alike(pairs: Collection[tuple[TaskSide, TaskSide]], across: Collection
     refused = [each for a, b in pairs for each in unlike(a, b) if each.kind not in across]
     if not refused:
         for a, b in pairs:
-            _check_ids(a, b)
+            only_a, only_b = a.scores.keys() - b.scores.keys(), b.scores.keys() - a.scores.keys()
+            if a.record.digest != b.record.digest and only_a and only_b:  # --limit cuts one alone
+                raise NotComparable(
+                    f"tasks {a.task} and {b.task} have different samples: {min(only_a)!r} only in {a.label}, "
+                    f"{min(only_b)!r} only in {b.label}; --across task needs equal ids"
+                )
         return
     lines = "\n  ".join(dict.fromkeys(each.text for each in refused))
     kinds = sorted({each.kind for each in refused if each.kind is not None})
@@ -210,19 +207,9 @@ def check_alike(pairs: Collection[tuple[TaskSide, TaskSide]], across: Collection
     raise NotComparable(f"{a.label} and {b.label} are not alike:\n  {lines}\n{fix}")
 
 
-def _check_ids(a: TaskSide, b: TaskSide) -> None:
-    """Raises NotComparable where each of two tasks that differ has samples that the other lacks; --limit cuts one."""
-    only_a, only_b = a.scores.keys() - b.scores.keys(), b.scores.keys() - a.scores.keys()
-    if a.record.digest != b.record.digest and only_a and only_b:
-        raise NotComparable(
-            f"tasks {a.task} and {b.task} have different samples: {min(only_a)!r} only in {a.label}, {min(only_b)!r} "
-            f"only in {b.label}; --across task needs equal ids"
-        )
-
-
 def _parameters(a: TaskSide, b: TaskSide) -> list[str]:
     """The parameters that differ; none where a controller defines the task, since the manifest has none then."""
-    one, other = shaping_parameters(a.manifest, a.task), shaping_parameters(b.manifest, b.task)
+    one, other = a.manifest.parameters(a.task), b.manifest.parameters(b.task)
     return [] if one is None or other is None else differences(one, other, f"tasks.{a.task}.parameters")
 
 

@@ -9,7 +9,7 @@ from eval_client.report.exports.trials import ExportedPair, Json, Said, Spoken, 
 from eval_client.report.pair_report import PairReport
 from eval_client.store.trials.trajectory import Trajectory, conversation
 from proctor.environment import MEAN_SCORE
-from proctor.types import FinishReason, Message, ToolCall
+from proctor.types import FinishReason, ToolCall
 
 VERSION = 2
 SCORER = "proctor"
@@ -18,15 +18,8 @@ SUMMARY_CHARS = 1000
 _KEPT = " !#$&'()+,-;=@[]^{}~"
 """Characters that need no escape in the name of a file in a zip."""
 _SUMMARY = (
-    "id",
-    "epoch",
-    "target",
-    "scores",
-    "model_usage",
-    "started_at",
-    "completed_at",
-    "total_time",
-    "working_time",
+    *("id", "epoch", "target", "scores", "model_usage", "started_at", "completed_at"),
+    *("total_time", "working_time"),
 )
 
 
@@ -63,7 +56,16 @@ def sample(trial: Trajectory, pair: ExportedPair) -> Json:
         "messages": _messages(first.said),
         "output": _output(trial, told, pair),
         "metadata": metadata,
-        "events": [_event(each, started) for each in further],
+        "events": [
+            {
+                "event": "info",
+                "source": SCORER,
+                "timestamp": started,
+                "working_start": 0,
+                "data": {"conversation": each.name, "messages": _messages(each.said)},
+            }
+            for each in further
+        ],
         "model_usage": {model_of(pair): _tokens(trial)} if is_metered(trial) else {},
         "started_at": started,
         "completed_at": trial.ended_at,
@@ -175,11 +177,6 @@ def _output(trial: Trajectory, told: Sequence[Spoken], pair: ExportedPair) -> Js
     return {"model": answered.model or pair.model, "choices": [{"message": message, "stop_reason": stop}]}
 
 
-def _event(each: Spoken, time: str) -> Json:
-    data: Json = {"conversation": each.name, "messages": _messages(each.said)}
-    return {"event": "info", "source": SCORER, "timestamp": time, "working_start": 0, "data": data}
-
-
 def _messages(said: Iterable[Said]) -> list[JsonValue]:
     names: dict[str, str] = {}
     return [_message(each, names) for each in said]
@@ -188,10 +185,10 @@ def _messages(said: Iterable[Said]) -> list[JsonValue]:
 def _message(said: Said, names: dict[str, str]) -> Json:
     """A message; `names` keeps the function of each call, for the results after it."""
     message, turn = said.message, said.turn
-    made: Json = {
-        "role": message.role,
-        "content": _content(message, turn.action.reasoning if turn and turn.action else ""),
-    }
+    made: Json = {"role": message.role, "content": message.content}
+    if turn and turn.action and turn.action.reasoning:
+        reasoning: Json = {"type": "reasoning", "reasoning": turn.action.reasoning}
+        made["content"] = [reasoning, {"type": "text", "text": message.content}]
     if message.role == "assistant":
         made["source"] = "generate" if turn is not None else "input"
     if message.tool_calls:
@@ -201,12 +198,6 @@ def _message(said: Said, names: dict[str, str]) -> Json:
         made["tool_call_id"] = message.tool_call_id
         made["function"] = names.get(message.tool_call_id)
     return made
-
-
-def _content(message: Message, reasoning: str) -> JsonValue:
-    if not reasoning:
-        return message.content
-    return [{"type": "reasoning", "reasoning": reasoning}, {"type": "text", "text": message.content}]
 
 
 def _call(call: ToolCall) -> Json:

@@ -9,7 +9,6 @@ from pydantic import JsonValue
 from pydantic_core import from_json
 
 from eval_client.plan.entries import AgentEntry
-from eval_client.report.comparability import shaping_parameters
 from eval_client.report.pair_report import PairReport
 from eval_client.report.report import report
 from eval_client.store.store import Store
@@ -66,7 +65,7 @@ def exported_pairs(store: Store) -> list[ExportedPair]:
     found = []
     for pair in report(store).pairs:
         agent = agents.get(pair.agent) or parsed(trial_table.c.agent, lambda name: AgentEntry(name=name), pair.agent)
-        profile = (shaping_parameters(manifest, pair.task) or {}).get("profile")
+        profile = (manifest.parameters(pair.task) or {}).get("profile")
         found.append(
             ExportedPair(
                 run=store.run,
@@ -129,7 +128,6 @@ class Spoken:
         return [said.turn for said in self.said if said.turn is not None]
 
     def messages(self) -> list[Message]:
-        """All messages, in order."""
         return [said.message for said in self.said]
 
 
@@ -153,7 +151,8 @@ def spoken(turns: Iterable[ConversationTurn]) -> list[Spoken]:
             current[turn.conversation] = one
             new: Sequence[Message] = history
         else:
-            new = _after_last_answer(history) if turn.fresh else turn.messages
+            last = max((at for at, message in enumerate(history) if message.role == "assistant"), default=-1)
+            new = history[last + 1 :] if turn.fresh else turn.messages
         one.said += [Said(message) for message in new]
         one.tools = turn.tools or one.tools
         if turn.action is not None:
@@ -163,8 +162,3 @@ def spoken(turns: Iterable[ConversationTurn]) -> list[Spoken]:
 
 def _assistants(history: Sequence[Message]) -> tuple[Message, ...]:
     return tuple(message for message in history if message.role == "assistant")
-
-
-def _after_last_answer(history: Sequence[Message]) -> Sequence[Message]:
-    last = max((at for at, message in enumerate(history) if message.role == "assistant"), default=-1)
-    return history[last + 1 :]

@@ -49,7 +49,8 @@ def cost_plots(
         group, points = list(of_task), list[CostPoint]()
         priced = all(pair.agent in prices for pair in group)
         for pair in group:
-            spent = costs(facts[pair.agent, task], prices[pair.agent] if priced else None)
+            over = (trial.tokens for trial in facts[pair.agent, task] if trial.reason is not None)
+            spent = [prices[pair.agent].of(tokens) if priced else float(tokens.total) for tokens in over]
             if pair.value is not None and spent:
                 mean, href = clustered_mean(spent), address(pair.agent, task, sort="-completion_tokens")
                 errors = mean.standard_error, pair.standard_error
@@ -57,12 +58,6 @@ def cost_plots(
         if any(point.cost for point in points):
             plots.append(cost_and_score(task, group[0].primary, "money" if priced else "tokens", points))
     return plots
-
-
-def costs(trials: Sequence[TrialFacts], price: Price | None) -> list[float]:
-    """What each trial that is over cost: money where there is a price, else tokens."""
-    over = [trial.tokens for trial in trials if trial.reason is not None]
-    return [float(tokens.total) if price is None else price.of(tokens) for tokens in over]
 
 
 def cost_and_score(task: str, metric: str, unit: str, points: Sequence[CostPoint]) -> Plot:
@@ -83,7 +78,7 @@ def cost_and_score(task: str, metric: str, unit: str, points: Sequence[CostPoint
         *(_cross(point, x, y, unit, metric, on_front=point in front) for point in points),
         *_labels(points, x, y),
     ]
-    return Plot("cost", title, svg.drawing(FRAME, title, "cost", parts), _table(points, front, unit, metric))
+    return Plot(title, svg.drawing(FRAME, title, "cost", parts), _table(points, front, unit, metric))
 
 
 def _cross(point: CostPoint, x: Scale, y: Scale, unit: str, metric: str, *, on_front: bool) -> str:

@@ -41,7 +41,7 @@ def differences(found: Comparison, address: Callable[[TaskComparison], str] = la
             svg.mark(_title(row, found.alpha), *_shapes(row, x, y, apart=apart), href=address(row)),
             svg.words(frame.right + 10, y + 4, f"{row.difference:+.3f}{' *' if apart else ''}", kind="value"),
         ]
-    return Plot("differences", title, svg.drawing(frame, title, "differences", parts), _table(found))
+    return Plot(title, svg.drawing(frame, title, "differences", parts), _table(found))
 
 
 def _bounds(row: TaskComparison) -> Interval | None:

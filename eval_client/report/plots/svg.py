@@ -1,9 +1,9 @@
 """Pure: SVG text. Every text is escaped; colours are `currentColor` and classes of `plots.css`."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 from rich.cells import cell_len, set_cell_size
@@ -20,27 +20,23 @@ WIDE_SPAN = 20
 """Values that span over more than this factor get a logarithmic axis."""
 
 STYLESHEET = Path(__file__).with_name("plots.css")
+"""The rules that colour plots. They use custom properties and have a fallback for each."""
 
 
 class Plot(NamedTuple):
     """A drawn plot."""
 
-    name: str
-    """Tells the kinds of plots apart, for addresses and classes."""
     title: str
     svg: str
     table: ResultTable
     """The same figures; its notes say how to read them."""
 
 
-class Address(Protocol):
-    """Where a mark leads to."""
-
-    def __call__(self, agent: str, task: str, **selected: str) -> str:
-        """The address of a pair's trials, with further conditions; empty for none."""
+Address = Callable[..., str]
+"""(agent, task, further conditions by name) -> where a mark leads to: a pair's trials; empty for nowhere."""
 
 
-def nowhere(agent: str, task: str, **selected: str) -> str:
+def nowhere(*_pair: str, **_selected: str) -> str:
     """A mark that is no link."""
     return ""
 
@@ -61,11 +57,6 @@ def shown(text: str) -> str:
     """A text with what XML can't hold, and what would control a terminal or the direction of text, as escapes."""
     whole = visible(text).encode("utf-8", "backslashreplace").decode()
     return whole.replace("\ufffe", r"\ufffe").replace("\uffff", r"\uffff")
-
-
-def stylesheet() -> str:
-    """The rules that colour plots. They use custom properties and have a fallback for each."""
-    return STYLESHEET.read_text(encoding="utf-8")
 
 
 def number(value: float) -> str:
@@ -90,23 +81,22 @@ def words(x: float, y: float, content: str, *, anchor: str = "", kind: str = "")
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
-    """A straight line."""
     return element("line", {"x1": x1, "y1": y1, "x2": x2, "y2": y2, "class": kind, "stroke": "currentColor"})
 
 
-def rect(x: float, y: float, width: float, height: float, kind: str, *, opacity: float | None = None) -> str:
-    """A filled rectangle."""
-    shape: dict[str, str | float] = {"x": x, "y": y, "width": width, "height": height, "class": kind}
-    return element("rect", shape | ({} if opacity is None else {"fill_opacity": f"{opacity:.2f}"}))
+def rect(
+    x: float, y: float, width: float, height: float, kind: str = "", *, opacity: float | None = None, fill: str = ""
+) -> str:
+    opaque = "" if opacity is None else f"{opacity:.2f}"
+    size: dict[str, str | float] = {"x": x, "y": y, "width": width, "height": height}
+    return element("rect", {**size, "class": kind, "fill": fill, "fill_opacity": opaque})
 
 
 def circle(x: float, y: float, radius: float, kind: str) -> str:
-    """A dot."""
     return element("circle", {"cx": x, "cy": y, "r": radius, "class": kind})
 
 
 def area(points: Iterable[tuple[float, float]], kind: str, opacity: float) -> str:
-    """The area between points, filled."""
     steps = " ".join(f"{number(x)},{number(y)}" for x, y in points)
     return element("polygon", {"points": steps, "class": kind, "fill_opacity": f"{opacity:.2f}"})
 

@@ -170,11 +170,10 @@ class _Order:
 
 def read_trials(store: Store, query: TrialQuery) -> TrialPage:
     """A page of the trials that a query selects, and how many it selects in all. Raises DatabaseError."""
-    with store.engine.connect() as connection:
-        found = _select(connection, store, query, query.size + 1)
-        some, more = found[: query.size], len(found) > query.size
-        total = _count(connection, store, query) if more or query.after else len(some)
-        return TrialPage(_rows(connection, store, some), str(some[-1]) if more else None, total)
+    found = select_ids(store, query, query.size + 1, narrow=True)
+    some, more = found[: query.size], len(found) > query.size
+    total = count_trials(store, query.model_copy(update={"after": ""})) if more or query.after else len(some)
+    return TrialPage(rows_of(store, some), str(some[-1]) if more else None, total)
 
 
 def sample_trials(store: Store, task: str, sample: str, agents: Sequence[str] = ()) -> list[TrialRow]:
@@ -182,8 +181,8 @@ def sample_trials(store: Store, task: str, sample: str, agents: Sequence[str] = 
     t = trial_table.c
     mine = [t.run == store.run, t.task == task, t.sample == sample, *([t.agent.in_(agents)] if agents else ())]
     with store.engine.connect() as connection:
-        query = sa.select(t.id).where(*mine).order_by(t.id).limit(MAX_SIZE)
-        return _rows(connection, store, list(connection.execute(query).scalars()))
+        found = list(connection.execute(sa.select(t.id).where(*mine).order_by(t.id).limit(MAX_SIZE)).scalars())
+    return rows_of(store, found)
 
 
 def neighbours(store: Store, query: TrialQuery, trial: int) -> Neighbours:
@@ -199,50 +198,38 @@ def neighbours(store: Store, query: TrialQuery, trial: int) -> Neighbours:
         return Neighbours(beside(backwards=True), beside(backwards=False))
 
 
-def select_ids(store: Store, query: TrialQuery, size: int | None = None) -> list[int]:
-    """The ids of the trials after the query's cursor, in its order, whatever their texts are; with `size` the first."""
+def select_ids(store: Store, query: TrialQuery, size: int | None = None, *, narrow: bool = False) -> list[int]:
+    """The ids of the trials after the query's cursor, in its order, whatever their texts are; with `size` the first.
+
+    `narrow` where few of the trials that a filter selects are wanted.
+    """
+    conditions, t = _conditions(store, query), store.table(trial_table).c
+    order = _Order(store, query.sort, filtered=narrow and len(conditions) > 1)
     with store.engine.connect() as connection:
-        return _select(connection, store, query, size, narrow=False)
+        if query.after:
+            conditions.append(order.beyond(connection, int(query.after)))
+        found = sa.select(t.id).where(*conditions).order_by(*order.by()).limit(size)
+        return list(connection.execute(found).scalars())
 
 
 def count_trials(store: Store, query: TrialQuery) -> int:
-    """How many trials a query in the order of trials selects after its cursor, whatever their texts are."""
+    """How many trials a query selects, whatever their texts are; after its cursor, which only id order may have."""
+    after = [store.table(trial_table).c.id > int(query.after)] if query.after else []
     with store.engine.connect() as connection:
-        return _count(connection, store, query, store.table(trial_table).c.id > int(query.after or -1))
+        counted = sa.select(sa.func.count()).where(*_conditions(store, query), *after)
+        return int(connection.execute(counted).scalar_one())
 
 
 def rows_of(store: Store, trials: Sequence[int]) -> list[TrialRow]:
-    """The rows of some trials, in their order."""
-    with store.engine.connect() as connection:
-        return _rows(connection, store, trials)
-
-
-def _select(
-    connection: sa.Connection, store: Store, query: TrialQuery, size: int | None, *, narrow: bool = True
-) -> list[int]:
-    """The first trials that a query selects, in its order."""
-    conditions, t = _conditions(store, query), store.table(trial_table).c
-    order = _Order(store, query.sort, filtered=narrow and len(conditions) > 1)
-    if query.after:
-        conditions.append(order.beyond(connection, int(query.after)))
-    found = sa.select(t.id).where(*conditions).order_by(*order.by()).limit(size)
-    return list(connection.execute(found).scalars())
-
-
-def _count(connection: sa.Connection, store: Store, query: TrialQuery, *more: sa.ColumnElement[bool]) -> int:
-    counted = sa.select(sa.func.count()).where(*_conditions(store, query), *more)
-    return int(connection.execute(counted).scalar_one())
-
-
-def _rows(connection: sa.Connection, store: Store, trials: Sequence[int]) -> list[TrialRow]:
     """The rows of some trials, in their order, with the seconds that their agents and environments took."""
     t, u = store.table(trial_table).c, store.table(turn_table).c
     columns = [t[name] for name in TrialRow.model_fields if name in t]
-    rows = connection.execute(sa.select(*columns).where(t.run == store.run, t.id.in_(trials))).mappings()
-    found = {row["id"]: row for row in rows}
     sums = (sa.func.sum(Number(u[name])).label(name) for name in ("model_seconds", "world_seconds"))
     query = sa.select(u.trial, *sums).where(u.run == store.run, u.trial.in_(trials)).group_by(u.trial)
-    clocks = {row["trial"]: row for row in connection.execute(query).mappings()}
+    with store.engine.connect() as connection:
+        rows = connection.execute(sa.select(*columns).where(t.run == store.run, t.id.in_(trials))).mappings()
+        found = {row["id"]: row for row in rows}
+        clocks = {row["trial"]: row for row in connection.execute(query).mappings()}
     return [record(TrialRow, {**clocks.get(trial, {}), **found[trial]}) for trial in trials if trial in found]
 
 

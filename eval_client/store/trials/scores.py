@@ -1,36 +1,24 @@
 """Reads the scores and figures of all trials of a run, without their finishes and what was said."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
 from eval_client.core import Pair
+from eval_client.core.statistics.samples import Scores
 from eval_client.store.store import Store
 from eval_client.store.tables import trial_table
 from proctor.types import Usage
 
-ROWS = 1_000
-"""So many rows are read at once."""
 _COLUMNS = (
     *("agent", "task", "id", "sample", "epoch", "cluster", "reason", "score", "turns"),
     *Usage._fields,
 )
 
 
-class SampleScores(NamedTuple):
-    """What one agent scored on one sample."""
-
-    cluster: str | None
-    """None in runs of schema 2, which has no clusters."""
-    scores: tuple[float, ...]
-    """Of the scored epochs, in the order of the epochs."""
-    missing: int
-    """Planned epochs without a score."""
-
-
-PairScores = dict[str, SampleScores]
-"""sample -> its scores, in the run's order"""
+PairScores = dict[str, Scores]
+"""sample -> its scores, in the run's order; without clusters in runs of schema 2"""
 
 
 def planned_scores(store: Store, agents: Sequence[str]) -> dict[tuple[str, str], PairScores]:
@@ -42,9 +30,9 @@ def planned_scores(store: Store, agents: Sequence[str]) -> dict[tuple[str, str],
     with store.engine.connect() as connection:
         for agent, task, sample, cluster, score in connection.execute(query):
             pair = found.setdefault((agent, task), {})
-            first, scores, missing = pair.get(sample, (cluster, (), 0))
+            scores, missing, first = pair.get(sample, ((), 0, cluster))
             scored = () if score is None else (score,)
-            pair[sample] = SampleScores(first, (*scores, *scored), missing + (score is None))
+            pair[sample] = Scores((*scores, *scored), missing + (score is None), first)
     return found
 
 
@@ -70,14 +58,8 @@ def trial_facts(store: Store, task: str | None = None) -> dict[Pair, list[TrialF
         query = query.where(t.task == task)
     found: dict[Pair, list[TrialFacts]] = {}
     with store.engine.connect() as connection:
-        for rows in connection.execute(query).partitions(ROWS):
-            for row in rows:
-                found.setdefault((row[0], row[1]), []).append(_facts(row))
+        for agent, of, trial, sample, epoch, cluster, reason, score, turns, *tokens in connection.execute(query):
+            spent = Usage(*(count or 0 for count in tokens))  # an earlier schema lacks some
+            facts = TrialFacts(trial, sample, epoch, cluster or sample, reason, score, turns or 0, spent)
+            found.setdefault((agent, of), []).append(facts)
     return found
-
-
-def _facts(row: sa.Row[Any]) -> TrialFacts:
-    """The facts in a row; columns that an earlier schema lacks are None."""
-    _, _, trial, sample, epoch, cluster, reason, score, turns, *tokens = tuple(row)
-    spent = Usage(*[count or 0 for count in tokens])
-    return TrialFacts(trial, sample, epoch, cluster or sample, reason, score, turns or 0, spent)

@@ -34,7 +34,10 @@ _TURNS = (
 
 def find_trials(store: Store, query: TrialQuery) -> TrialPage:
     """A page of the trials that a query selects; with a text, those that a slice of work finds."""
-    return search(store, query, _slice_over()) if query.text else read_trials(store, query)
+    if not query.text:
+        return read_trials(store, query)
+    cpu_s, begun_s = time.thread_time(), time.monotonic()
+    return search(store, query, lambda: time.thread_time() - cpu_s > SLICE_S or time.monotonic() - begun_s > WAIT_S)
 
 
 def search(store: Store, query: TrialQuery, is_over: Callable[[], bool]) -> TrialPage:
@@ -97,9 +100,3 @@ def _texts(stored: str) -> list[str]:
         found += [each["content"], each.get("reasoning", "")]
         found += [call[name] for call in each.get("tool_calls", ()) for name in ("name", "arguments")]
     return list(map(str, found))
-
-
-def _slice_over() -> Callable[[], bool]:
-    """Whether the time for a page, which begins now, is used up."""
-    cpu_s, begun_s = time.thread_time(), time.monotonic()
-    return lambda: time.thread_time() - cpu_s > SLICE_S or time.monotonic() - begun_s > WAIT_S

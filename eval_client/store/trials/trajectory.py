@@ -215,7 +215,10 @@ def conversation(turns: Sequence[Turn], first: int = 0) -> Iterator[Conversation
         sent = transcript.observe(observation)  # adds to `before`, unless the history is sent anew
         histories[observation.conversation] = sent
         if index >= first:
-            yield _turn(turn, observation, sent, _common(before, sent) if observation.fresh else known)
+            if observation.fresh:  # of a history that is sent anew, its beginning may be the old one
+                pairs = enumerate(zip(before, sent, strict=False))
+                known = next((n for n, (a, b) in pairs if a is not b and a != b), min(known, len(sent)))
+            yield _turn(turn, observation, sent, known)
         if action is not None:
             transcript.answer(observation, action)
 
@@ -235,12 +238,6 @@ def _turn(turn: Turn, observation: Observation, sent: Sequence[Message], known: 
         stop=turn.reply.reason if isinstance(turn.reply, Stop) else None,
         finish_reason=turn.stop,
     )
-
-
-def _common(left: Sequence[Message], right: Sequence[Message]) -> int:
-    """The length of the common beginning."""
-    pairs = zip(left, right, strict=False)
-    return next((n for n, (a, b) in enumerate(pairs) if a is not b and a != b), min(len(left), len(right)))
 
 
 def first_difference(left: Sequence[Turn | ConversationTurn], right: Sequence[Turn | ConversationTurn]) -> int | None:

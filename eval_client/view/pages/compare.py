@@ -1,12 +1,13 @@
 """Two agents compared, or all agents of a run: what `proctor compare` prints."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import contextlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from eval_client.report.compare.compare import compare_run, compare_sides
+from eval_client.report.compare.compare import compare_run
 from eval_client.report.compare.measure import Settings
 from eval_client.report.compare.sides import (
     ACROSS,
@@ -18,8 +19,7 @@ from eval_client.report.compare.sides import (
     find_side,
     parse_reference,
 )
-from eval_client.report.compare.tables import comparison_table, letters_tables
-from eval_client.report.compare.values import Comparison, Comparisons, TaskComparison
+from eval_client.report.compare.values import Comparison, Comparisons, TaskComparison, comparison_table, letters_tables
 from eval_client.report.plots.differences import differences
 from eval_client.report.plots.svg import Plot
 from eval_client.store.connection import DatabaseError, StoreError
@@ -42,18 +42,6 @@ class ComparisonQuery(NamedTuple):
     across: tuple[str, ...]
 
 
-class OfferedRun(NamedTuple):
-    """A run in the form."""
-
-    run: str
-    agents: tuple[str, ...]
-
-    @property
-    def pairs(self) -> bool:
-        """Whether all pairs of its agents can be compared."""
-        return 2 <= len(self.agents) <= MOST_AGENTS
-
-
 class ShownComparison(NamedTuple):
     """A comparison on the page."""
 
@@ -62,17 +50,6 @@ class ShownComparison(NamedTuple):
     plot: Plot
     tasks: tuple[tuple[str, TaskComparison], ...]
     """The anchor of each task in the page, and what is said about it."""
-
-
-def _shown(place: int, found: Comparison) -> ShownComparison:
-    table = comparison_table(found)
-    anchors = {row.name: f"task-{place}-{number}" for number, row in enumerate(found.tasks)}
-    return ShownComparison(
-        found,
-        table._replace(rows=tuple(row._replace(notes=()) for row in table.rows)),
-        differences(found, lambda row: f"#{anchors[row.name]}"),
-        tuple((anchors[row.name], row) for row in found.tasks),
-    )
 
 
 def compare_page(viewer: Viewer, request: Request) -> Response:
@@ -112,7 +89,7 @@ def compared_plot(viewer: Viewer, request: Request) -> Plot:
     if not query.b:
         raise QueryError("b: name the agent to compare with, as RUN:AGENT")
     found = _compared(viewer, query)
-    return differences(_each(found)[0])
+    return differences(found if isinstance(found, Comparison) else found.comparisons[0])
 
 
 def status_of(error: CompareError | NotFound) -> int:
@@ -141,44 +118,49 @@ def _query(request: Request) -> ComparisonQuery:
 
 def _compared(viewer: Viewer, query: ComparisonQuery) -> Comparison | Comparisons:
     """Raises CompareError, StoreError, DatabaseError."""
-    return viewer.kept.get(query, lambda: _compare(viewer, query))
 
-
-def _compare(viewer: Viewer, query: ComparisonQuery) -> Comparison | Comparisons:
     def opened(run: str) -> Store:
-        return viewer.runs.open(_latest(viewer) if run == "latest" else run)
+        entries = viewer.runs.entries() if run == "latest" else []
+        if run == "latest" and not entries:
+            raise NotFound("there is no run yet")
+        return viewer.runs.open(entries[0].run if entries else run)
 
-    settings = Settings(across=query.across, tasks=query.tasks)
-    if not query.a:
-        raise CompareError("a: no agent is named; write RUN:AGENT")
-    if not query.b:
-        return compare_run(find_pairs(parse_reference(query.a), None, opened), settings, lettered=True)
-    a, b = (find_side(parse_reference(side), opened) for side in (query.a, query.b))
-    return compare_sides(a, b, settings)
+    def compare() -> Comparison | Comparisons:
+        settings = Settings(across=query.across, tasks=query.tasks)
+        if not query.a:
+            raise CompareError("a: no agent is named; write RUN:AGENT")
+        if not query.b:
+            return compare_run(find_pairs(parse_reference(query.a), None, opened), settings, lettered=True)
+        a, b = (find_side(parse_reference(side), opened) for side in (query.a, query.b))
+        return compare_run([(a, b)], settings, lettered=False).comparisons[0]
+
+    return viewer.kept.get(query, compare)
 
 
-def _latest(viewer: Viewer) -> str:
-    entries = viewer.runs.entries()
-    if not entries:
-        raise NotFound("there is no run yet")
-    return entries[0].run
-
-
-def _offered(viewer: Viewer) -> list[OfferedRun]:
-    """The newest runs with their agents; such as can't be read are left out."""
+def _offered(viewer: Viewer) -> list[dict[str, Any]]:
+    """The newest runs that can be read with their agents, and whether all pairs of these can be compared."""
     offered = []
     for entry in viewer.runs.entries()[:OFFERED_RUNS]:
-        try:
-            offered.append(OfferedRun(entry.run, tuple(agents_of(viewer.runs.open(entry.run).manifest()))))
-        except (StoreError, DatabaseError):
-            continue
+        with contextlib.suppress(StoreError, DatabaseError):
+            agents = agents_of(viewer.runs.open(entry.run).manifest())
+            offered.append({"run": entry.run, "agents": agents, "pairs": 2 <= len(agents) <= MOST_AGENTS})
     return offered
 
 
-def _each(found: Comparison | Comparisons | None) -> Sequence[Comparison]:
-    return () if found is None else [found] if isinstance(found, Comparison) else found.comparisons
+def shown_comparisons(
+    found: Comparison | Comparisons | None, told: Callable[[Comparison], Comparison] = lambda one: one
+) -> list[ShownComparison]:
+    """All comparisons as they are `told`, in the order of a page."""
+    each = () if found is None else [found] if isinstance(found, Comparison) else found.comparisons
+    return [_shown(place, told(one)) for place, one in enumerate(each)]
 
 
-def shown_comparisons(found: Comparison | Comparisons | None) -> list[ShownComparison]:
-    """All comparisons, in the order of a page."""
-    return [_shown(place, each) for place, each in enumerate(_each(found))]
+def _shown(place: int, found: Comparison) -> ShownComparison:
+    table = comparison_table(found)
+    anchors = {row.name: f"task-{place}-{number}" for number, row in enumerate(found.tasks)}
+    return ShownComparison(
+        found,
+        table._replace(rows=tuple(row._replace(notes=()) for row in table.rows)),
+        differences(found, lambda row: f"#{anchors[row.name]}"),
+        tuple((anchors[row.name], row) for row in found.tasks),
+    )

@@ -1,67 +1,38 @@
 """The overview of a run: what it does now, its matrix of agents by tasks, and the plots and tables behind it."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from eval_client.core.run_view import PairView, RunView, clock
-from eval_client.report.compare.run_pairs import Letters, run_letters
+from eval_client.core.run_view import RunView, clock
+from eval_client.report.compare.compare import Letters, run_letters
 from eval_client.report.configuration_tables import agents_table, tasks_table
-from eval_client.report.pair_report import RunReport
+from eval_client.report.pair_report import PairReport, RunReport
 from eval_client.report.plots.cost import cost_plots
-from eval_client.report.plots.reasons import reasons
+from eval_client.report.plots.pairs import matrix as matrix_plot
+from eval_client.report.plots.pairs import reasons
 from eval_client.report.plots.svg import Address, Plot
 from eval_client.report.run_tables import task_tables
 from eval_client.report.score_matrix import Facts, matrix, with_bounds
 from eval_client.report.shared_tables import shared_tables
 from eval_client.store.records import Manifest
 from eval_client.store.store import Store
-from eval_client.store.trials.rows import TrialQuery, read_trials
+from eval_client.store.trials.rows import QueryError, TrialQuery, read_trials
 from eval_client.store.trials.scores import trial_facts
-from eval_client.view.live import LiveRun
+from eval_client.view.pages.compare import compared_plot
 from eval_client.view.rendering import link
+from eval_client.view.runs import NotFound
 from eval_client.view.viewer import Viewer
-from proctor.tables.table import ResultTable
 
 MOST_PAIRS = 60
 """Pairs up to which the overview has the details too, and of which it shows what they wait for."""
+PLOTS = ("matrix", "reasons", "cost", "differences")
 LAST = 8
 """Trials in the list of those that ended last."""
-
-
-class LivePanel(NamedTuple):
-    """The part of an overview that shows a run under way."""
-
-    heard: str | None
-    """When the run was last heard of, where that is long ago."""
-    left: str
-    running: int
-    view: RunView
-    use: list[tuple[str, int, int, bool]]
-    """Of each capacity limit, such as `agent gpt`: its name, how much is in use and allowed, whether it is full."""
-    warnings: list[str]
-    pairs: list[PairView]
-    """Those with trials to play, as many as are shown."""
-    more: int
-    """How many others there are."""
-
-
-class RunDetails(NamedTuple):
-    """What is behind the scores: plots, with their tables folded below."""
-
-    reasons: Plot
-    costs: tuple[Plot, ...]
-    """Empty where no trial cost anything."""
-    validity: tuple[ResultTable, ...]
-    spent: tuple[ResultTable, ...]
-    tasks: tuple[ResultTable, ...]
-    """Of each task its leaderboard, and the environment's metrics."""
-    played: tuple[ResultTable, ...]
-    """What was run."""
 
 
 def overview_page(viewer: Viewer, request: Request) -> Response:
@@ -104,31 +75,30 @@ def _figures(viewer: Viewer, store: Store, report: RunReport) -> dict[str, Any]:
     return {**known, "details": details, "ended": [row for row in last if row.ended_at is not None]}
 
 
-def _details(store: Store, report: RunReport) -> RunDetails:
+def _details(store: Store, report: RunReport) -> dict[str, Any]:
     return run_details(store.manifest(), report, trial_facts(store), partial(trials_address, store.run))
 
 
 def trials_address(run: str, agent: str, task: str, **selected: str) -> str:
-    """The address of a pair's trials."""
     return link("runs", run, "trials", agent=agent, task=task, **selected)
 
 
-def run_details(manifest: Manifest, report: RunReport, facts: Facts, address: Address) -> RunDetails:
-    """The details of a report; the marks of plots lead to an address."""
+def run_details(manifest: Manifest, report: RunReport, facts: Facts, address: Address) -> dict[str, Any]:
+    """What is behind the scores: plots, whose marks lead to an address, with tables folded below."""
     plan = manifest.read_plan()
     validity, *spent = shared_tables([report])
     tasks = []
     for each in task_tables([report]):
         of_task = [pair for pair in report.pairs if pair.task == each.task]
         tasks += [with_bounds(each.board, of_task, facts), *([each.metrics] if each.metrics is not None else [])]
-    return RunDetails(
-        reasons=reasons(report.pairs, address),
-        costs=tuple(cost_plots(report.pairs, facts, plan.all_prices(), address)),
-        validity=(validity,),
-        spent=tuple(spent),
-        tasks=tuple(tasks),
-        played=(agents_table(plan), tasks_table(manifest)),
-    )
+    return {
+        "reasons": reasons(report.pairs, address),
+        "costs": cost_plots(report.pairs, facts, plan.all_prices(), address),
+        "validity": [validity],
+        "spent": spent,
+        "tasks": tasks,
+        "played": [agents_table(plan), tasks_table(manifest)],
+    }
 
 
 def kept_letters(viewer: Viewer, store: Store, report: RunReport) -> Letters:
@@ -147,24 +117,22 @@ def live_page(viewer: Viewer, request: Request) -> Response:
     return viewer.page("live.html", store.run, live=live_panel(viewer, store))
 
 
-def live_panel(viewer: Viewer, store: Store) -> LivePanel | None:
-    """The panel of a run; None unless it is under way."""
+def live_panel(viewer: Viewer, store: Store) -> dict[str, Any] | None:
+    """What a run does now; None unless it is under way."""
     live = viewer.live.look(store)
-    return None if live.view is None else _panel(live, live.view)
-
-
-def _panel(live: LiveRun, view: RunView) -> LivePanel:
+    if (view := live.view) is None:
+        return None
     pairs = [pair for pair in view.pairs if pair.done < pair.planned]
-    return LivePanel(
-        heard=f"last heard {live.heard_s:.0f} s ago" if live.silent else None,
-        left=clock(view.left_s),
-        running=sum(pair.running for pair in view.pairs),
-        view=view,
-        use=[(name, used, capacity, used >= capacity) for name, (used, capacity) in view.use.items()],
-        warnings=list(_warnings(view)),
-        pairs=pairs[:MOST_PAIRS],
-        more=max(0, len(pairs) - MOST_PAIRS),
-    )
+    return {
+        "heard": f"last heard {live.heard_s:.0f} s ago" if live.silent else None,
+        "left": clock(view.left_s),
+        "running": sum(pair.running for pair in view.pairs),
+        "view": view,
+        "use": [(name, used, capacity, used >= capacity) for name, (used, capacity) in view.use.items()],
+        "warnings": list(_warnings(view)),
+        "pairs": pairs[:MOST_PAIRS],
+        "more": max(0, len(pairs) - MOST_PAIRS),
+    }
 
 
 def _warnings(view: RunView) -> Iterator[str]:
@@ -172,3 +140,44 @@ def _warnings(view: RunView) -> Iterator[str]:
         yield f"endpoint {name} pauses for another {left:.0f} s after a 429"
     yield from view.troubles
     yield from view.shared
+
+
+def plot_svg(viewer: Viewer, request: Request) -> Response:
+    """One plot of a run, or of a comparison, as SVG with the viewer's style.
+
+    Raises NotFound, QueryError, CompareError, DatabaseError.
+    """
+    name, given = request.path_params["name"], request.query_params
+    if name not in PLOTS:
+        raise NotFound(f"there is no plot {name!r}; the plots are: {', '.join(PLOTS)}")
+    if name == "differences":
+        plot = compared_plot(viewer, request)
+    else:
+        plot = _run_plot(viewer, name, given.get("run", ""), given.get("task", ""))
+    sheet = f'<?xml-stylesheet type="text/css" href="{viewer.assets["view.css"].address}"?>\n'
+    return Response((sheet + plot.svg).encode("utf-8", "backslashreplace"), media_type="image/svg+xml")
+
+
+def _run_plot(viewer: Viewer, name: str, run: str, task: str) -> Plot:
+    """The plot of a task's pairs, of all pairs where none is named. Raises NotFound, QueryError."""
+    if not run:
+        raise QueryError("run: name the run whose plot is wanted")
+    store = viewer.runs.open(run)
+    pairs = viewer.kept_report(store).report.pairs
+    tasks = dict.fromkeys(pair.task for pair in pairs)
+    if task and task not in tasks:
+        raise NotFound(f"run {store.run!r} has no task {task!r}; its tasks are: {', '.join(tasks)}")
+    some = [pair for pair in pairs if task in ("", pair.task)]
+    drawn = viewer.kept.get(("plot", store.run, name, task), lambda: _drawn(store, some, name))
+    if drawn is None:
+        raise NotFound(f"run {run!r} has no plot {name!r} of task {task!r}: nothing to draw yet")
+    return drawn
+
+
+def _drawn(store: Store, pairs: Sequence[PairReport], name: str) -> Plot | None:
+    """The plot; of costs that of the first task that cost anything."""
+    address = partial(trials_address, store.run)
+    if name != "cost":
+        return (matrix_plot if name == "matrix" else reasons)(pairs, address)
+    prices = store.manifest().read_plan().all_prices()
+    return next(iter(cost_plots(pairs, trial_facts(store), prices, address)), None)

@@ -1,15 +1,14 @@
 """Two trials side by side, turn by turn."""
 
+from collections.abc import Iterator
 from itertools import zip_longest
-from typing import NamedTuple
 
-from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from eval_client.report.task_environment import answer_reader
 from eval_client.store.store import Store
-from eval_client.store.trials.rows import TrialRow, sample_trials
+from eval_client.store.trials.rows import sample_trials
 from eval_client.store.trials.trajectory import Trajectory, first_difference
 from eval_client.view.pages.trial import (
     PAGE,
@@ -23,24 +22,6 @@ from eval_client.view.pages.trial import (
 from eval_client.view.rendering import link
 from eval_client.view.runs import NotFound
 from eval_client.view.viewer import Viewer
-
-
-class SideTurn(NamedTuple):
-    """The turns of both trials with one number; None where a trial is over before."""
-
-    number: int
-    left: PageTurn | None
-    right: PageTurn | None
-    shared: Markup | None
-    """What both were shown; None where that differs."""
-    first_difference: bool
-    """Whether this is the first turn in which they were shown different things."""
-    same_answer: bool
-
-    @property
-    def sides(self) -> tuple[tuple[str, PageTurn | None], ...]:
-        """The letter of each side, with its turn."""
-        return ("A", self.left), ("B", self.right)
 
 
 def side_page(viewer: Viewer, request: Request) -> Response:
@@ -68,7 +49,7 @@ def side_page(viewer: Viewer, request: Request) -> Response:
         trials=(("A", left), ("B", right)),
         choices=_choices(store, left, right),
         first=None if first is None else first + 1,
-        turns=_turns(store, left, right, page, first),
+        turns=list(_turns(store, left, right, page, first)),
         pages=turn_pages(ends, page, lambda first: link(*here, a=left.trial, b=right.trial, turn=first)),
     )
 
@@ -83,22 +64,22 @@ def _companion(store: Store, trial: Trajectory) -> int:
 
 def _choices(store: Store, left: Trajectory, right: Trajectory) -> tuple[tuple[int, str], ...]:
     """(id, name) of the trials that can be chosen: those of the left one's sample, and the right one."""
-    found = {row.id: _choice(row) for row in sample_trials(store, left.task, left.sample)}
+    found = {}
+    for row in sample_trials(store, left.task, left.sample):
+        outcome = (row.reason or "not over yet") if row.score is None else f"{row.score:.3f}"
+        found[row.id] = f"{row.agent}, epoch {row.epoch}: {outcome}"
     return tuple({**found, right.trial: found.get(right.trial, f"{_label(right)}, {right.sample}")}.items())
-
-
-def _choice(row: TrialRow) -> str:
-    outcome = row.reason or "not over yet"
-    return f"{row.agent}, epoch {row.epoch}: {outcome if row.score is None else f'{row.score:.3f}'}"
 
 
 def _label(trial: Trajectory) -> str:
     return f"{trial.agent} × {trial.task}"
 
 
-def _turns(store: Store, left: Trajectory, right: Trajectory, page: int, first: int | None) -> list[SideTurn]:
-    """The turns of a page. Sides with equal digests were shown the same."""
-    found, manifest = [], store.manifest()
+def _turns(
+    store: Store, left: Trajectory, right: Trajectory, page: int, first: int | None
+) -> Iterator[dict[str, object]]:
+    """The turns of a page. Sides with equal digests were shown the same; a trial may be over before the other."""
+    manifest = store.manifest()
     sides = (shown_turns(each, page, answer_reader(manifest, each.task), page_place(each)) for each in (left, right))
     for place, (a, b) in enumerate(zip_longest(*sides), page * PAGE):
         shared, alike = None, False
@@ -106,8 +87,8 @@ def _turns(store: Store, left: Trajectory, right: Trajectory, page: int, first: 
             alike = _said(a) == _said(b)
             if a.told.digest == b.told.digest:  # one side's history may already have held some of the messages
                 shared = max((a, b), key=lambda side: len(side.told.messages)).sent
-        found.append(SideTurn(place + 1, a, b, shared, place == first, alike))
-    return found
+        told = {"number": place + 1, "sides": (("A", a), ("B", b)), "shared": shared, "same_answer": alike}
+        yield {**told, "first_difference": place == first}
 
 
 def _said(turn: PageTurn) -> object:

@@ -1,13 +1,13 @@
 """The table of a run's trials, as a page and as files, and the trials of one sample."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
-from typing import NamedTuple
+from pathlib import PurePath
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from eval_client.report.exports.rows import Row, csv_lines, json_lines
+from eval_client.report.exports.write import Row, csv_lines, json_lines
 from eval_client.store.store import Store
 from eval_client.store.trials.rows import NONE, SIZE, TrialQuery, rows_of, sample_trials, select_ids, trial_query
 from eval_client.store.trials.search import find_trials, with_text
@@ -15,18 +15,6 @@ from eval_client.view.rendering import link
 from eval_client.view.runs import NotFound
 from eval_client.view.viewer import Viewer
 from proctor.types import FinishReason
-
-
-class SortHeading(NamedTuple):
-    """A column's heading: what it sorts by, and the address that sorts by it."""
-
-    title: str
-    name: str
-    numeric: bool
-    order: str
-    """`ascending`, `descending`, or `none` where the table is not sorted by it."""
-    address: str
-
 
 ROWS = 500
 """Rows of a file that are read and sent at once."""
@@ -47,6 +35,7 @@ TITLES = (
     ("ended", "ended_at"),
 )
 """(heading, sort); not every column can be sorted by."""
+JSONL = "application/x-ndjson"
 LEFT = ("agent", "task", "sample", "reason")
 
 
@@ -93,15 +82,18 @@ def sample_page(viewer: Viewer, request: Request) -> Response:
     )
 
 
-def _headings(run: str, query: TrialQuery | None) -> list[SortHeading]:
-    """The columns' headings; without a query none of them sorts, nor do those of a search in texts."""
+def _headings(run: str, query: TrialQuery | None) -> list[dict[str, object]]:
+    """The columns' headings, with the order of each and the address that sorts by it.
+
+    Without a query none of them sorts, nor do those of a search in texts.
+    """
     headings = []
     for title, name in TITLES:
         sort = query.sort if query is not None else ""
         order = "none" if sort.removeprefix("-") != name else "descending" if sort.startswith("-") else "ascending"
         sorts = query is not None and name and not query.text
         address = _address(run, query, sort=f"-{name}" if order == "ascending" else name) if query and sorts else ""
-        headings.append(SortHeading(title, name, name not in LEFT, order, address))
+        headings.append({"title": title, "numeric": name not in LEFT, "order": order, "address": address})
     return headings
 
 
@@ -111,22 +103,12 @@ def _address(run: str, query: TrialQuery, place: str = "trials", **changed: str)
     return link("runs", run, place, **{**query.carried(), **size, **changed})
 
 
-def trials_csv(viewer: Viewer, request: Request) -> Response:
-    """The trials that the filter selects, as CSV. Raises StoreError, QueryError."""
-    return _file(viewer, request, csv_lines, "trials.csv", "text/csv; charset=utf-8")
-
-
-def trials_jsonl(viewer: Viewer, request: Request) -> Response:
-    """The trials that the filter selects, as JSON, one a line. Raises StoreError, QueryError."""
-    return _file(viewer, request, json_lines, "trials.jsonl", "application/x-ndjson")
-
-
-def _file(
-    viewer: Viewer, request: Request, lines: Callable[[Iterable[Row]], Iterator[str]], name: str, media_type: str
-) -> Response:
-    store = viewer.open(request)
+def trials_file(viewer: Viewer, request: Request) -> Response:
+    """The trials that the filter selects, as CSV or as JSON, one a line. Raises StoreError, QueryError."""
+    store, name = viewer.open(request), PurePath(request.url.path).name
     query = trial_query(request.query_params).model_copy(update={"after": ""})
     rows = _rows(store, query, select_ids(store, query))
+    lines, media_type = (csv_lines, "text/csv; charset=utf-8") if name.endswith(".csv") else (json_lines, JSONL)
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return StreamingResponse(_parts(lines(rows)), media_type=media_type, headers=headers)
 

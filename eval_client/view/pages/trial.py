@@ -1,7 +1,9 @@
-"""One trial: its score with the evidence, its attempts and its turns."""
+"""One trial: its score with the evidence, its attempts and its turns, and how its world draws it."""
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
+from pathlib import PurePath
 from typing import NamedTuple, TypeVar
 
 from markupsafe import Markup
@@ -21,7 +23,6 @@ from eval_client.report.trial_markdown import (
     turn_texts,
 )
 from eval_client.store.connection import StoreError
-from eval_client.store.records import Turn
 from eval_client.store.store import Store
 from eval_client.store.trials.rows import (
     MAX_TRIAL,
@@ -34,9 +35,12 @@ from eval_client.store.trials.rows import (
 )
 from eval_client.store.trials.trajectory import ConversationTurn, Trajectory, conversation, read_trajectory
 from eval_client.store.values import Unreadable
-from eval_client.view.rendering import from_markdown, link
+from eval_client.view.rendering import MEDIA_TYPES, from_markdown, link
 from eval_client.view.runs import NotFound
 from eval_client.view.viewer import Viewer
+from proctor.types import Drawing
+
+log = logging.getLogger(__name__)
 
 PAGE = 50
 """Turns of a page."""
@@ -44,14 +48,6 @@ MAX_DIGITS = 9
 Default = TypeVar("Default", int, None)
 MOST_SAME = 12
 """Trials that a page names; the rest are a link away."""
-
-
-class TurnPage(NamedTuple):
-    """A page of turns in the list of pages."""
-
-    label: str
-    address: str
-    current: bool
 
 
 class PageTurn(NamedTuple):
@@ -69,7 +65,9 @@ def trial_page(viewer: Viewer, request: Request) -> Response:
     journal, unfolded = whole_number(given, "journal", None), whole_number(given, "earlier", 0)
     trial = found_trial(store, request.path_params["trial"], journal)
     manifest = store.manifest()
-    page = page_of(trial.turns, unfolded or whole_number(given, "turn", 0))
+    wanted = unfolded or whole_number(given, "turn", 0)
+    last = max(len(trial.turns) - 1, 0)
+    page = next((index for index, each in enumerate(trial.turns) if each.turn >= wanted), last) // PAGE
     query, world = trial_query(given), environment_of(manifest, trial.task)
     parts = (trial.turns[first : first + PAGE] for first in range(0, len(trial.turns), PAGE))
     ends, here = [(part[0].turn, part[-1].turn) for part in parts], ("runs", trial.run, "trials", trial.trial)
@@ -104,12 +102,6 @@ def page_place(trial: Trajectory, **carried: object) -> Showing:
         return f"[{words}]({link(*address, 'raw', journal=trial.journal, turn=turn, part=part)})"
 
     return Showing(refer, cut=True)
-
-
-def page_of(turns: Sequence[Turn], turn: int) -> int:
-    """The index of the page that has a turn: the last page for a turn after all."""
-    place = next((place for place, each in enumerate(turns) if each.turn >= turn), max(len(turns) - 1, 0))
-    return place // PAGE
 
 
 def shown_turns(
@@ -162,10 +154,11 @@ def _is_count(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS
 
 
-def turn_pages(ends: Sequence[tuple[int, int]], current: int, address: Callable[[int], str]) -> list[TurnPage]:
+def turn_pages(ends: Sequence[tuple[int, int]], current: int, address: Callable[[int], str]) -> list[dict[str, object]]:
     """The pages of turns, by the first and the last turn of each; none where one page has them all."""
-    each = enumerate(ends)
-    pages = [TurnPage(f"{first} to {last}", address(first), number == current) for number, (first, last) in each]
+    pages: list[dict[str, object]] = []
+    for number, (first, last) in enumerate(ends):
+        pages.append({"label": f"{first} to {last}", "address": address(first), "current": number == current})
     return pages if len(pages) > 1 else []
 
 
@@ -179,3 +172,48 @@ def same_sample(store: Store, trial: Trajectory, agents: list[str]) -> list[Tria
         found,
         key=lambda each: (each.agent != trial.agent, agents.index(each.agent), each.epoch != trial.epoch, each.epoch),
     )
+
+
+def drawing_page(viewer: Viewer, request: Request) -> Response:
+    """The drawing of a trial. Raises StoreError; NotFound, with what to do, if it has none."""
+    store = viewer.open(request)
+    trial = found_trial(store, request.path_params["trial"], None)
+    title, drawn = _drawn(viewer, store, trial)
+    return viewer.page(
+        "drawing.html",
+        f"{title}: {trial.agent} × {trial.task} × {trial.sample}",
+        run=viewer.head(store),
+        place="drawing",
+        trial=trial,
+        name=title,
+        body=Markup(drawn.body),  # the world escapes it, and the policy runs no script in it
+    )
+
+
+def drawing_part(viewer: Viewer, request: Request) -> Response:
+    """The style or the script of a drawing. Raises StoreError."""
+    store = viewer.open(request)
+    _, drawn = _drawn(viewer, store, found_trial(store, request.path_params["trial"], None))
+    ending = PurePath(request.url.path).suffix
+    return Response(drawn.style if ending == ".css" else drawn.script, media_type=MEDIA_TYPES[ending])
+
+
+def _drawn(viewer: Viewer, store: Store, trial: Trajectory) -> tuple[str, Drawing]:
+    """The title and the drawing of a trial. Whatever the world's code raises costs the drawing, not the viewer."""
+    environment = environment_of(store.manifest(), trial.task)
+    title = environment.drawing_title if environment is not None else None
+    if environment is None or title is None or trial.finish is None:
+        raise NotFound(f"trial {trial.trial} has no drawing: its world makes none, or it is not over yet")
+    finish, draw = trial.finish, environment.draw
+
+    def turn_address(turn: int) -> str:
+        return f"{link('runs', trial.run, 'trials', trial.trial, turn=turn)}#turn-{turn}"
+
+    try:
+        drawn = viewer.kept.get(("drawing", trial.run, trial.trial), lambda: draw(finish, turn_address), finish)
+    except ValueError as error:
+        raise NotFound(f"trial {trial.trial}: {error}") from error
+    except Exception as error:
+        log.warning("%s.draw failed", type(environment).__name__, exc_info=True)
+        raise NotFound(f"trial {trial.trial} can't be drawn; the viewer's log says why") from error
+    return title, drawn

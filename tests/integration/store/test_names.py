@@ -179,7 +179,7 @@ def _told(store: Store, chance: random.Random) -> Any:
             "scores": planned_scores(store, list(agents)),
             "means": {
                 pair: sorted(zip(found.means, found.clusters or found.means, strict=True))
-                for pair, found in store.sample_means(tasks).items()
+                for pair, found in store.sample_means().items()
             },
             "unread": Unread(store.engine, store.run).count(),
             "rows": list(store.trial_rows()),

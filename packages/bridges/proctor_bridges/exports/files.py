@@ -9,9 +9,8 @@ from urllib.parse import quote
 
 import click
 
-from eval_client.report.exports.rows import json_lines, parquet_rows, pyarrow, write_lines, written_whole
+from eval_client.report.exports import write
 from eval_client.report.exports.trials import exported_pairs
-from eval_client.report.exports.write import encoded, made_folder
 from eval_client.store.connection import StoreError
 from eval_client.store.store import Store
 from eval_client.store.trials.trajectory import read_trajectories
@@ -29,14 +28,14 @@ def write_atif(store: Store, folder: Path) -> tuple[int, int]:
     So many small files are not each forced to the disk.
     """
     trials = files = 0
-    made_folder(folder)
+    write.made_folder(folder)
     for pair in exported_pairs(store):
         for trial in read_trajectories(store, pair.result.agent, pair.result.task):
             trials += 1
             for name, trajectory in atif.trajectories(trial, pair).items():
-                path = made_folder(folder / str(trial.trial) / _folder_name(name)) / "trajectory.json"
-                with written_whole(path, durable=False) as partial:
-                    partial.write_bytes(encoded(trajectory))
+                path = write.made_folder(folder / str(trial.trial) / _folder_name(name)) / "trajectory.json"
+                with write.written_whole(path, durable=False) as partial:
+                    partial.write_bytes(write.encoded(trajectory))
                 files += 1
     return trials, files
 
@@ -49,10 +48,10 @@ def write_sft(store: Store, path: Path, choice: sft.RowChoice) -> int:
         for trial in read_trajectories(store, pair.result.agent, pair.result.task)
         for row in sft.rows(trial, pair, choice)
     )
-    with written_whole(path) as partial:
+    with write.written_whole(path) as partial:
         if path.suffix == ".parquet":
-            return parquet_rows(rows, partial, _parquet_types(), ROWS)
-        return write_lines(json_lines(rows), partial)
+            return write.parquet_rows(rows, partial, _parquet_types(), ROWS)
+        return write.write_lines(write.json_lines(rows), partial)
 
 
 def _folder_name(conversation: str) -> str:
@@ -63,7 +62,7 @@ def _folder_name(conversation: str) -> str:
 
 def _parquet_types() -> dict[str, Any]:
     """The types of columns that are no plain text or number."""
-    pa, _ = pyarrow()
+    pa, _ = write.pyarrow()
     function = pa.struct([("name", pa.string()), ("arguments", pa.string())])
     call = pa.struct([("id", pa.string()), ("type", pa.string()), ("function", function)])
     message = [("role", pa.string()), ("content", pa.string())]

@@ -12,9 +12,8 @@ import pytest
 import sqlalchemy as sa
 
 from eval_client.report.exports import inspect_log
-from eval_client.report.exports.rows import json_lines
 from eval_client.report.exports.trials import arguments_object, exported_pairs
-from eval_client.report.exports.write import write_inspect
+from eval_client.report.exports.write import json_lines, write_inspect
 from eval_client.store.connection import StoreError
 from eval_client.store.store import Store
 from eval_client.store.trials.trajectory import BATCH, read_trajectories
@@ -54,7 +53,7 @@ def samples(log: dict[str, Any]) -> dict[tuple[str, int], dict[str, Any]]:
 
 
 def test_there_is_a_log_for_each_pair_with_each_trial_that_is_over(store: Store, tmp_path: Path) -> None:
-    assert write_inspect(store, tmp_path) == (4 * EPOCHS * len(OVER), 4)
+    assert write_inspect(store, tmp_path) == f"{4 * EPOCHS * len(OVER)} trials in 4 files"
     found = logs(tmp_path)
     assert set(found) == {(agent, task) for agent in THOUGHT for task in ("walk", "talk")}
     for log in found.values():

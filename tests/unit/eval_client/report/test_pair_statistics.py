@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from eval_client.report.compare.compare import compare_run
+from eval_client.report.compare.compare import MOST_WORK, TEST_WORK, Letters, compare_run, run_letters
 from eval_client.report.compare.measure import Settings
-from eval_client.report.compare.run_pairs import MOST_WORK, TEST_WORK, Letters, run_letters
 from eval_client.report.compare.sides import Reference, find_pairs
 from eval_client.report.report import report
 from eval_client.report.run_tables import pairs_table, task_tables

@@ -10,7 +10,7 @@ from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.journal import Journal
 from eval_client.store.records import Manifest, Trial
 from eval_client.store.store import Store
-from eval_client.view.live import LiveRuns
+from eval_client.view.viewer import LiveRuns
 from tests.pace import slowly
 from tests.unit.eval_client.view.conftest import Client
 

@@ -10,8 +10,7 @@ from eval_client.report.compare.values import ComparedAgent, Comparison, Missing
 from eval_client.report.pair_report import VALIDITY, PairReport
 from eval_client.report.plots.cost import CostPoint, cost_and_score
 from eval_client.report.plots.differences import differences
-from eval_client.report.plots.matrix import matrix
-from eval_client.report.plots.reasons import reasons
+from eval_client.report.plots.pairs import matrix, reasons
 from eval_client.report.plots.svg import Plot
 from proctor.tables.table import Figure
 from tests.unit.eval_client.report.pairs import pair
