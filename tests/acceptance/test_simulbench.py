@@ -424,49 +424,6 @@ async def test_a_response_of_100_000_characters_is_cut_and_noted(start: Start, t
     assert environment.summarize([finish]).metrics["responses_cut"] == 1.0
 
 
-GOOD = {
-    "id": 1,
-    "source_id": "0#A",
-    "act": "A",
-    "task_description": "Be a lift.",
-    "type": "stateful",
-    "source_file_name": "x.json",
-    "turn_num": 1,
-    "dialogue_history": [{"role": "user", "content": "Be a lift."}],
-}
-ANSWERED = [*GOOD["dialogue_history"], {"role": "assistant", "content": "3"}]  # type: ignore[misc]
-
-
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"id": 0}, "id: '0' appears twice"),
-        ({"act": None}, "act: must be a text"),
-        ({"type": "other"}, "type: must be 'stateful' or 'stateless'"),
-        ({"dialogue_history": ANSWERED}, "must alternate"),
-        ({"dialogue_history": []}, "dialogue_history: must hold at least 1 item"),
-        ({"turn_num": 2}, "dialogue_history has 1 messages; turn_num 2 needs 3"),
-        ({"turn_num": 0}, "turn_num 0 needs 7"),
-        ({"extra": 1}, "extra: unknown field; remove it"),
-    ],
-)
-def test_a_broken_script_is_refused_with_its_line(changed: dict[str, object], said: str, tmp_path: Path) -> None:
-    file = tmp_path / "scripts.jsonl"
-    lines = [{**GOOD, "id": "0"}, {**GOOD, **changed}]
-    file.write_text("\n\n".join(json.dumps(line) for line in lines))
-    with pytest.raises(ValueError, match=r"scripts\.jsonl:3: .*") as refused:
-        load(file, Script)
-    assert said in str(refused.value)
-
-
-@pytest.mark.parametrize("field", sorted(GOOD))
-def test_a_missing_field_is_named_with_its_line(field: str, tmp_path: Path) -> None:
-    file = tmp_path / "scripts.jsonl"
-    file.write_text(json.dumps({name: value for name, value in GOOD.items() if name != field}))
-    with pytest.raises(ValueError, match=rf"scripts\.jsonl:1: {field}: is missing; add this field"):
-        load(file, Script)
-
-
 async def test_a_judge_beyond_its_rate_is_a_fault_and_the_response_is_kept(start: Start, tmp_path: Path) -> None:
     model = start(Model(judge=lambda texts: 429))
     agent = Simulator(str.upper)

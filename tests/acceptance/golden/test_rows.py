@@ -8,15 +8,20 @@ calls, or `{"stop": reason}`; by conversation where a world has several. It says
 - `never`: texts that no message has; `tools`: the functions offered in every turn, all in one conversation
 - `turns`, `reason`, `score`, `metrics`, `detail`: as many as the row gives
 
-A row without replies is about the configuration: `refused` (part of the error), `not_comparable`, `notes` (parts of
-notes), `no_notes`, `digest`, `max_turns`, and `differ`: changes of the fields that each make another digest.
-`profiles` has what else is true of the row in each profile. In fields, `{folder}` is a folder with the row's `files`,
-and `{samples}` that of the shipped samples.
+A row without replies is about the configuration: `refused` (part of the error when it is made or its samples are
+read), `not_comparable`, `notes` (parts of notes), `no_notes`, `digest`, `max_turns`, and `differ` and `alike`: changes
+of the fields of which each makes another digest, or none. `profiles` has what else is true of the row in each profile.
+In fields, `{samples}` is the folder of the shipped samples, and `{folder}` one with a copy of it, where the row names
+one as `copied`; with the row's `files`; with `edits` of them: what is replaced by what, or new values by their dotted
+places; without what is `missing`. `sessions` is the hash of all that is told and scored where each policy plays each
+sample, or those `of` the row, and each of its `scripts` the first: so a run of an older version goes on. It changes
+with the shipped samples, and where the revision is raised.
 """
 
 import inspect
 import json
 import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,7 +32,7 @@ from proctor import registry
 from proctor.environment import AgentStopped, Environment
 from proctor.session.play import play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message, Observation
-from tests.tool_calls import CallingAgent, Reply, calls, in_turn
+from tests.tool_calls import CallingAgent, Reply, calls, in_turn, sessions_in_text
 
 Row = Mapping[str, Any]
 
@@ -49,25 +54,55 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(("world", "row"), list(rows()))
 async def test_row(world: str, row: Row, cache: Path, tmp_path: Path) -> None:
-    for name, content in row.get("files", {}).items():
-        (tmp_path / name).write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    kind = registry.load(world)
+    samples = Path(inspect.getfile(kind)).parent / "samples"
+    lay_out(tmp_path, samples, row)
 
     def build(fields: Mapping[str, object]) -> Environment:
-        kind = registry.load(world)
-        samples = Path(inspect.getfile(kind)).parent / "samples"
         given = json.loads(json.dumps(fields).replace("{folder}", str(tmp_path)).replace("{samples}", str(samples)))
         return kind.model_validate({**({"cache": cache} if "cache" in kind.model_fields else {}), **given})
 
     if "refused" in row:
-        with pytest.raises(ValueError, match=re.escape(row["refused"])):
-            build(row["fields"])
+        with pytest.raises(ValueError, match=re.escape(row["refused"].replace("{folder}", str(tmp_path)))):
+            build(row["fields"]).samples()
     elif "replies" in row:
         await session(build(row["fields"]), row)
     else:
         configuration(build(row["fields"]), row)
-        changed = [{}, *row["differ"]] if "differ" in row else []
+        if "sessions" in row:
+            played = build(row["fields"])
+            assert row["sessions"] == await sessions_in_text(
+                played, row.get("of", played.samples()), *row.get("scripts", ())
+            )
+        changed = [{}, *row.get("differ", ())] if {"differ", "alike"} & row.keys() else []
         digests = [build({**row["fields"], **fields}).digest() for fields in changed]
         assert len(set(digests)) == len(digests)
+        assert {build({**row["fields"], **fields}).digest() for fields in row.get("alike", ())} <= {*digests[:1]}
+
+
+def lay_out(folder: Path, samples: Path, row: Row) -> None:
+    if "copied" in row:
+        shutil.copytree(samples, folder / row["copied"])
+    for name, content in row.get("files", {}).items():
+        written = content if isinstance(content, str) else json.dumps(content)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(written.encode(errors="surrogateescape"))
+    for name in row.get("missing", ()):
+        (folder / name).unlink()
+    for name, edit in row.get("edits", {}).items():
+        text = (folder / name).read_text(encoding="utf-8")
+        (folder / name).write_text(text.replace(*edit) if isinstance(edit, list) else edited(text, edit))
+
+
+def edited(text: str, values: Mapping[str, object]) -> str:
+    whole = json.loads(text)
+    for place, value in values.items():
+        *way, last = (int(step) if step.isdigit() else step for step in place.split("."))
+        inner = whole
+        for step in way:
+            inner = inner[step]
+        inner[last] = value
+    return json.dumps(whole)
 
 
 def configuration(environment: Environment, row: Row) -> None:

@@ -48,37 +48,12 @@ EXCEPTIONS = {
 }
 COUNTS = [300, pytest.param(5_000, marks=pytest.mark.thorough)]
 AROUND = (
-    "{}",
-    "{}",
-    " {}",
-    "{} ",
-    "**{}**",
-    "`{}`",
-    '"{}"',
-    "'{}'",
-    "{}.",
-    "({})",
-    "\n{}",
-    "\n\n```\n{}\n```",
+    *("{}", "{}", " {}", "{} ", "**{}**", "`{}`", '"{}"', "'{}'", "{}.", "({})", "\n{}", "\n\n```\n{}\n```"),
     "```{}```",
 )
 WORDS = (
-    "Ann",
-    "New York",
-    "O'Hara",
-    'a "b"',
-    "5",
-    "5.0",
-    "+5",
-    "1e3",
-    "007",
-    "x, y",
-    "1,000",
-    "50%",
-    "none",
-    "[a]",
-    "é",
-    "A*",
+    *("Ann", "New York", "O'Hara", 'a "b"', "5", "5.0", "+5", "1e3", "007", "x, y", "1,000", "50%", "none"),
+    *("[a]", "é", "A*"),
 )
 
 
@@ -169,21 +144,11 @@ def test_db_statements(count: int) -> None:
 def test_os_replies(count: int) -> None:
     chance, read_by_both = random.Random(4), 0
     acts = (
-        "Act: bash",
-        "Act: finish",
-        "Act: answer(4 (four))",
-        "Act: answer",
-        "**Act:** bash",
-        "act: answer(5)",
+        *("Act: bash", "Act: finish", "Act: answer(4 (four))", "Act: answer", "**Act:** bash", "act: answer(5)"),
         "Act:\nbash",
     )
     blocks = (
-        "",
-        "```bash\nls\n```",
-        "```sh\nls\n```",
-        "```\nls\n```",
-        "```bash\r\nls\r\n```",
-        "~~~\nls\n~~~",
+        *("", "```bash\nls\n```", "```sh\nls\n```", "```\nls\n```", "```bash\r\nls\r\n```", "~~~\nls\n~~~"),
         "```bash\nls",
     )
     for _ in range(count):

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,28 +12,13 @@ from environments.database.environment import Database
 from environments.knowledge_graph import prompt as graph
 from environments.knowledge_graph.environment import KnowledgeGraph
 from environments.operating_system import prompt as shell
-from environments.operating_system.environment import OperatingSystem
 from environments.operating_system.prompt import opening
+from environments.webshop.environment import WebShop
 from proctor.environment import Agent, AgentUnavailable, Environment
 from proctor.published import Opening, Source, fingerprint
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Message, Observation
 
-DATABASE = '''
-big_prompt = """
-Ask it.
-"""
-class DBBench(Task):
-    async def start_sample(self, index, session):
-        session.inject({"role": "user", "content": big_prompt})
-        session.inject({"role": "agent", "content": "Ok."})
-        prompt = entry["description"]
-        session.inject({"role": "user", "content": prompt})
-        if response:
-            session.inject({"role": "user", "content": response})
-        else:
-            session.inject({"role": "user", "content": ""})
-'''
 GRAPH = '''
 INSTRUCTIONS = """
 Seven tools."""
@@ -118,17 +102,10 @@ def write(path: Path, content: object) -> Path:
     return path
 
 
-def house(folder: Path, games: object = None) -> Path:
+def house(folder: Path) -> Path:
     write(folder / "task.py", HOUSE)
-    write(folder / EXAMPLES, games or GAMES)
+    write(folder / EXAMPLES, GAMES)
     return folder
-
-
-async def test_a_database_agent_is_told_what_the_published_file_says(tmp_path: Path) -> None:
-    environment = Database(engine="sqlite", prompts=write(tmp_path / "__init__.py", DATABASE))
-    told = await first_told(environment)
-    assert told[:-1] == [("user", "\nAsk it.\n"), ("assistant", "Ok.")]
-    assert told[-1] == (await first_told(Database(engine="sqlite")))[-1]
 
 
 async def test_a_graph_agent_is_told_what_the_published_file_says(tmp_path: Path) -> None:
@@ -177,6 +154,7 @@ async def test_the_references_solve_samples_behind_any_prompt(tmp_path: Path) ->
         (Database(engine="sqlite", prompts=file), file),
         (KnowledgeGraph(prompts=file), file),
         (ALFWorld(prompts=house(tmp_path / "house")), file),
+        (WebShop(prompts=file, cache=tmp_path / "cache"), file),
     ]
     for environment, _ in fields:
         async with environment.lifespan():
@@ -185,37 +163,6 @@ async def test_the_references_solve_samples_behind_any_prompt(tmp_path: Path) ->
                 assert policy is not None
                 finish = await play_to_finish(environment, sample, PolicyAgent(policy))
                 assert finish.score == 1.0, finish
-
-
-OWN_WORDS: list[tuple[type[Environment], dict[str, Any]]] = [
-    (Database, {"engine": "sqlite"}),
-    (KnowledgeGraph, {}),
-    (OperatingSystem, {}),
-]
-
-
-@pytest.mark.parametrize(("world", "fields"), OWN_WORDS)
-def test_the_digest_follows_the_words_and_not_where_they_lie(
-    world: type[Environment], fields: dict[str, Any], tmp_path: Path
-) -> None:
-    lead = [{"role": "user", "content": ""}]
-    one, same, other = (
-        world.model_validate({**fields, "prompts": write(tmp_path / name, told)})
-        for name, told in (("a.json", LIST), ("b.json", [*LIST, *lead]), ("c.json", LIST * 2))
-    )
-    own = world.model_validate(fields)
-    assert one.digest() == same.digest()
-    assert len({environment.digest() for environment in (own, one, other)}) == 3
-    notes = [any("our own words" in note for note in each.summarize([]).notes) for each in (own, one)]
-    assert notes == [True, False]
-
-
-@pytest.mark.parametrize(("world", "fields"), [*OWN_WORDS, (ALFWorld, {})])
-def test_a_prompt_that_cant_be_used_is_refused_before_anything_is_played(
-    world: type[Environment], fields: dict[str, Any], tmp_path: Path
-) -> None:
-    with pytest.raises(ValueError, match=r"nothing.*: can't be read: "):
-        world.model_validate({**fields, "prompts": tmp_path / "nothing"}).samples()
 
 
 @pytest.mark.parametrize(
@@ -239,26 +186,6 @@ def test_a_python_file_of_another_layout_is_refused_or_told_apart(
     with pytest.raises(ValueError, match=r"task\.py: .*; give AgentBench v0\.2's") as refused:
         source.read(file)
     assert problem in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("games", "problem"),
-    [
-        ([1], "should be an object; give AgentBench v0.2's folder"),
-        ({"put": ["x"]}, "clean: no example of this name"),
-        ({**GAMES, "heat": []}, "heat: no example of this name"),
-    ],
-)
-def test_a_folder_of_broken_examples_is_refused(games: object, problem: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"plan_first\.json: ") as refused:
-        ALFWorld(prompts=house(tmp_path, games)).samples()
-    assert problem in str(refused.value)
-
-
-def test_a_folder_without_an_instruction_is_refused(tmp_path: Path) -> None:
-    write(house(tmp_path) / "task.py", "x = 1")
-    with pytest.raises(ValueError, match=r"task\.py: no instruction with its consent; give AgentBench"):
-        ALFWorld(prompts=tmp_path).samples()
 
 
 def test_words_are_the_published_ones_or_not_or_unknown() -> None:

@@ -3,7 +3,7 @@
 `case` says what the table shows, `function` whose it is; each of its `rows` is the arguments and what they give:
 `[1, 2], 3`, or `[1, 2], {"lenient": true}, 3` with arguments by name. `with` has those of several rows, as
 `$1`. Arguments are JSON, read as the function's
-annotations say. What a call gives is written by `plain`; an error by its class and text, `…` for one that Python words.
+annotations say. What a call gives is written by `plain`; an error by its class and text, in which `…` stands for any.
 """
 
 import dataclasses
@@ -11,6 +11,7 @@ import enum
 import importlib
 import inspect
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -57,9 +58,10 @@ async def given(function: Callable[..., object], positional: Sequence[object], n
 
 
 def alike(gives: object, wanted: object) -> bool:
-    """Whether they are equal, or errors of one class of which only that is told."""
-    if isinstance(gives, dict) and isinstance(wanted, dict) and [*wanted.values()] == ["…"]:
-        return gives.keys() == wanted.keys()
+    """Whether they are equal, or errors of one class whose texts are alike."""
+    match gives, wanted:
+        case dict(), dict() if [*gives] == [*wanted] and len(wanted) == 1 and "…" in str(*wanted.values()):
+            return bool(re.fullmatch(re.escape(*wanted.values()).replace("…", "(?s:.*)"), *gives.values()))
     return gives == wanted
 
 
@@ -79,6 +81,6 @@ def plain(value: object) -> object:
         case _ if dataclasses.is_dataclass(value):
             fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
             return {type(value).__name__: plain(fields)}
-        case list() | tuple():
+        case list() | tuple() | Iterator():
             return [plain(each) for each in value]
     return repr(value)

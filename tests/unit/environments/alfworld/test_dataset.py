@@ -104,32 +104,10 @@ async def test_a_folder_of_no_known_type_is_a_fault(tmp_path: Path) -> None:
         task_type("juggle_obj-A")
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (None, "split.json: can't be read"),
-        ("[]", "split.json: .*; write an object from task types to lists of game paths"),
-        ('{"look_at_obj": [1]}', "split.json: look_at_obj.0: "),
-        ("{}", "lists no game.tw-pddl"),
-    ],
-)
-def test_a_broken_split_file_is_named(tmp_path: Path, content: str | None, problem: str) -> None:
-    file = tmp_path / "split.json"
-    if content is not None:
-        file.write_text(content, encoding="utf-8")
-    with pytest.raises(ValueError, match=problem):
-        load(tmp_path, file, None)
-
-
 def test_a_split_of_which_nothing_can_be_played_is_an_error(tmp_path: Path) -> None:
     write(tmp_path, "look_at_obj_in_light-A", solvable=False)
     with pytest.raises(ValueError, match="none of its 1 games can be played"):
         load(tmp_path, None, None)
-
-
-def test_a_split_without_data_is_refused() -> None:
-    with pytest.raises(ValueError, match="set `data`"):
-        ALFWorld(split=Path("dev.json"))
 
 
 def test_the_plan_of_the_file_comes_before_that_of_the_list(split: Path, tmp_path: Path) -> None:
@@ -194,11 +172,6 @@ def test_a_file_of_endless_brackets_stays_a_sample(tmp_path: Path) -> None:
     path = write(tmp_path, "look_at_obj_in_light-A")
     (tmp_path / path).write_text("[" * 200_000, encoding="utf-8")
     assert len(load(tmp_path, None, None).entries) == 1
-
-
-def test_data_that_are_no_folder_are_named(split: Path) -> None:
-    with pytest.raises(ValueError, match="elsewhere: is not a folder; set `data`"):
-        load(split.parent / "elsewhere", split, None)
 
 
 def test_samples_of_the_folder_that_one_is_in_have_its_name(split: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,15 +75,6 @@ async def test_a_strict_retry_says_what_was_wrong_and_a_compat_retry_is_the_same
         assert same or second.startswith(first + "\nYour last reply was not accepted: pick_fish must be one of spray")
 
 
-@pytest.mark.parametrize("profile", ["strict", "compat"])
-async def test_an_apostrophe_in_a_thought_costs_no_game_in_strict(profile: str) -> None:
-    guess = '{"thought": "it\'s slow", "guess_type": "eel", "target_position": 2}'
-    act = '{"thought": "it\'s the best", "pick_fish": "spray", "action": "active", "target_position": 0}'
-    finish = await play(Scripted([guess], [act, act, "-"]), profile=profile)
-    assert finish.metrics["guesses"] == (1 if profile == "strict" else 0)
-    assert (finish.metrics["damage"] > 0) == (profile == "strict")
-
-
 async def test_the_guess_prompt_shows_result_positions_and_passives() -> None:
     agent = Scripted([GUESS, '{"guess_type": "eel", "target_position": 0}', "-"], [SWEEP, SWEEP, "-"])
     await play(agent)
@@ -137,9 +128,7 @@ async def test_the_differences_are_told_only_when_asked_for() -> None:
         assert {DIFFERENCES in messages[0].content for _, messages in agent.calls} == {explained}
 
 
-async def test_an_infight_on_itself_or_alone_is_refused() -> None:
-    agent = Scripted([GUESS], ['{"pick_fish": "flame", "action": "active", "target_position": 1}'])
-    assert (await play(agent)).reason is FinishReason.INVALID_ACTION
+async def test_an_infight_alone_is_refused() -> None:
     match = SampleGame(Setup("random", 0, 0), 0)
     for position in (0, 2, 3):
         match.game.teams[0][position].hp, match.game.teams[0][position].dead = 0, True

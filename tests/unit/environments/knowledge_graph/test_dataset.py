@@ -36,39 +36,6 @@ def test_answer_type_and_entity_name_may_be_missing(tmp_path: Path) -> None:
     assert entry.answers == (("12", None),)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"qid": "a> . <b"}, "record 1.qid"),
-        ({"answer": []}, "record 1.answer"),
-        ({"answer": [{"answer_argument": 7}]}, "record 1.answer.0.answer_argument"),
-        ({"entities": ["m.1"]}, "record 1.entities"),
-        ({"question": None}, "record 1.question"),
-    ],
-)
-def test_a_broken_record_is_named_with_its_field(tmp_path: Path, change: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        load(tmp_path, RECORD, RECORD | {"qid": "q-2"} | change)
-
-
-def test_an_id_that_stands_twice_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="record 1: qid: 'q-1' stands twice"):
-        load(tmp_path, RECORD, RECORD)
-
-
-@pytest.mark.parametrize("text", ["", "{", "7", '{"qid": 1}', "\udcff"])
-def test_a_file_that_holds_no_samples_is_refused_by_name(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "data.json"
-    path.write_bytes(text.encode(errors="surrogateescape"))
-    with pytest.raises(ValueError, match=r"data\.json"):
-        dataset.load(path)
-
-
-def test_a_missing_file_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="can't be read"):
-        dataset.load(tmp_path / "none.json")
-
-
 ROLES = "a.ship a.ship.port a.town\na.ship a.ship.length type.floata.ship a.ship.name type.text\n\n"
 TYPES = "a.ferry meta.subclassOf a.ship\na.ship meta.subclassOf common.topic .\na.town meta.subclassOf\n"
 
@@ -110,19 +77,6 @@ def test_a_type_is_what_it_comes_under_at_any_depth(folder: Path) -> None:
 def test_types_in_a_circle_end(folder: Path) -> None:
     (folder / "fb_types").write_text("a meta.subclassOf b\nb meta.subclassOf a\n")
     assert not ontology.load_ontology(folder).is_a("a", "c")
-
-
-@pytest.mark.parametrize("name", ontology.FILES)
-def test_a_missing_file_is_named(folder: Path, name: str) -> None:
-    (folder / name).unlink()
-    with pytest.raises(ValueError, match=rf"{name}: can't be read.*holds vocab\.json"):
-        ontology.load_ontology(folder)
-
-
-def test_a_vocabulary_of_another_form_is_refused(folder: Path) -> None:
-    (folder / "vocab.json").write_text("[]")
-    with pytest.raises(ValueError, match=r"vocab\.json"):
-        ontology.load_ontology(folder)
 
 
 def test_the_shipped_ontology_is_whole() -> None:

@@ -10,8 +10,6 @@ from proctor.environment import EnvironmentFault, ServiceAway
 from tests.pace import slowly
 from tests.scripted_server import Script, drip, raw, reply, scripted_server, silence
 
-HEADERS = ["Content-Type: application/sparql-results+json"]
-
 
 def results(*values: str) -> bytes:
     rows = [{"x": {"type": "uri", "value": value}} for value in values]
@@ -37,24 +35,33 @@ async def test_a_row_without_the_variable_is_passed_over() -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "cause"),
+    ("script", "cause", "away"),
     [
-        (reply(b"Virtuoso 42000 Error", "500 Internal Server Error"), "returned status 500: Virtuoso 42000 Error"),
-        (reply(b"syntax error", "400 Bad Request"), "returned status 400"),
-        (reply(b"", "302 Found", ["Location: /elsewhere"]), "returned status 302"),
-        (reply(b"<html>busy</html>"), "returned no SPARQL results in JSON: <html>"),
-        (reply(b'{"head": {"vars": []}, "results": {"bindings": []}}'), "returned no SPARQL results"),
-        (reply(b'{"head": {}, "boolean": true}'), "returned no SPARQL results"),
-        (reply(results("urn:a"), headers=["X-SPARQL-MaxRows: 1"]), "left rows out (x-sparql-maxrows: 1)"),
-        (reply(results(), headers=["X-SQL-State: S1TAT"]), "left rows out (x-sql-state: S1TAT)"),
-        (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"), "the SPARQL endpoint: POST"),
-        (raw(b"not HTTP\r\n\r\n"), "the SPARQL endpoint: POST"),
+        (
+            reply(b"Virtuoso 42000 Error", "500 Internal Server Error"),
+            "returned status 500: Virtuoso 42000 Error",
+            True,
+        ),
+        (reply(b"busy", "503 Service Unavailable"), "returned status 503: busy", True),
+        (reply(b"syntax error", "400 Bad Request"), "returned status 400", False),
+        (reply(b"", "302 Found", ["Location: /elsewhere"]), "returned status 302", False),
+        (reply(b"<html>busy</html>"), "returned no SPARQL results in JSON: <html>", False),
+        (reply(b'{"head": {"vars": []}, "results": {"bindings": []}}'), "returned no SPARQL results", False),
+        (reply(b'{"head": {}, "boolean": true}'), "returned no SPARQL results", False),
+        (reply(results("urn:a"), headers=["X-SPARQL-MaxRows: 1"]), "left rows out (x-sparql-maxrows: 1)", False),
+        (reply(results(), headers=["X-SQL-State: S1TAT"]), "left rows out (x-sql-state: S1TAT)", False),
+        (raw(), "the SPARQL endpoint: POST", True),
+        (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"), "the SPARQL endpoint: POST", True),
+        (raw(b"not HTTP\r\n\r\n"), "the SPARQL endpoint: POST", True),
     ],
 )
-async def test_what_is_wrong_with_an_endpoint_is_a_fault_that_says_so(script: Script, cause: str) -> None:
+async def test_what_is_wrong_with_an_endpoint_is_a_fault_that_says_so_and_whether_it_may_be_back(
+    script: Script, cause: str, away: bool
+) -> None:
     with pytest.raises(EnvironmentFault) as raised:
-        await ask(script)
+        await ask(script, script)
     assert cause in str(raised.value)
+    assert isinstance(raised.value, ServiceAway) is away
 
 
 @pytest.mark.parametrize("script", [silence, drip])
@@ -94,23 +101,6 @@ async def test_a_dead_endpoint_is_a_fault() -> None:
     async with graph.lifespan():
         with pytest.raises(EnvironmentFault, match="the SPARQL endpoint"):
             await graph.column("SELECT ?x", 3)
-
-
-@pytest.mark.parametrize(
-    ("script", "away"),
-    [
-        (reply(b"busy", "503 Service Unavailable"), True),
-        (reply(b"Virtuoso 42000 Error", "500 Internal Server Error"), True),
-        (raw(), True),
-        (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"), True),
-        (reply(b"syntax error", "400 Bad Request"), False),
-        (reply(b"<html>busy</html>"), False),
-    ],
-)
-async def test_an_endpoint_that_may_be_back_is_told_from_one_that_answers_otherwise(script: Script, away: bool) -> None:
-    with pytest.raises(EnvironmentFault) as raised:
-        await ask(script, script)
-    assert isinstance(raised.value, ServiceAway) is away
 
 
 async def test_our_own_limit_is_no_fault() -> None:

@@ -26,7 +26,7 @@ from environments.knowledge_graph.tools import Profile
 from proctor.environment import Agent
 from proctor.session.play import play_to_finish
 from proctor.types import Action, Finish, FinishReason
-from tests.tool_calls import CallingAgent, Reply, calls, invalid_history, replying, sessions_in_text
+from tests.tool_calls import CallingAgent, Reply, calls, invalid_history, replying
 
 PROFILES: Sequence[Profile] = ("compat", "strict")
 RELATIONS = ("get_relations", {"variable": "Fenholm"})
@@ -92,24 +92,6 @@ async def test_a_final_answer_beside_calls_is_not_read() -> None:
     replies = (calls(RELATIONS, HOP, content="Final Answer: #0"), text("Final Answer: #0\nObservation: #7"))
     finish, agent = await play(*replies)
     assert (finish.reason, len(agent.seen)) == (FinishReason.COMPLETED, 2)
-
-
-@pytest.mark.parametrize(
-    ("profile", "digest", "sessions"),
-    [
-        ("compat", "de59bad24dee69a88e8ede8a156ca849", "5b23116ebe333e5b"),
-        ("strict", "c1bf4b62add802994bd853dea7d34945", "1a4082693a8e619a"),
-    ],
-)
-async def test_text_is_as_it_was_before_there_were_functions(profile: Profile, digest: str, sessions: str) -> None:
-    """A run of then goes on. The values change with the shipped samples, and where the revision is raised."""
-    environment = KnowledgeGraph(profile=profile)
-    assert environment.digest() == digest
-    replies = [
-        *("Action: get_relations(m.isle_006)\nObservation: x", "Final Answer: #9", "hm", "**Final Answer:** #3"),
-        *("Action: get\\_relations(m.isle_006)", "Action: f(x) count(#0)", "Action: count("),
-    ]
-    assert await sessions_in_text(environment, environment.samples(), replies) == sessions
 
 
 def test_the_digest_holds_instruction_example_and_functions(monkeypatch: pytest.MonkeyPatch) -> None:

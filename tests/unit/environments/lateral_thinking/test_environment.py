@@ -6,20 +6,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
 from environments.lateral_thinking.dataset import Language
 from environments.lateral_thinking.environment import LateralThinking
 from environments.lateral_thinking.prompt import SOLVER_TEXTS
 from environments.lateral_thinking.reply import question_of, toolset
 from proctor.config.task import TaskDefinition
-from proctor.environment import AgentUnavailable, ContextLimitExceeded, Policy
+from proctor.environment import ContextLimitExceeded, Policy
 from proctor.llm.config import ChatConfig
 from proctor.session.play import PolicyAgent, play_to_finish
-from proctor.types import Action, Finish, FinishReason, Message
+from proctor.types import Finish, FinishReason, Message
 from tests.scripted_agent import Scripted
 from tests.support import SHARED_DATA
-from tests.tool_calls import replying, sessions_in_text
 
 OWN = LateralThinking()
 JUDGE = ChatConfig(model="gpt-3.5-turbo-0613", base_url="http://host/v1")
@@ -53,14 +52,10 @@ def test_the_published_blank_reply() -> None:
 
 
 async def test_gold_stays_inside() -> None:
-    agent = Scripted("Does the woman work as a painter?", "Does she sing?", AgentUnavailable("gone"))
+    agent = Scripted("Does the woman work as a painter?", ContextLimitExceeded())
     async with OWN.lifespan():
         finish = await play_to_finish(OWN, "english-00000", agent)
-        assert (finish.reason, finish.score) == (FinishReason.AGENT_ERROR, None)
-        agent = Scripted("Does the woman work as a painter?", ContextLimitExceeded())
-        finish = await play_to_finish(OWN, "english-00000", agent)
-    assert (finish.score, finish.detail["hits"], finish.detail["host"]) == (0.25, {"1": 1}, "lexical")
-    assert "still life" not in json.dumps(finish.model_dump(mode="json")) + "".join(agent.told)
+    assert "still life" not in json.dumps(finish.model_dump(mode="json"))
 
 
 async def test_a_session_needs_the_lifespan_and_a_known_sample() -> None:
@@ -70,29 +65,12 @@ async def test_a_session_needs_the_lifespan_and_a_known_sample() -> None:
         OWN.reference("english-9")
 
 
-def test_the_digest_changes_with_what_shapes_a_trial_and_not_with_where_things_are(tmp_path: Path) -> None:
-    puzzles = "puzzles: [{story: S, truth: T, story_keys: [a], keys: [b]}]"
-    for name, text in (("one", puzzles), ("same", puzzles), ("other", puzzles.replace("b", "c"))):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "own.yaml").write_text(text)
-    one, same, other = (LateralThinking(data=tmp_path / name / "own.yaml") for name in ("one", "same", "other"))
-    assert one.digest() == same.digest()
-    moved = JUDGE.model_copy(update={"base_url": "http://elsewhere/v1"})
-    judged = LateralThinking(host=JUDGE)
-    assert judged.digest() == LateralThinking(host=moved, cache=tmp_path).digest()
-    warmer = JUDGE.model_copy(update={"sampling": {"temperature": 1}})
-    shapes = [OWN, one, other, judged, LateralThinking(profile="compat"), LateralThinking(host=warmer)]
-    assert len({shape.digest() for shape in shapes}) == len(shapes)
-
-
 def test_a_task_file_names_the_host_by_its_model_and_paths_are_relative_to_it(tmp_path: Path) -> None:
     parameters: dict[str, JsonValue] = {"host": {"model": "m", "base_url": "http://h/v1"}, "cache": "kept"}
     task = TaskDefinition(name="t", environment="ltp", parameters=parameters)
     environment = LateralThinking.model_validate(task.parameters)
     assert environment.host is not None
     assert environment.host.model == "m"
-    with pytest.raises(ValidationError, match="profile"):
-        LateralThinking.model_validate({"profile": "loose"})
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -124,9 +102,6 @@ def test_a_summary_is_means_over_scored_games_by_language_and_names_its_host() -
     assert OWN.summarize([]).notes[0] == "Judged by the host: lexical."
 
 
-TEXT = LateralThinking()
-
-
 def test_the_function_is_declared_with_its_one_argument() -> None:
     (tool,) = toolset("en", "strict").tools()
     assert tool.name == "ask"
@@ -136,16 +111,3 @@ def test_the_function_is_declared_with_its_one_argument() -> None:
     (chinese,) = toolset("zh", "strict").tools()
     assert chinese.name == "ask"
     assert chinese.description != tool.description
-
-
-async def test_the_text_protocol_is_as_it_was() -> None:
-    agent = replying(Action(content="Is it raining?"))
-    async with TEXT.lifespan():
-        finish = await play_to_finish(TEXT, "english-00000", agent)
-    (first,) = agent.seen[0].messages
-    assert (first.role, agent.seen[0].tools) == ("user", ())
-    assert "`ask`" not in first.content
-    assert "calls" not in finish.metrics
-    assert await sessions_in_text(TEXT, TEXT.samples()) == "850abd428a90c035"
-    compat = LateralThinking(profile="compat")
-    assert await sessions_in_text(compat, compat.samples()) == "be1f8513c06c4fb1"

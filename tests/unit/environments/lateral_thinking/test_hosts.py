@@ -1,6 +1,7 @@
 """The two hosts: what the lexical one says and reads as a denial, how a model's answers are read and kept."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import httpx
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from environments.lateral_thinking.dataset import Language, Puzzle
-from environments.lateral_thinking.host import Answer, Profile
+from environments.lateral_thinking.host import Profile
 from environments.lateral_thinking.hosts.lexical import LexicalHost
 from environments.lateral_thinking.hosts.model import PuzzleJudge
 from environments.lateral_thinking.hosts.model_prompt import answer_prompt, merge_prompt
@@ -30,34 +31,10 @@ PUZZLE = Puzzle(
 )
 
 
-@pytest.mark.parametrize(
-    ("question", "answer", "hits"),
-    [
-        ("Had a doctor cured his eyes?", "yes", (0,)),
-        ("Had no doctor cured his eyes?", "no", ()),
-        ("Did he carry a torch?", "no", ()),
-        ("Did he not carry any torch?", "yes", (1,)),
-        ("Did he believe he was blind, and did the doctor cure the eyes?", "yes", (0, 2)),
-        ("Was there a tunnel?", "yes", ()),
-        ("Was there no tunnel?", "no", ()),
-        ("Did the elephant meet a doctor in Paris or Rome?", "no", ()),
-        ("Was it about money, love or politics in Rome?", "irrelevant", ()),
-        ("", "irrelevant", ()),
-    ],
-)
-async def test_the_lexical_host_answers_by_shared_words(question: str, answer: Answer, hits: tuple[int, ...]) -> None:
-    ruling = await LexicalHost().game(PUZZLE, "strict").rule(question, (0, 1, 2))
-    assert (ruling.answer, ruling.hits) == (answer, hits)
-
-
-async def test_a_question_for_a_reason_is_irrelevant_to_the_lexical_host() -> None:
-    ruling = await LexicalHost().game(PUZZLE, "compat").rule("Why had the doctor cured his eyes?", (0, 1, 2))
-    assert (ruling.answer, ruling.hits) == ("irrelevant", ())
-
-
-async def test_a_key_that_was_found_is_not_found_again_but_still_true() -> None:
-    ruling = await LexicalHost().game(PUZZLE, "strict").rule("Had a doctor cured his eyes?", (1, 2))
-    assert (ruling.answer, ruling.hits) == ("yes", ())
+async def ruled(question: str, open: Sequence[int] = (0, 1, 2), profile: Profile = "strict") -> tuple[str, list[int]]:
+    """What the lexical host answers, and the keys that it counts as found of the open ones; for tables."""
+    ruling = await LexicalHost().game(PUZZLE, profile).rule(question, tuple(open))
+    return ruling.answer, [*ruling.hits]
 
 
 @pytest.mark.parametrize("profile", ["compat", "strict"])

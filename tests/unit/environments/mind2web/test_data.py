@@ -80,59 +80,12 @@ def test_the_value_of_a_click_is_passed_over(tmp_path: Path) -> None:
     assert environment.contest("mine-00000").step.gold_action == "CLICK "
 
 
-@pytest.mark.parametrize(
-    ("record", "told"),
-    [
-        (task("t", action("a"), action_reprs=[]), "task t: 0 action_reprs, but 1 actions"),
-        (task("t", action("a"), action_reprs=["x", "y"]), "task t: 2 action_reprs, but 1 actions"),
-        (task("t", action("")), "has no action_uid"),
-        (task("t", action("a"), action("b"), action("a")), "task t: two of its actions share an action_uid"),
-        ({"annotation_id": "t", "confirmed_task": "x", "action_reprs": []}, "no list of actions"),
-        (task("t", action("a")) | {"confirmed_task": 3}, "confirmed_task"),
-    ],
-)
-def test_broken_tasks_are_refused_with_file_and_field(tmp_path: Path, record: Record, told: str) -> None:
-    path = write(tmp_path / "mine.json", record)
-    with pytest.raises(ValueError, match=told) as refused:
-        loaded(path, tmp_path).samples()
-    assert str(path) in str(refused.value)
-
-
-@pytest.mark.parametrize("text", ["", "[", "{}", "[]", '[{"annotation_id": "t"', "[1]", "[] []"])
-def test_what_is_no_list_of_tasks_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "mine.json").write_text(text)
-    with pytest.raises(ValueError, match=r"mine\.json"):
-        loaded(tmp_path / "mine.json", tmp_path).samples()
-
-
-def test_an_annotation_id_stands_once(tmp_path: Path) -> None:
-    path = write(tmp_path / "mine.json", task("t", action("a")), task("t", action("b")))
-    with pytest.raises(ValueError, match="task t: its annotation_id appears twice"):
-        loaded(path, tmp_path).samples()
-
-
 def test_a_broken_step_is_told_when_it_is_read(tmp_path: Path) -> None:
     path = write(tmp_path / "mine.json", task("t", action("a", operation={"op": "HOVER"}), action("b")))
     environment = loaded(path, tmp_path)
     with pytest.raises(ValueError, match=r"mine\.json: step mine-00000 .*operation\.op"):
         environment.contest("mine-00000")
     assert environment.contest("mine-00001").step.action_uid == "b"
-
-
-def test_data_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="name the `split`"):
-        loaded(tmp_path, tmp_path).samples()
-    with pytest.raises(ValueError, match=r"no train_\*\.json"):
-        loaded(tmp_path, tmp_path, "train").samples()
-    with pytest.raises(ValueError, match="gone"):
-        loaded(tmp_path / "gone.json", tmp_path, "gone").samples()
-
-
-def test_fields_must_fit_together() -> None:
-    with pytest.raises(ValueError, match="give `data` as well"):
-        Mind2Web(split="train")
-    with pytest.raises(ValueError, match="needs a score file"):
-        Mind2Web(data=Path("x.json"), ranker="scores")
 
 
 def test_an_index_is_kept_and_a_changed_file_has_another(tmp_path: Path) -> None:
@@ -159,58 +112,12 @@ def test_a_broken_index_is_built_anew_and_an_unwritable_folder_does_no_harm(tmp_
     assert index([path], None, tmp_path / "file" / "below").head == first.head
 
 
-def test_the_digest_follows_data_scores_and_fields(tmp_path: Path) -> None:
-    path = write(tmp_path / "mine.json", task("t", action("a")))
-    scores = tmp_path / "scores.jsonl"
-    scores.write_text(json.dumps({"key": "t_a", "scores": {}, "ranks": {"2": 1, "3": 0}}) + "\n")
-    fields: Record = {"data": path, "cache": tmp_path}
-    digests = [
-        Mind2Web.model_validate(fields | more).digest()
-        for more in (
-            {},
-            {"scores": scores},
-            {"profile": "strict"},
-            {"prompt": "plain"},
-            {"shuffle_seed": 1},
-            {"steps": 1},
-        )
-    ]
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    copy = elsewhere / path.name
-    copy.write_bytes(path.read_bytes())
-    assert Mind2Web(data=copy, cache=tmp_path).digest() == digests[0]
-    write(path, task("t", action("b")))
-    assert len({*digests, Mind2Web(data=path, cache=tmp_path).digest()}) == 7
-
-
 def test_candidates_without_a_rank_come_last(tmp_path: Path) -> None:
     path = write(tmp_path / "mine.json", task("t", action("a")))
     scores = tmp_path / "scores.jsonl"
     scores.write_text(json.dumps({"key": "t_a", "scores": {"3": 0.5}, "ranks": {"3": 12}}) + "\n")
     contest = Mind2Web(data=path, scores=scores, cache=tmp_path).contest("mine-00000")
     assert (contest.ranks, contest.best_rank, contest.positives) == ({"3": 12, "2": 13}, 13, ())
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "{",
-        "[]",
-        '{"key": "t", "scores": {}}',
-        '{"key": "t", "scores": {}, "ranks": {"2": "x"}}',
-        '{"key": "t", "scores": {}, "ranks": {"2": -1}}',
-        '{"key": "t", "scores": {}, "ranks": {"2": 0, "3": 0}}',
-        '{"key": "t", "scores": {"2": null}, "ranks": {}}',
-        '{"key": "t_a", "scores": {}, "ranks": {"2": 0}}',
-    ],
-)
-def test_a_broken_score_file_is_refused_with_its_line(tmp_path: Path, line: str) -> None:
-    path = write(tmp_path / "mine.json", task("t", action("a")))
-    good = json.dumps({"key": "t_a", "scores": {}, "ranks": {}})
-    (tmp_path / "scores.jsonl").write_text(f"{good}\n{line}\n")
-    with pytest.raises(ValueError, match=r"scores\.jsonl:2: "):
-        Mind2Web(data=path, scores=tmp_path / "scores.jsonl", cache=tmp_path).samples()
 
 
 def test_a_step_whose_line_has_no_ranks_is_one_without_scores(tmp_path: Path) -> None:
@@ -220,26 +127,6 @@ def test_a_step_whose_line_has_no_ranks_is_one_without_scores(tmp_path: Path) ->
     environment = Mind2Web(data=path, scores=tmp_path / "scores.jsonl", cache=tmp_path)
     assert [environment.contest(sample).ranker for sample in environment.samples()] == ["bm25", "scores"]
     assert "1 of 2 steps have none" in environment.summarize([]).notes[0]
-
-
-def test_what_keeps_scores_from_being_comparable_is_said(tmp_path: Path) -> None:
-    path = write(tmp_path / "mine.json", task("t", action("a")), task("u", action("a")))
-    scores = tmp_path / "scores.jsonl"
-    scores.write_text(json.dumps({"key": "t_a", "scores": {}, "ranks": {"2": 0}}) + "\n")
-    fields: Record = {"data": path, "cache": tmp_path, "scores": scores}
-    reasons = [
-        str(Mind2Web.model_validate(each).not_comparable_because())
-        for each in (fields | {"ranker": "bm25"}, fields | {"profile": "strict"}, fields, {})
-    ]
-    told = ("ranked by words", "1 of 2 steps", "1 of 2 steps", "Proctor's own, not Mind2Web's")
-    assert all(part in reason for part, reason in zip(told, reasons, strict=True)), reasons
-    own = write(tmp_path / "own.json", task("t", action("a"), source="proctor"))
-    environment = Mind2Web(data=own, scores=scores, cache=tmp_path)
-    assert "Proctor's own" in str(environment.not_comparable_because())
-    assert any("compare with no Mind2Web score" in note for note in environment.summarize([]).notes)
-    whole = Mind2Web(data=write(tmp_path / "t.json", task("t", action("a"))), scores=scores, cache=tmp_path)
-    assert "as `examples`" in str(whole.not_comparable_because())
-    assert "'strict' asks more" in str(whole.model_copy(update={"profile": "strict"}).not_comparable_because())
 
 
 def test_packed_files_are_read_like_plain_ones(tmp_path: Path) -> None:

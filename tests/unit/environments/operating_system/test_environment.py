@@ -10,7 +10,7 @@ import pytest
 from environments.operating_system.dataset import load
 from environments.operating_system.environment import SAMPLES, OperatingSystem
 from environments.operating_system.functions import toolset
-from environments.operating_system.reply import MAX_ANSWER_BYTES, Bash, Commit, Invalid
+from environments.operating_system.reply import MAX_ANSWER_BYTES, Commit, Invalid
 from environments.operating_system.scoring import CHECKERS, _holds
 from environments.operating_system.tampering import named_by_checks, suspects
 from proctor.environment import Agent
@@ -18,7 +18,7 @@ from proctor.sandbox.base import ENVIRONMENT, Change
 from proctor.tools import CallReader, UnreadableCall
 from proctor.types import Action, Observation
 from tests.support import SHARED_DATA
-from tests.tool_calls import call, calls
+from tests.tool_calls import calls
 
 
 class Nobody(Agent):
@@ -45,28 +45,8 @@ def test_the_shipped_samples_have_every_kind_of_script() -> None:
     assert OperatingSystem().dataset.warnings == ()
 
 
-def test_the_digest_follows_what_shapes_a_trial_and_not_where_it_lies(tmp_path: Path) -> None:
-    digest = own(tmp_path / "a").digest()
-    assert own(tmp_path / "b").digest() == digest
-    assert own(tmp_path / "a", answer="2").digest() != digest
-    here = tmp_path / "b/dev.json"
-    assert OperatingSystem(data=here, command_limit_s=5).digest() != digest
-    assert OperatingSystem(data=here, pool=5).digest() == digest
-    assert OperatingSystem(data=here, network="bridge").digest() != digest
-
-
-def test_only_the_published_data_on_docker_are_comparable(tmp_path: Path) -> None:
-    published = own(tmp_path)
-    assert "Proctor's own words" in str(published.not_comparable_because())
-    assert "shipped" in str(OperatingSystem().not_comparable_because())
-    assert "errata" in str(published.model_copy(update={"profile": "errata"}).not_comparable_because())
-    assert "set on_init_error: fail" in str(
-        published.model_copy(update={"on_init_error": "continue"}).not_comparable_because()
-    )
-    assert "'strict'" in str(published.model_copy(update={"profile": "strict"}).not_comparable_because())
-    namespace = published.model_copy(update={"engine": "namespace"})
-    assert "namespace" in str(namespace.not_comparable_because())
-    assert (published.trusted_agents_only(), namespace.trusted_agents_only()) == (False, True)
+def test_namespaces_are_for_trusted_agents_only() -> None:
+    assert [OperatingSystem(engine=engine).trusted_agents_only() for engine in ("docker", "namespace")] == [False, True]
 
 
 def test_an_unknown_sample_is_told_with_what_ids_look_like(tmp_path: Path) -> None:
@@ -85,50 +65,19 @@ def test_no_shipped_sample_has_its_work_watched() -> None:
     assert {path for record in records for path in named_by_checks(record) if path.startswith("/srv")} == set()
 
 
-@pytest.mark.parametrize("fields", [{"engine": "namespace"}, {"disk": "tmpfs"}])
-def test_strict_needs_an_engine_that_sees_changes(fields: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match="profile: strict needs engine: docker and a disk other than tmpfs"):
-        OperatingSystem.model_validate({"profile": "strict", **fields})
+def read(name: str, arguments: str, strict: bool = False) -> object:
+    """The action that a call is, None for one that can't be read."""
+    reader = CallReader(toolset(thought_answers=not strict), strict=strict)
+    action = reader.read(calls((name, arguments))).actions[0]
+    return None if isinstance(action, UnreadableCall) else action
 
 
-def read(action: Action, *, strict: bool) -> object:
-    return CallReader(toolset(thought_answers=not strict), strict=strict).read(action).actions[0]
-
-
-def test_calls_are_the_actions_of_text_replies() -> None:
-    assert read(call("bash_action", script="ls"), strict=True) == Bash("ls")
-    assert read(call("bash_action", command="ls"), strict=False) == Bash("ls")
-    assert read(call("answer_action", answer="4"), strict=True) == Commit("4")
-    assert read(calls(("answer_action", '{"answer": 4}')), strict=True) == Commit("4")
-    assert read(call("answer_action", answer=""), strict=True) == Commit("")
-
-
-def test_the_thought_of_finish_action_is_the_answer_in_compat_only() -> None:
-    assert read(call("finish_action", thought="42"), strict=False) == Commit("42")
-    assert read(call("finish_action", thought="42"), strict=True) == Commit(None)
-
-
-def test_a_finish_without_arguments_ends_the_session_in_every_profile() -> None:
-    for strict in (True, False):
-        assert read(call("finish_action"), strict=strict) == Commit(None)
-        assert isinstance(read(call("answer_action"), strict=strict), UnreadableCall)
-    assert read(call("finish_action", reason="done"), strict=True) == Commit(None)
-
-
-def test_arguments_beside_the_declared_one_are_no_fault() -> None:
-    both = calls(("bash_action", '{"script": "ls", "thought": "I look."}'))
-    assert [read(both, strict=strict) for strict in (True, False)] == [Bash("ls")] * 2
-    turned = calls(("bash_action", '{"thought": "I look.", "script": "ls"}'))
-    assert [read(turned, strict=strict) for strict in (True, False)] == [Bash("ls"), Bash("I look.")]
-
-
-@pytest.mark.parametrize("name", ["answer_action", "finish_action"])
-def test_an_answer_that_no_checker_can_get_is_invalid(name: str) -> None:
-    argument = name.replace("answer_action", "answer").replace("finish_action", "thought")
-    assert read(call(name, **{argument: "a\0b"}), strict=False) == Invalid("invalid_action")
+@pytest.mark.parametrize(("name", "argument"), [("answer_action", "answer"), ("finish_action", "thought")])
+def test_an_answer_that_no_checker_can_get_is_invalid(name: str, argument: str) -> None:
+    assert read(name, json.dumps({argument: "a\0b"})) == Invalid("invalid_action")
     longest = "x" * MAX_ANSWER_BYTES
-    assert read(call(name, **{argument: longest}), strict=False) == Commit(longest)
-    assert not isinstance(read(call(name, **{argument: longest + "x"}), strict=False), Commit)
+    assert read(name, json.dumps({argument: longest})) == Commit(longest)
+    assert not isinstance(read(name, json.dumps({argument: longest + "x"})), Commit)
 
 
 PAIRS = [("5", "5\n"), (" 5 ", "05"), ("5", "6"), ("five", "5"), ("5.0", "5"), ("a\r\nb", "a\nb "), ("b", "abc")]

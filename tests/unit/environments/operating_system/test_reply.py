@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.operating_system.observation import HEAD, render, text
+from environments.operating_system.observation import HEAD, render
 from environments.operating_system.reply import MAX_ANSWER_BYTES, Bash, Commit, Invalid, parse
 from proctor.sandbox.shell import CommandResult
 from tests.support import SHARED_DATA
@@ -62,17 +62,3 @@ def test_characters_are_counted_and_not_bytes() -> None:
 
 def test_bytes_that_are_no_text_are_replaced() -> None:
     assert shown(b"a\xffb") == HEAD + "a\N{REPLACEMENT CHARACTER}b"
-
-
-@pytest.mark.parametrize(
-    "escaped",
-    [
-        b"\x1b[1;31mred\x1b[0m",
-        b"\x1b]0;title\x07red",
-        b"\x1b]8;;http://x\x1b\\red\x1b]8;;\x1b\\",
-        b"\x1b(Bred",
-        b"re\x1b[?25ld",
-    ],
-)
-def test_escape_sequences_are_removed(escaped: bytes) -> None:
-    assert text(escaped) == "red"

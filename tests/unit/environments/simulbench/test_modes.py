@@ -35,11 +35,6 @@ async def test_every_mode_keeps_every_promise(mode: str) -> None:
     assert broken == ([] if mode in ("script", "live") else ["garbage ends with a score"])
 
 
-def test_how_a_judge_is_reached_shapes_no_trial() -> None:
-    operational = {"model": "a", "base_url": "http://127.0.0.1:1", "concurrency": 1, "tokens": 5}
-    assert judges("script", judge=operational).digest() == judges("script", judge={"model": "a"}).digest()
-
-
 @pytest.mark.parametrize("mode", ["extract", "generate"])
 def test_a_mode_of_the_version_before_is_refused_with_the_modes_that_there_are(mode: str) -> None:
     definition = TaskDefinition(name="sim", environment="simulbench", parameters={"mode": mode})
@@ -287,22 +282,3 @@ async def test_a_judge_may_be_asked_with_the_published_prompt(tmp_path: Path) ->
     assert finish.metrics["rating"] == 7.0
     assert any("the one that `prompts` names" in note for note in environment.summarize([finish]).notes)
     assert environment.digest() != judges("script", judge=judge).digest()
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("EVAL_PROMPT_SCORING = 1", "EVAL_SYSTEM_RPOMPT: no text of this name; give SimulBench's src/prompts.py"),
-        ("EVAL_SYSTEM_RPOMPT = 'a'", "EVAL_PROMPT_SCORING: no text of this name"),
-        (PROMPTS.replace("{RESPONSE}", ""), "EVAL_PROMPT_SCORING: lacks {RESPONSE}"),
-        ("EVAL = (", ":1: '(' was never closed; give the published file"),
-        ("\0", "can't be read as Python|null bytes"),
-        ("(" * 100_000, "too many nested parentheses|can't be read as Python"),
-    ],
-)
-def test_a_file_of_prompts_that_cant_be_used_is_refused(text: str, problem: str, tmp_path: Path) -> None:
-    file = tmp_path / "prompts.py"
-    file.write_text(text)
-    with pytest.raises(ValueError, match=r"prompts\.py.*") as refused:
-        judges("script", prompts=file).samples()
-    assert any(part in str(refused.value) for part in problem.split("|"))

@@ -27,28 +27,10 @@ LEXICAL = extractor("lexical")
 Json = Mapping[str, object]
 
 
-@pytest.mark.parametrize(
-    ("pricing", "tag", "counted"),
-    [
-        ("", "$100.0", 0),
-        (None, "$100.0", 0),
-        ("$877.80", "$877.8", 0),
-        ("$1,299.00", "$1299.0", 0),
-        ("12.50", "$100.0", 1),
-        ("$", "$100.0", 1),
-        ("$1.2.3", "$100.0", 1),
-        ("$5 - $", "$100.0", 1),
-        (f"${'9' * 400}", "$100.0", 1),
-        ("$24.49 - $39.99", "$24.49 to $39.99", 0),
-        ("$1 $2 $3", "$1.0 to $2.0", 0),
-    ],
-)
-def test_prices_are_read_and_what_can_t_be_is_counted(pricing: object, tag: str, counted: int) -> None:
+def imported(field: str, record: Json, entry: Json | None = None) -> tuple[object, Mapping[str, int]]:
+    """A field of the product that a record becomes, and the problems that are counted; for tables."""
     importer = Importer(LEXICAL, seed=0)
-    product = importer.product({"asin": "A1", "pricing": pricing}, {}, 0)
-    assert product is not None
-    assert product.price_tag == tag
-    assert importer.problems["price unreadable"] == counted
+    return getattr(importer.product({"asin": "A1", **record}, entry or {}, 0), field), importer.problems
 
 
 def test_a_range_gets_a_price_within_it_for_good() -> None:
@@ -71,48 +53,6 @@ def test_unusable_and_repeated_asins_are_dropped_and_counted() -> None:
         "dropped: asin too long": 1,
         "dropped: asin seen before": 1,
     }
-
-
-def test_options_are_lowered_and_slashes_become_bars() -> None:
-    written = {
-        "Color": [{"value": " Navy/White ", "image": None}, {"value": "RED"}, {"image": "no value"}, "text"],
-        "Size": None,
-        "Style": "loose",
-    }
-    importer = Importer(LEXICAL, seed=0)
-    product = importer.product({"asin": "A1", "customization_options": written}, {}, 0)
-    assert product is not None
-    assert product.options == {"color": ("navy | white", "red")}
-    assert importer.problems["option without values"] == 2
-    assert importer.problems["option value unreadable"] == 2
-
-
-@pytest.mark.parametrize(
-    ("written", "bullets"), [(None, ("",)), ([], ("",)), ("one", ("one",)), (["a", ""], ("a", "")), ("", ("",))]
-)
-def test_bullets_are_a_list_or_one_text(written: object, bullets: tuple[str, ...]) -> None:
-    product = Importer(LEXICAL, seed=0).product({"asin": "A1", "small_description": written}, {}, 0)
-    assert product is not None
-    assert product.bullets == bullets
-
-
-def test_attributes_come_from_their_file_or_are_a_dummy() -> None:
-    importer = Importer(LEXICAL, seed=0)
-    entries: tuple[Json, ...] = ({}, {"attributes": []}, {"attributes": ["a"]})
-    found = [
-        product.attributes
-        for number, entry in enumerate(entries)
-        if (product := importer.product({"asin": f"A{number}"}, entry, number))
-    ]
-    assert found == [("DUMMY_ATTR",), (), ("a",)]
-
-
-def test_broken_images_and_surrogates_do_no_harm() -> None:
-    importer = Importer(LEXICAL, seed=0)
-    product = importer.product({"asin": "A1", "images": ["a", None], "name": "x\ud800"}, {}, 0)
-    assert product is not None
-    assert (product.image, product.title) == ("", "x?")
-    assert importer.problems["images unreadable"] == 1
 
 
 @pytest.mark.parametrize(

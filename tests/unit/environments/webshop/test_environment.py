@@ -57,12 +57,6 @@ def test_samples_are_goals(cache: Path) -> None:
     assert WebShop(cache=cache, goals=(198, 200)).samples() == ("goal-00198", "goal-00199")
 
 
-@pytest.mark.parametrize("goals", [(0, 201), (5, 5), (-1, 4), (9, 3)])
-def test_goals_outside_the_catalogue_are_refused(cache: Path, goals: tuple[int, int]) -> None:
-    with pytest.raises(ValueError, match=r"goals: .* 0 <= first < end <= 200"):
-        WebShop(cache=cache, goals=goals).samples()
-
-
 @pytest.mark.parametrize("sample", ["goal-00200", "goal-", "100", "goal-7", "goal-²", "goal--1", ""])
 async def test_an_unknown_sample_is_refused(environment: WebShop, sample: str) -> None:
     with pytest.raises(ValueError, match="no sample"):
@@ -71,18 +65,9 @@ async def test_an_unknown_sample_is_refused(environment: WebShop, sample: str) -
 
 
 async def test_a_worker_without_a_catalogue_does_not_start(tmp_path: Path) -> None:
-    environment = WebShop(data=tmp_path)
-    with pytest.raises(ValueError, match="proctor webshop index"):
-        environment.samples()
     with pytest.raises(EnvironmentFault, match="proctor webshop index"):
-        async with environment.lifespan():
+        async with WebShop(data=tmp_path).lifespan():
             pass
-
-
-async def test_a_cache_that_can_t_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match="set `cache` to another folder"):
-        WebShop(cache=tmp_path / "file").samples()
 
 
 async def test_those_who_index_the_shipped_catalogue_at_once_end_with_the_same(tmp_path: Path) -> None:

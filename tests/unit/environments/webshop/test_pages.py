@@ -2,7 +2,6 @@
 
 import ast
 import json
-from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
@@ -23,22 +22,18 @@ SHARED = Page(
 )
 
 
-def some_product(bullets: tuple[str, ...] = (), options: Mapping[str, tuple[str, ...]] | None = None) -> Product:
-    return Product(
-        asin="A1",
-        title="t",
-        description="",
-        bullets=bullets,
-        price_tag="$1.0",
-        price=1.0,
-        category="",
-        query="",
-        product_category="",
-        options=options or {},
-        attributes=(),
-        nouns=(),
-        image="",
+def some_product(**fields: object) -> Product:
+    told = dict.fromkeys(("description", "category", "query", "product_category", "image"), "")
+    some = {"asin": "A1", "title": "t", "price_tag": "$1.0", "price": 1.0}
+    return Product.model_validate(
+        {**told, **some, **dict.fromkeys(("bullets", "attributes", "nouns"), ()), "options": {}, **fields}
     )
+
+
+def some_goal(**fields: object) -> Goal:
+    told = dict.fromkeys(("category", "query", "name", "product_category"), "")
+    some = {"asin": "A1", "instruction": "i", "attributes": ("table",), "options": (), "price_upper": 1.0, "nouns": ()}
+    return Goal.model_validate({**told, **some, **fields})
 
 
 def test_white_space_makes_a_segment_only_without_a_line_break() -> None:
@@ -98,52 +93,11 @@ def test_an_observation_ends_in_a_literal_or_in_json() -> None:
 
 @pytest.mark.parametrize("title", ["plain", "with [brackets] in it", "[", ""])
 def test_the_reference_searches_titles_that_hold_brackets(title: str) -> None:
-    goal = Goal(
-        asin="A1",
-        instruction="i",
-        attributes=("a",),
-        options=(),
-        price_upper=1.0,
-        category="",
-        query="",
-        name=title,
-        product_category="",
-        nouns=(),
-    )
     seen = prompt.observation(pages.search_page("i"), ["search"], "compat")
     message = opening()[0].model_copy(update={"content": seen})
-    move = reply.read(policies.gold(goal)("main", (*opening(), message)).content)
+    move = reply.read(policies.gold(some_goal(name=title))("main", (*opening(), message)).content)
     assert move is not None
     assert move.name == "search"
-
-
-PRODUCT = Product(
-    asin="A1",
-    title="Solid Wood Table",
-    description="It has a Walnut finish",
-    bullets=("first", "Second bullet"),
-    price_tag="$20.0",
-    price=20.0,
-    category="garden",
-    query="tables",
-    product_category="Home › Furniture › Tables",
-    options={},
-    attributes=("easy clean",),
-    nouns=("wood", "table"),
-    image="",
-)
-GOAL = Goal(
-    asin="A1",
-    instruction="i want a table",
-    attributes=("solid wood",),
-    options=(),
-    price_upper=30.0,
-    category="garden",
-    query="tables",
-    name="Solid Wood Table",
-    product_category="Home › Furniture › Tables",
-    nouns=("wood", "table"),
-)
 
 
 @given(st.text("ab c-é"), st.text("ab c-é"))
@@ -154,5 +108,4 @@ def test_similarity_is_symmetric_and_full_for_a_part(one: str, other: str) -> No
 
 @pytest.mark.parametrize(("limit", "paid"), [(20.0, 1.0), (19.99, 0.0), (0.0, 0.0), (-5.0, 0.0)])
 def test_the_price_counts_up_to_its_limit(limit: float, paid: float) -> None:
-    goal = GOAL.model_copy(update={"price_upper": limit})
-    assert reward(goal, PRODUCT, {}, "compat").r_price == paid
+    assert reward(some_goal(price_upper=limit), some_product(price=20.0), {}, "compat").r_price == paid

@@ -1,8 +1,9 @@
-"""What a page tells of a stored trial's two days: who met whom, what was agreed, who came."""
+"""What a page tells of a stored trial's two days: who met whom, what was agreed, who came; every text stays text."""
 
 import asyncio
 import base64
 import json
+import re
 import zlib
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -34,11 +35,25 @@ PARTY = "party, Inn, 2023-02-14 10:00 to 11:00"
 TOWN = Picture(width=10, height=4, walls="." * 40, sectors={"Inn": (0, 0, 3, 3)})
 
 
-class Shown:
-    """A page as its reader sees it."""
+SCRIPT = "</script><script>alert(1)</script>\x1b[31m' onload=\""
 
-    def __init__(self, finish: Finish) -> None:
-        self._page = etree.fromstring(drawing(finish).body, etree.HTMLParser())
+
+class Shown:
+    """A page as its reader sees it, which needs no JavaScript and loads nothing from elsewhere."""
+
+    def __init__(self, finish: Finish, *links: Callable[[int], str]) -> None:
+        self.body = drawing(finish, *links).body
+        self._page = etree.fromstring(self.body, etree.HTMLParser())
+        assert not self._all("//script | //style | //link | //img | //base")
+        assert not self._all("//@src | //@style | //@*[starts-with(name(), 'on')]")
+
+    @property
+    def text(self) -> str:
+        return " ".join(self._texts("/html"))
+
+    @property
+    def addresses(self) -> list[str]:
+        return self._all("//@href")
 
     def _all(self, path: str) -> list[Any]:
         return cast(list[Any], self._page.xpath(path))
@@ -198,14 +213,6 @@ def test_a_line_of_the_agent_names_the_turn_that_said_it(finish: Finish) -> None
     assert all(json.loads(seen[turn - 1])["utterance"] == text for turn, text in mine)
 
 
-def test_a_run_from_before_turns_were_kept_is_told_without_them(finish: Finish) -> None:
-    packed = json.loads(zlib.decompress(base64.b64decode(str(finish.detail["evidence"]))))
-    packed["talks"] = [talk[:4] for talk in packed["talks"]]
-    old = base64.b64encode(zlib.compress(json.dumps(packed).encode())).decode()
-    shown = Shown(finish.model_copy(update={"detail": finish.detail | {"evidence": old}}))
-    assert shown.lines == [(who, "", text) for who, _, text in Shown(finish).lines]
-
-
 def test_everybody_is_drawn_at_its_tile_or_a_little_beside_it(finish: Finish) -> None:
     days, ways = unpack(str(finish.detail["evidence"])), Shown(finish).ways
     unit = 60 / days.town.width
@@ -277,3 +284,47 @@ def test_days_whose_rows_name_no_text_are_damaged(finish: Finish, index: int) ->
     packed["rows"][0][-1] = index
     with pytest.raises(ValueError, match="not a packed transcript"):
         unpack(base64.b64encode(zlib.compress(json.dumps(packed).encode())).decode())
+
+
+def test_without_javascript_a_page_says_who_talked_what_was_agreed_and_who_came(finish: Finish) -> None:
+    page = Shown(finish)
+    for name in Stss().task(SAMPLE).all_chars:
+        assert name in page.text
+    for talk in unpack(str(finish.detail["evidence"])).event_log.talks:
+        assert all(line.text in page.text for line in talk.lines)
+    agreed = "Grace Obi agreed: join me for birthday party, Anchor Inn, 2023-02-14 19:00 to 20:00. ✓ came at 19:01"
+    assert agreed in page.text
+
+
+def test_a_line_links_to_its_turn_where_the_page_knows_the_viewer(finish: Finish) -> None:
+    linked = Shown(finish, lambda turn: f"/runs/r/trials/0?turn={turn}#turn-{turn}")
+    alone = Shown(finish)
+    assert any(re.fullmatch(r"/runs/r/trials/0\?turn=(\d+)#turn-\1", address) for address in linked.addresses)
+    assert all(address.startswith("#moment-") for address in alone.addresses)
+    assert "turn 4" in alone.text
+
+
+def test_what_people_say_cannot_break_out_of_the_page(finish: Finish) -> None:
+    days = unpack(str(finish.detail["evidence"]))
+    records = tuple(
+        ActivityRecord(t, SCRIPT, 0, SCRIPT, SCRIPT, SCRIPT, SCRIPT, "act") for t in (400, DAY + 600, DAY + 700)
+    )
+    talk = Talk(400, 1, (SCRIPT, SCRIPT), (SpokenLine(SCRIPT, SCRIPT),), (3,), SCRIPT, (SCRIPT,))
+    promise = Commitment(activity=SCRIPT, address=SCRIPT, start=DAY + 600, end=DAY + 660, with_whom=SCRIPT)
+    town = days.town.model_copy(update={"sectors": {SCRIPT: (1, 1, 3, 3)}})
+    log = EventLog(records, (talk,), (Agreed(400, SCRIPT, promise),))
+    evil = pack(days._replace(event_log=log, town=town, hits=[(SCRIPT, 0, DAY + 600, DAY + 660)]))
+    named = ("goal", "performer", "driver", "note")
+    detail = finish.detail | dict.fromkeys(named, SCRIPT) | {"evidence": evil, "sub_goals": [SCRIPT]}
+    page = Shown(finish.model_copy(update={"detail": detail}), lambda turn: SCRIPT)
+    assert page.text.count("alert(1)") > 10
+    assert "\x1b" not in page.body
+
+
+def test_long_texts_are_cut(finish: Finish) -> None:
+    days, long = unpack(str(finish.detail["evidence"])), "so " * 10_000
+    lines = (SpokenLine("Ada Birch", long),) * 200
+    talk = Talk(400, 1, ("Ada Birch", "Ben Osei"), lines, dropped=(long[:1_000],) * 2_000)
+    evidence = pack(days._replace(event_log=days.event_log._replace(talks=(talk,))))
+    detail = finish.detail | {"evidence": evidence, "goal": long, "note": long, "sub_goals": [long] * 1_000}
+    assert len(drawing(finish.model_copy(update={"detail": detail})).body) < 400_000
