@@ -152,7 +152,8 @@ def blocked_s() -> float:
 
 def clock() -> float:
     """The monotonic clock for limits: it stands still while code blocks the loop, which sets it back by BLOCKED_S."""
-    return time.monotonic() - blocked_s()
+    watch = _WATCH.get()
+    return time.monotonic() if watch is None else time.monotonic() - watch.blocked_s()
 
 
 def run(main: Coroutine[None, None, Answer]) -> Answer:
