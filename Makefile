@@ -19,7 +19,7 @@ bench:  ; @scripts/bench.sh  # re-measures what the README claims: benchmarks/RE
 bench-rivals: ; @scripts/bench.sh --rivals  # what a turn costs in Inspect, beside ours
 lock:   ; @scripts/lock.sh   # requirements.lock anew, from the newest versions that pyproject.toml allows
 pythons: ; @scripts/pythons.sh  # installs and imports everything on each Python from 3.11 that this machine has
-interop: ; @scripts/interop.sh  # against Inspect, AgentRL, OpenEnv, Harbor and LiteLLM, each in a virtual environment of its own
+interop: ; @scripts/interop.sh  # against Inspect, AgentRL, OpenEnv, Harbor, Every Eval Ever and LiteLLM, each in a virtual environment of its own
 real-model: ; @scripts/real_model.sh  # every world with a small model behind llama.cpp's server: 100 MB, three minutes
 size:   ; @scripts/size.sh   # what a plain installation weighs
 size-of-code: ; @$${PYTHON:-python3} -m benchmarks.size_of_code  # lines of each room, and of the spine, against budgets.toml

@@ -29,7 +29,7 @@ SEPARATE: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "bridges": {
         AGENT_KINDS: ("command",),
         COMMANDS: ("serve",),
-        EXPORTS: ("atif", "sft"),
+        EXPORTS: ("atif", "sft", "every-eval-ever"),
         FOREIGN_ENVIRONMENTS: ("agentbench_v02", "agentrl", "openenv"),
     },
     "ray": {COMMANDS: ("up", "down")},

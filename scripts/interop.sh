@@ -8,7 +8,7 @@
 
 LISTS=$ROOT/tests/interop/counterparts
 INSTALLER=$VENV
-COUNTERPARTS=${COUNTERPARTS:-inspect agentrl openenv harbor jupyter litellm}
+COUNTERPARTS=${COUNTERPARTS:-inspect agentrl openenv harbor eee jupyter litellm}
 
 # asked NAME: the packages that a counterpart's list is made from.
 asked() {
@@ -19,14 +19,15 @@ asked() {
     litellm) echo 'litellm[proxy]==1.108.7' ;;
     jupyter) echo ipykernel jupyter_client pandas ;;
     harbor) echo pydantic ;; # of harbor itself only the models are used; they need no more
-    *) die "no counterpart is called $1; there are: inspect agentrl openenv harbor jupyter litellm" ;;
+    eee) echo pydantic jsonschema requests rich ;; # what the checks of every-eval-ever need, without its converters
+    *) die "no counterpart is called $1; there are: inspect agentrl openenv harbor eee jupyter litellm" ;;
     esac
 }
 
 # python_for NAME: a Python of the version that a counterpart needs; nothing where this machine has none.
 python_for() {
     local minor=11 python=
-    [[ $1 != harbor ]] || minor=12
+    [[ $1 != harbor && $1 != eee ]] || minor=12
     read -r python < <(find_pythons "$minor") || true
     echo "$python"
 }
@@ -55,6 +56,7 @@ write_list() {
     {
         echo "# $(asked "$1") with all they need; written by scripts/interop.sh --lock"
         if [[ $1 == harbor ]]; then echo harbor==0.25.0; fi
+        if [[ $1 == eee ]]; then echo every-eval-ever==0.3.0; fi
         "$INSTALLER/bin/python" -m pip --python "$VENV/bin/python" freeze
     } >"$LISTS/$1.txt"
 }

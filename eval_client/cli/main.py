@@ -23,7 +23,7 @@ COMMANDS = {
     "view": ("results.view", "Show runs in a browser: scores, trials, and every turn of a trial."),
     "compare": ("results.compare", "Compare two agents: by how much they differ, how sure that is, what is missing."),
     "ls": ("manage.ls", "List the runs."),
-    "export": ("results.export", "Write a run as JSONL, CSV or Parquet, for Inspect or Harbor, or to train on."),
+    "export": ("results.export", "Write a run as JSONL, CSV or Parquet, for Inspect or Harbor, to train on or share."),
     "stop": ("manage.commands", "Stop a run from another terminal or host; it can be resumed."),
     "rescore": ("manage.rescore", "Score the answers of a run again, with other settings; no agent is asked."),
     "rm": ("manage.commands", "Remove runs, by name or by age."),

@@ -194,7 +194,7 @@ def _measured(
     if value is None or totals.mean is None or totals.trial_mean is None:
         return None, None, None, 0.0
     alike = any(math.isclose(value, each, abs_tol=1e-9) for each in (totals.mean, totals.trial_mean))
-    scale = _scale(task, summary.primary) if not alike or value in (0, 1) else None
+    scale = declared_scale(task, summary.primary) if not alike or value in (0, 1) else None
     if alike and scale in (None, (0, 1)):
         even = math.isclose(totals.mean, totals.trial_mean, abs_tol=1e-9)
         error = summary.standard_error if even else mean.standard_error
@@ -228,7 +228,7 @@ def _repeated(means: SampleMeans, k: int) -> RepeatedShare:
     )
 
 
-def _scale(task: TaskRecord, metric: str) -> Interval | None:
+def declared_scale(task: TaskRecord, metric: str) -> Interval | None:
     """The least and the greatest value of a metric, if the run or the environment that is installed here tells."""
     try:
         return task.scales.get(metric) or registry.scales(task.environment).get(metric)

@@ -1,4 +1,4 @@
-"""Exports of real runs, read by Inspect and by Harbor's models: the acceptance of interop, 5.4."""
+"""Exports of real runs, read by Inspect, Harbor's models and Every Eval Ever: the acceptance of interop, 5.4."""
 
 import dataclasses
 import json
@@ -59,7 +59,8 @@ class Exports:
 
 
 def exported(run_folder: Path) -> Exports:
-    for options in (["--as=inspect"], ["--as=atif"], ["--as=sft"], ["--what=trials"], ["--what=turns"]):
+    forms = ("--as=inspect", "--as=atif", "--as=sft", "--as=every-eval-ever")
+    for options in (*([form] for form in forms), ["--what=trials"], ["--what=turns"]):
         exits(0, "export", str(run_folder), *options, cwd=run_folder)
     return Exports(run_folder, rows(run_folder / "trials.jsonl"), rows(run_folder / "turns.jsonl"))
 
@@ -221,7 +222,7 @@ def test_6_no_export_holds_a_key_or_another_agents_reasoning(runs: dict[str, Exp
     assert len(canaries) > 20
     assert all(thought.startswith(CANARY) for thought in canaries)
     for name in RUNS:
-        for part in ("inspect", "atif", "sft.jsonl"):
+        for part in ("inspect", "atif", "every-eval-ever", "sft.jsonl"):
             path = runs[name].folder / part
             for text in texts(path) if path.is_dir() else [path.read_text(encoding="utf-8")]:
                 assert not [secret for secret in (KEY, SECRET, "signature") if secret in text]
@@ -231,6 +232,35 @@ def test_6_no_export_holds_a_key_or_another_agents_reasoning(runs: dict[str, Exp
         text = path.read_text(encoding="utf-8")
         agent = json.loads(text)["agent"]["name"]
         assert not [thought for thought, whose in canaries.items() if whose != agent and thought in text]
+
+
+@each_run
+def test_7_every_eval_evers_schemas_and_checks_accept_every_record(name: str, runs: dict[str, Exports]) -> None:
+    made = runs[name]
+    read = run("eee", "read_records.py", made.folder / "every-eval-ever")
+    assert [each["errors"] for each in read] == [[]] * len(read)
+    told = [warning for each in read for warning in each["warnings"]]
+    assert all("names no datastore directory" in warning for warning in told), "only who made a model is not known"
+    reported = proctor("report", str(made.folder), "--format", "json", cwd=made.folder)
+    pairs = {(pair["agent"], pair["task"]): pair for pair in json.loads(reported.stdout)["pairs"] if pair["scored"]}
+    records = [each["values"][0] for each in read if each["path"].endswith(".json")]
+    assert {each["version"] for each in read} == {record["schema_version"] for record in records} == {"0.3.0"}
+    assert len(records) == len(pairs)
+    for record in records:
+        results = {each["metric_config"]["metric_name"]: each["score_details"] for each in record["evaluation_results"]}
+        task = record["evaluation_results"][0]["evaluation_name"]
+        pair = pairs[record["model_info"]["additional_details"]["agent"], task]
+        assert {metric: each["score"] for metric, each in results.items()} == {
+            "mean_score": pair["mean_score"],
+            **pair["metrics"],
+        }
+        error = results[pair["primary"]]["uncertainty"].get("standard_error", {}).get("value")
+        assert error == pair["standard_error"]
+        assert record["detailed_evaluation_results"]["total_rows"] == pair["scored"]
+    rows_read = [row for each in read if each["path"].endswith(".jsonl") for row in each["values"]]
+    assert sorted(row["evaluation"]["score"] for row in rows_read) == sorted(
+        row["score"] for row in made.trials if row["score"] is not None
+    )
 
 
 def without_ids(text: str) -> str:

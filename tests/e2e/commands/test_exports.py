@@ -22,6 +22,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("--as inspect --what turns", "--what is for jsonl, csv, parquet; inspect holds whole trials"),
         ("--as jsonl --min-score 0.5", "--min-score is for --as sft, not for jsonl"),
+        ("--as atif --scores-only", "--scores-only is for --as every-eval-ever, not for atif"),
+        ("--as every-eval-ever --developer eve Eve", "--developer eve: no such model has a score; there are: bob"),
         ("--as atif --reason completed", "--reason is for --as sft, not for atif"),
         ("--as inspect --arguments object", "--arguments is for --as sft, not for inspect"),
         ("--as atif --to file", "--to file: a file; atif writes several, name a folder"),
@@ -48,6 +50,7 @@ def test_each_format_says_what_it_wrote_into_the_runs_folder(folder: Path) -> No
         ("inspect", "48 trials in 4 files: runs/made/inspect"),
         ("atif", "48 trials in 88 files: runs/made/atif"),
         ("sft", "64 conversations: runs/made/sft.jsonl"),
+        ("every-eval-ever", "4 records: runs/made/every-eval-ever"),
         ("jsonl", "56 trials: runs/made/trials.jsonl"),
     ):
         done = proctor("export", RUN, "--as", form, cwd=folder)

@@ -17,6 +17,7 @@ COMMAND = "agents: [{name: coder, kind: command, command: ['true', '{url}']}]\nl
         ("serve --openenv --tasks plan.yaml", f"`proctor serve` {BRIDGES}"),
         ("export r --as atif", f"--as atif {BRIDGES}"),
         ("export r --as sft --to rows.jsonl", f"--as sft {BRIDGES}"),
+        ("export r --as every-eval-ever", f"--as every-eval-ever {BRIDGES}"),
         ("play db --mcp", f"--mcp {BRIDGES}"),
         ("run commands.yaml", f"agents.coder.kind: command {BRIDGES}"),
         ("run openenv.yaml", f"openenv.yaml:2: tasks.theirs.environment: environment 'openenv' {BRIDGES}"),

@@ -194,7 +194,7 @@ def test_it_is_read_by_every_command_and_not_altered(store: Store, tmp_path: Pat
         rows = [json.loads(row) for row in path.read_text().splitlines()]
         assert len(rows) == count
         assert all(not NEW[f"proctor_{what[:-1]}"] - {"stop"} & row.keys() for row in rows)
-    for form in ("inspect", "atif", "sft"):
+    for form in ("inspect", "atif", "sft", "every-eval-ever"):
         done = runner.invoke(export, ["old", *where, "--as", form, "--to", str(tmp_path / form)])
         assert done.exit_code == 0, done.output
         assert done.output.startswith("1 ")

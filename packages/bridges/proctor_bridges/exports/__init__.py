@@ -1,1 +1,1 @@
-"""Runs as Harbor reads them, and as rows to train on."""
+"""Runs as Harbor reads them, as rows to train on, and as records of Every Eval Ever."""
