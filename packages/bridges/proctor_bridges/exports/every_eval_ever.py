@@ -14,9 +14,8 @@ from uuid import UUID
 import click
 
 from eval_client.report.exports.inspect_log import is_metered
-from eval_client.report.exports.rows import write_lines, written_whole
 from eval_client.report.exports.trials import ExportedPair, Json, Said, arguments_object, exported_pairs, spoken
-from eval_client.report.exports.write import encoded, made_folder
+from eval_client.report.exports.write import encoded, made_folder, write_lines, written_whole
 from eval_client.report.report import declared_scale
 from eval_client.report.scrub import model_name, publishable
 from eval_client.store.connection import StoreError
