@@ -35,7 +35,7 @@ RELATIONSHIPS = click.Choice(["first_party", "third_party", "collaborative", "ot
 def _write(store: Store, folder: Path, *, scores_only: bool | None, **by: Any) -> str:
     """Write data/ENVIRONMENT/DEVELOPER/MODEL/UUID.json for each pair with a score. A pair's UUID stays the same."""
     pairs, manifest = [pair for pair in exported_pairs(store) if pair.result.scored], store.manifest()
-    means = store.sample_means({pair.result.task: pair.result.agent for pair in pairs})
+    means = store.sample_means()
     makers = dict(by["developer"])
     if stray := makers.keys() - (models := {model_name(pair.model) for pair in pairs}):
         raise StoreError(f"--developer {min(stray)}: no such model has a score; there are: {', '.join(sorted(models))}")
