@@ -1,9 +1,11 @@
 """Python functions and objects as agents: (messages, tools) -> a text or an Action, with a Usage or without."""
 
 import asyncio
+import contextlib
 import functools
 import inspect
 import logging
+import threading
 import traceback
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
@@ -32,6 +34,8 @@ LOOK_S = 1.0
 """How often a plain function that waits for its model looks whether the run is over."""
 BROKEN_OFF = "the function broke off a call to its model: how fast an endpoint is makes no answer"
 """The fault of a turn in which a function cancelled a call of `model`, as by a timeout of its own."""
+END_S = 10.0
+"""Longest wait for an agent's `end`."""
 RAISED_CHARS = 500
 """How much of an exception's text is kept."""
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -140,18 +144,20 @@ class FunctionCaller:
     async def end(self, session: str, names: Iterable[str] = ()) -> None:
         """Have a stateful agent forget the conversations of a session that it knows, and those that have these names.
 
-        What it raises is logged: the trial has its score.
+        What it raises is logged: the trial has its score. So is an `end` that does not return within END_S.
         """
         known = self._conversations.pop(session, set()) | {f"{session}-{name}" for name in names}
         if self._end is None:
             return
         for conversation in sorted(known):
             try:
-                ended = await asyncio.to_thread(self._end, conversation)
-                if inspect.isawaitable(ended):
-                    await ended
+                async with asyncio.timeout(END_S):
+                    ended = await _beside(functools.partial(self._end, conversation))
+                    if inspect.isawaitable(ended):
+                        await ended
             except Exception as error:
-                log.warning("`end` of the conversation %s: %s", conversation, _raised(error))
+                why = f"not done within {END_S:g} s" if isinstance(error, TimeoutError) else _raised(error)
+                log.warning("the agent's `end` of the conversation %s: %s", conversation, why)
 
     def close(self) -> None:
         """Cancel the calls that wait; one that runs in a thread continues until it returns."""
@@ -194,6 +200,28 @@ def _called(call: Callable[[], object]) -> object:
         raise
     except BaseException as error:
         raise _raised(error) from error
+
+
+async def _beside(call: Callable[[], object]) -> object:
+    """What a plain call returns, in a thread that holds up no end of the process."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[object] = loop.create_future()
+
+    def told(set_it: Callable[[Any], None], what: object) -> None:
+        if not done.done():
+            set_it(what)
+
+    def run() -> None:
+        outcome: tuple[Callable[[Any], None], object]
+        try:
+            outcome = done.set_result, call()
+        except BaseException as error:
+            outcome = done.set_exception, _raised(error)
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(told, *outcome)
+
+    threading.Thread(target=run, name="agent's end", daemon=True).start()
+    return await done
 
 
 def _is_async(function: Callable[..., object]) -> bool:

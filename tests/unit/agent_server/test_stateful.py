@@ -1,6 +1,7 @@
 """What a server remembers of a stateful agent's conversations."""
 
 import asyncio
+import threading
 from collections import Counter
 
 import pytest
@@ -121,6 +122,25 @@ async def test_conversations_of_a_client_that_is_silent_go_and_those_of_another_
             heard += 1
             await asyncio.sleep(0.02)
     assert agent.ended == ["s-main"]
+
+
+async def test_an_end_that_never_returns_holds_nothing_up(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("proctor.agent_function.END_S", 0.1)
+
+    class Hangs(Agent):
+        def end(self, conversation: str) -> None:
+            may_end.wait()
+
+    may_end = threading.Event()
+    agent = Hangs()
+    server = served(agent)
+    agent.may.set()
+    await server.answer(ask(1))
+    assert await server.end("s")
+    assert "not done within 0.1 s" in caplog.text
+    may_end.set()
 
 
 def test_one_that_cannot_tell_conversations_apart_is_refused() -> None:
