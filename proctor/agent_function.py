@@ -8,10 +8,10 @@ import logging
 import threading
 import traceback
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, wait
 from contextvars import copy_context
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from proctor.environment import Agent, AgentStopped, AgentUnavailable
 from proctor.observability.redaction import redacted
@@ -21,7 +21,16 @@ from proctor.types import Action, Message, Observation, Tool, Usage, well_formed
 
 log = logging.getLogger(__name__)
 Answer: TypeAlias = str | Action | tuple[str | Action, Usage]
-AgentFunction = Callable[..., Answer | Awaitable[Answer]]
+
+
+class Answering(Protocol):
+    """An object whose method answers."""
+
+    def answer(self, *given: Any, **named: Any) -> Any:
+        """The answer."""
+
+
+AgentFunction: TypeAlias = Callable[..., Answer | Awaitable[Answer]] | Answering
 """Gets the conversation so far and the tools that may be called; returns the answer. What stands in GIVEN it gets too,
 where it has a parameter of that name."""
 Ask = Callable[..., Awaitable[Action]]
@@ -53,7 +62,7 @@ class Answered(NamedTuple):
 
 
 class FunctionCaller:
-    """Calls one function, a plain one in a thread pool. Close it after the last call.
+    """Calls one function, a plain one in a thread of its own.
 
     A class is made once, with `parameters`; its object is called, or the object's `answer`. A function gets them with
     each call. One whose class says `stateful = True` remembers conversations; its method `end`, if it has one, gets the
@@ -70,7 +79,8 @@ class FunctionCaller:
             made = function(**parameters)
             self._function, parameters = getattr(made, "answer", made), NOTHING
         else:
-            self._function = functools.partial(function, **parameters) if parameters else function
+            bare: Any = function if callable(function) else function.answer
+            self._function = functools.partial(bare, **parameters) if parameters else bare
         if not callable(self._function):
             raise TypeError("its objects can't be called, and have no method `answer`")
         self._given = _wanted(self._function, parameters)
@@ -82,9 +92,9 @@ class FunctionCaller:
         """session -> its conversations that were begun and have not been ended, of a stateful agent"""
         self.alike: list[str] = []
         """What its last calls raised, all the same."""
-        self._threads: ThreadPoolExecutor | None = None
-        if not _is_async(self._function):
-            self._threads = ThreadPoolExecutor(threads, "agent-function")
+        self._running: dict[str, set[asyncio.Future[None]]] = {}
+        """session -> the answers under way, of a stateful agent"""
+        self._slots = None if _is_async(self._function) else asyncio.Semaphore(threads)
 
     @property
     def takes_model(self) -> bool | None:
@@ -100,7 +110,7 @@ class FunctionCaller:
     ) -> Answered:
         """The function's answer. An AgentStopped of the function passes; what else it raises becomes FunctionRaised."""
         try:
-            return _answered(await self._answer(messages, tools, self._named(metadata, model)))
+            return _answered(await self._answer(messages, tools, self._named(metadata, model), session_of(metadata)))
         except (AgentStopped, FunctionRaised):
             raise
         except asyncio.CancelledError as error:
@@ -117,7 +127,7 @@ class FunctionCaller:
         named: dict[str, object] = {}
         for name in self._given:
             if name == "model":
-                named[name] = model if self._threads is None or model is None else _blocking(model)
+                named[name] = model if self._slots is None or model is None else _blocking(model)
             elif (told := metadata.get(name)) is not None:
                 named[name] = int(told) if name in NUMBERS else told
         if "conversation" in named:
@@ -131,38 +141,59 @@ class FunctionCaller:
             raise ValueError(f"it needs {' and '.join(f'`{name}`' for name in missing)}, which nothing gives here")
         return named
 
-    async def _answer(self, messages: Sequence[Message], tools: Sequence[Tool], named: dict[str, object]) -> object:
-        call = functools.partial(self._function, messages, tools, **named) if named else None
-        if self._threads is None:
-            answer = call() if call else self._function(messages, tools)
-        else:
-            loop, context = asyncio.get_running_loop(), copy_context()
-            call = call or functools.partial(self._function, messages, tools)
-            answer = await loop.run_in_executor(self._threads, context.run, _called, call)
+    async def _answer(
+        self, messages: Sequence[Message], tools: Sequence[Tool], named: dict[str, object], session: str
+    ) -> object:
+        call, leave = functools.partial(self._function, messages, tools, **named), self._entered(session)
+        if self._slots is None:
+            try:
+                answer = call()
+                return await answer if inspect.isawaitable(answer) else answer
+            finally:
+                leave()
+        await self._slots.acquire()
+        answer = await _beside(functools.partial(copy_context().run, _called, call), self._slots.release, leave)
         return await answer if inspect.isawaitable(answer) else answer
+
+    def _entered(self, session: str) -> Callable[[], None]:
+        """Note that a stateful agent answers in a session, until what is returned is called."""
+        if not self.stateful:
+            return _nothing
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._running.setdefault(session, set()).add(over)
+
+        def leave() -> None:
+            self._running.get(session, set()).discard(over)
+            if not over.done():
+                over.set_result(None)
+
+        return leave
 
     async def end(self, session: str, names: Iterable[str] = ()) -> None:
         """Have a stateful agent forget the conversations of a session that it knows, and those that have these names.
 
-        What it raises is logged: the trial has its score. So is an `end` that does not return within END_S.
+        An answer under way is waited for first. What `end` raises is logged: the trial has its score. So is one that
+        does not return within END_S.
         """
+        if running := self._running.pop(session, None):
+            await asyncio.wait(running, timeout=END_S)
         known = self._conversations.pop(session, set()) | {f"{session}-{name}" for name in names}
         if self._end is None:
             return
         for conversation in sorted(known):
             try:
                 async with asyncio.timeout(END_S):
-                    ended = await _beside(functools.partial(self._end, conversation))
+                    ended = await _beside(functools.partial(_called, functools.partial(self._end, conversation)))
                     if inspect.isawaitable(ended):
                         await ended
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 why = f"not done within {END_S:g} s" if isinstance(error, TimeoutError) else _raised(error)
                 log.warning("the agent's `end` of the conversation %s: %s", conversation, why)
 
-    def close(self) -> None:
-        """Cancel the calls that wait; one that runs in a thread continues until it returns."""
-        if self._threads is not None:
-            self._threads.shutdown(wait=False, cancel_futures=True)
+
+def answers(given: object) -> bool:
+    """Whether something can be an agent: a function, a class, or an object with a method `answer`."""
+    return callable(given) or callable(getattr(given, "answer", None))
 
 
 def session_of(metadata: Mapping[str, str]) -> str:
@@ -202,12 +233,14 @@ def _called(call: Callable[[], object]) -> object:
         raise _raised(error) from error
 
 
-async def _beside(call: Callable[[], object]) -> object:
-    """What a plain call returns, in a thread that holds up no end of the process."""
+def _beside(call: Callable[[], object], *then: Callable[[], None]) -> asyncio.Future[object]:
+    """What a plain call returns, in a thread that holds up no end of the process; `then` is called once it is over."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[object] = loop.create_future()
 
     def told(set_it: Callable[[Any], None], what: object) -> None:
+        for each in then:
+            each()
         if not done.done():
             set_it(what)
 
@@ -215,13 +248,17 @@ async def _beside(call: Callable[[], object]) -> object:
         outcome: tuple[Callable[[Any], None], object]
         try:
             outcome = done.set_result, call()
-        except BaseException as error:
-            outcome = done.set_exception, _raised(error)
+        except Exception as error:
+            outcome = done.set_exception, error
         with contextlib.suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(told, *outcome)
 
-    threading.Thread(target=run, name="agent's end", daemon=True).start()
-    return await done
+    threading.Thread(target=run, name="agent-function", daemon=True).start()
+    return done
+
+
+def _nothing() -> None:
+    """Called where nothing is to be done."""
 
 
 def _is_async(function: Callable[..., object]) -> bool:

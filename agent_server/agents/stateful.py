@@ -54,8 +54,10 @@ class StatefulAgent(ServedAgent):
         return await asyncio.shield(answer)
 
     async def end(self, session: str) -> bool:
-        if self._sessions.pop(session, None) is None:
+        known = self._sessions.pop(session, None)
+        if known is None:
             return False
+        known.answer.cancel()
         await self._agent.caller.end(session)
         return True
 
@@ -70,8 +72,8 @@ class StatefulAgent(ServedAgent):
             await asyncio.sleep(self._silence_s / 4)
             before = time.monotonic() - self._silence_s
             self._heard = {client: at for client, at in self._heard.items() if at > before}
-            for session in [name for name, known in self._sessions.items() if known.client not in self._heard]:
-                await self.end(session)
+            silent = [name for name, known in self._sessions.items() if known.client not in self._heard]
+            await asyncio.gather(*(self.end(each) for each in silent if self._sessions[each].answer.done()))
 
 
 def _has_failed(answer: asyncio.Future[AgentReply]) -> bool:

@@ -1,9 +1,8 @@
 """Agents of this process, Python functions and policies: they are called in place of a model at an endpoint."""
 
-import contextlib
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from agent_server.agents.base import AgentRequest, ServedAgent
 from agent_server.agents.function import ServedFunction
@@ -43,19 +42,14 @@ class CalledAgent:
         return Completion(reply.action, usage, self.name, reply.finish_reason(), time.monotonic() - begun, 1)
 
 
-@contextlib.contextmanager
 def called_agents(
     functions: Mapping[str, FunctionCaller], policies: Mapping[str, PolicyKind], tasks: Sequence[TaskDefinition]
-) -> Iterator[Mapping[str, CalledAgent]]:
-    """Functions, and policies of tasks, as agents by name; the functions' threads are given up afterwards.
+) -> Mapping[str, CalledAgent]:
+    """Functions, and policies of tasks, as agents by name.
 
     Raises FileError where a task that a policy is to play can't be built.
     """
     known = TaskPolicies(tasks if policies else ())
     agents: dict[str, ServedAgent] = {name: ServedFunction(caller) for name, caller in functions.items()}
     agents |= {name: ServedPolicy(kind, known) for name, kind in policies.items()}
-    try:
-        yield {name: CalledAgent(name, agent) for name, agent in agents.items()}
-    finally:
-        for caller in functions.values():
-            caller.close()
+    return {name: CalledAgent(name, agent) for name, agent in agents.items()}

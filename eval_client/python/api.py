@@ -34,7 +34,7 @@ from eval_client.run.servers import ServerProcessError
 from eval_client.store.connection import DatabaseError, Fenced, StoreError, reason
 from eval_client.store.runs import find_run
 from proctor import breakpoints, registry
-from proctor.agent_function import AgentFunction, FunctionAgent, FunctionCaller
+from proctor.agent_function import AgentFunction, FunctionAgent, FunctionCaller, answers
 from proctor.config.task import TaskDefinition
 from proctor.config.yaml import FileError
 from proctor.environment import POLICY_KINDS, Agent, Environment, EnvironmentFault, policy_of
@@ -163,7 +163,7 @@ async def _play(world: Environment, agent: AgentFunction | Agent | str, sample: 
             return await play_to_finish(world, sample, agent, seed)
         if isinstance(agent, str):
             return await play_to_finish(world, sample, _policy(world, agent, sample, seed), seed)
-        if not callable(agent):
+        if not answers(agent):
             raise PlanError(f"agent: {agent!r} is not a function; nor an Agent, nor one of {', '.join(POLICY_KINDS)}")
         try:
             caller = FunctionCaller(agent)
@@ -173,7 +173,7 @@ async def _play(world: Environment, agent: AgentFunction | Agent | str, sample: 
             told = {"session": secrets.token_hex(16), "task": task_name(f":{type(world).__name__}"), "sample": sample}
             return await play_to_finish(world, sample, FunctionAgent(caller, {**told, "seed": str(seed)}), seed)
         finally:
-            caller.close()
+            await caller.end(told["session"])
 
 
 def _policy(world: Environment, name: str, sample: str, seed: int) -> PolicyAgent:

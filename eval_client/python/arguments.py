@@ -18,7 +18,7 @@ from eval_client.run.request import RunRequest
 from eval_client.store.connection import DatabaseError, StoreError, reason
 from eval_client.store.runs import checked_name, new_name, open_store
 from proctor import registry
-from proctor.agent_function import AgentFunction
+from proctor.agent_function import AgentFunction, answers
 from proctor.config.task import TaskDefinition
 from proctor.config.yaml import FileError, parse
 from proctor.environment import Environment
@@ -146,10 +146,10 @@ def entries_and_functions(agents: Agents) -> tuple[list[Mapping[str, Any]], dict
     """(entries for a plan's `agents`, the Python functions among them by name). Raises PlanError."""
     if agents is None:
         return [], {}
-    if isinstance(agents, Mapping) and any(map(callable, agents.values())):
+    if isinstance(agents, Mapping) and any(map(answers, agents.values())):
         functions: dict[str, AgentFunction] = dict(agents)
         for name, function in functions.items():
-            if not callable(function):
+            if not answers(function):
                 raise PlanError(f"agents: {name!r} is not a function; give other agents in a list: [function, 'naive']")
         return [_function_entry(*each) for each in functions.items()], functions
     entries: list[Mapping[str, Any]] = []
@@ -158,13 +158,14 @@ def entries_and_functions(agents: Agents) -> tuple[list[Mapping[str, Any]], dict
         if isinstance(agent, AgentEntry):
             entries.append(agent.model_dump(mode="json", exclude_none=True))
         elif isinstance(agent, Mapping):
-            given, name = agent.get("function"), str(agent.get("name"))
-            if callable(given):
+            given: Any = agent.get("function")
+            name = str(agent.get("name"))
+            if answers(given):
                 functions[name] = given
-            entries.append({**_function_entry(name, given), **agent, "function": None} if callable(given) else agent)
+            entries.append({**_function_entry(name, given), **agent, "function": None} if answers(given) else agent)
         elif isinstance(agent, str):
             entries.append({"name": agent, "builtin": agent})
-        elif not callable(agent):
+        elif not answers(agent):
             raise PlanError(f"agents: {agent!r} is neither a function, nor an entry of a plan, nor a built-in agent")
         else:
             name = re.sub(r"[^A-Za-z0-9._-]", "", getattr(agent, "__name__", "")).lstrip("._-")[:64] or "function"

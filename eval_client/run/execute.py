@@ -19,7 +19,9 @@ from eval_client.run.context import RunContext, divided_by, run_context
 from eval_client.run.demand_report import DemandReport
 from eval_client.run.preflight import (
     PreflightError,
+    SeenServers,
     check_folder,
+    check_functions,
     check_plan,
     check_servers,
     check_tasks,
@@ -100,7 +102,7 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
         known = request.store.manifest() if request.resume else None
         listed = await listed_samples(plan, client, known.digests() if known else {}, own=local.controller is not None)
         seen = await check_servers(known, plan, http)
-        manifest = _begin(request, listed, known)
+        manifest = _begin(request, listed, known, seen)
         if seen.noted(manifest) != manifest:
             manifest = seen.noted(manifest)
             request.store.update_manifest(manifest)
@@ -182,13 +184,15 @@ def _most_trials(plan: Plan) -> int | None:
     return most
 
 
-def _begin(request: RunRequest, listed: Mapping[str, SampleList], known: Manifest | None) -> Manifest:
+def _begin(
+    request: RunRequest, listed: Mapping[str, SampleList], known: Manifest | None, seen: SeenServers
+) -> Manifest:
     """The run's manifest: stored if the run is new, else compared with plan and tasks.
 
     Raises RunExists, PreflightError.
     """
     if known is None:
-        _check_parts(request, listed)
+        _check_parts(request, listed, seen)
         from_plan = request.plan, request.plan_path, request.overrides
         manifest, trials = new_run(
             *from_plan, request.limit, listed, filters=request.filters, part=request.part, functions=request.functions
@@ -207,7 +211,7 @@ def _begin(request: RunRequest, listed: Mapping[str, SampleList], known: Manifes
     return known
 
 
-def _check_parts(request: RunRequest, listed: Mapping[str, SampleList]) -> None:
+def _check_parts(request: RunRequest, listed: Mapping[str, SampleList], seen: SeenServers) -> None:
     """Raises PreflightError where another part of the plan that lies beside was begun with something else."""
     if request.part is None:
         return
@@ -219,6 +223,7 @@ def _check_parts(request: RunRequest, listed: Mapping[str, SampleList]) -> None:
             manifest = other.manifest()
             check_plan(manifest, request.plan, request.functions)
             check_tasks(manifest, listed)
+            check_functions(manifest, seen.models)
         except PreflightError as error:
             raise PreflightError(f"part {other.run}: {error}") from error
         except StoreError as error:

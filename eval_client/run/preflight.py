@@ -164,10 +164,10 @@ async def check_servers(known: Manifest | None, plan: Plan, client: HttpClient) 
     that the run, if `known`, began with.
     """
     models, notes = {} if known is None else dict(known.models), list[str]()
-    for name, function in (await _served_functions(plan, client)).items():
-        began = models.setdefault(name, function)
-        for line in likeness.differences(began, function, ("digest",)):
-            raise PreflightError(f"agent {name}, since the run began: {line}; serve it as it was, or start a new run")
+    served = await _served_functions(plan, client)
+    if known is not None:
+        check_functions(known, served)
+    models = served | models
     for agent in [agent for agent in plan.agents if not agent.is_command and plan.endpoint_of(agent).has_replicas]:
         seen, before = await likeness.seen_models(client, replica_configs(plan, agent)), models.get(agent.name)
         wrong, unlike = likeness.others(agent.model or agent.name, seen), likeness.unlike(seen)
@@ -185,10 +185,17 @@ async def check_servers(known: Manifest | None, plan: Plan, client: HttpClient) 
     return SeenServers(models, tuple(notes))
 
 
+def check_functions(manifest: Manifest, served: Mapping[str, SeenModel]) -> None:
+    """Raises PreflightError where an agent server has another file of a function than a run began with."""
+    for name in manifest.models.keys() & served.keys():
+        for line in likeness.differences(manifest.models[name], served[name], ("digest",)):
+            raise PreflightError(f"agent {name}, since the run began: {line}; serve it as it was, or start a new run")
+
+
 async def _served_functions(plan: Plan, client: HttpClient) -> dict[str, SeenModel]:
-    """agent -> what its agent server shows of it, for those that are functions there."""
-    asked = [agent for agent in plan.agents if agent.endpoint is not None and not plan.endpoint_of(agent).has_replicas]
-    asked = [agent for agent in asked if plan.endpoint_of(agent).dialect == "chat"]
+    """agent -> what its agent server shows of it, for functions there that get metadata."""
+    asked = [agent for agent in plan.agents if agent.metadata and agent.endpoint is not None]
+    asked = [agent for agent in asked if (at := plan.endpoint_of(agent)).dialect == "chat" and not at.has_replicas]
     found = await asyncio.gather(*(likeness.seen_agent(client, chat_config(plan, agent, None)) for agent in asked))
     return {agent.name: seen for agent, seen in zip(asked, found, strict=True) if seen is not None}
 

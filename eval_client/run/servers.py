@@ -211,8 +211,7 @@ async def servers_with_called(
     from eval_client.endpoints.called_agents import called_agents  # runs without such agents load no part of a server
 
     async with servers as local:
-        with called_agents(functions, policies, tasks) as called:
-            yield dataclasses.replace(local, called=called)
+        yield dataclasses.replace(local, called=called_agents(functions, policies, tasks))
 
 
 async def _settle(starting: Sequence[asyncio.Task[str | None]]) -> None:

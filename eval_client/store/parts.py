@@ -77,6 +77,12 @@ def _checked(parts: Sequence[Store], manifests: Sequence[Manifest]) -> list[Plan
     for store, manifest, part in zip(parts[1:], manifests[1:], found[1:], strict=True):
         differ = [name for name in ALIKE if getattr(manifest, name) != getattr(manifests[0], name)]
         differ += [name for name in ("plan", "of", "samples") if getattr(part, name) != getattr(found[0], name)]
+        before = manifests[0].models
+        differ += [
+            f"the function of agent {name}"
+            for name in before.keys() & manifest.models.keys()
+            if before[name].digest != manifest.models[name].digest
+        ]
         if differ:
             raise StoreError(
                 f"runs {parts[0].run!r} and {store.run!r} are no parts of one plan: they differ in {', '.join(differ)}"

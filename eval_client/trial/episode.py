@@ -16,7 +16,7 @@ from eval_client.store.records import MODEL_CHARS, STOP_CHARS, Trial, Turn, answ
 from eval_client.store.tables import turn_table
 from eval_client.store.values import parsed
 from eval_client.trial.attempt import FAILURES, AttemptEnd, Diverged, OutOfTime
-from proctor.environment import AgentStopped, AgentUnavailable
+from proctor.environment import AgentStopped, AgentUnavailable, ConversationLost
 from proctor.llm.model import Completion
 from proctor.llm.outage import EndpointDown, TimeLimit, Untimed, paid_by
 from proctor.observability import tracing
@@ -108,6 +108,8 @@ class Episode:
     limits: TrialLimits
     write_turn: Callable[[Turn], Awaitable[None]]
     reply_log: ReplyLog
+    stateful: bool = False
+    """Whether the agent remembers the conversation, and can't be asked a turn again."""
     begun: bool = False
     """Whether an earlier client may have started the session."""
     scores_refusals: bool = True
@@ -159,6 +161,8 @@ class Episode:
                 blocked_s = await self.server.blocked_s(started.url, self.session)
             except FAILURES as failure:
                 return AttemptEnd.of(failure)
+            if blocked_s > forgiven_s and self.stateful:
+                return AttemptEnd.of(ConversationLost("a turn was broken off: its worker was blocked"))
             if blocked_s <= forgiven_s:
                 return AttemptEnd.of(OutOfTime(f"limits.trial.seconds: not finished within {self.limits.seconds} s"))
         except FAILURES as failure:

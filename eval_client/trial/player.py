@@ -141,7 +141,7 @@ class TrialPlayer:
 
     def _begin_anew(self, pending: PendingTrial, *, stateful: bool) -> None:
         """Have an agent that can't go on in the middle of a trial begin it anew."""
-        names = {"main", *(turn.conversation for turn in pending.trial_history.turns)}
+        names = {turn.conversation for turn in pending.trial_history.turns} or {"main"}
         if left := pending.start_over():
             self._end_session("", left)
             if stateful:
@@ -241,6 +241,7 @@ class TrialPlayer:
             write_turn=partial(self._journal_turn, trial, pending.trial_history.journal),
             reply_log=self._log.replies(pending),
             begun=pending.recalled,
+            stateful=endpoints.is_stateful(trial.agent),
             scores_refusals=self._plan.refusals == "scored",
             on_started=started,
             on_progress=partial(self._services.worked, trial.task),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor import evaluate, open_run
+from proctor import evaluate, open_run, play
 from tests.e2e.proctor import TOKEN, Server, begin, exits, server
 from tests.e2e.python.test_scaffolds import EXAMPLES, WORLD
 from tests.faults.parts.proxy import Fault, proxies
@@ -181,6 +181,21 @@ def test_a_resume_refuses_an_agent_server_whose_file_differs(tmp_path: Path) -> 
     assert f"agent a, since the run began: digest: {before!r}, {now!r}" in told
 
 
+def test_a_part_refuses_an_agent_server_whose_file_differs(tmp_path: Path) -> None:
+    write(tmp_path, None)
+    with agents(tmp_path) as running:
+        write(tmp_path, running.url, port=port_of(running))
+        exits(0, "run", "plan.yaml", "--part", "1/2", "--name", "p", "-q", cwd=tmp_path, OPENAI_API_KEY=TOKEN)
+    (tmp_path / "agent.py").write_text(AGENT.replace('"no"', '"nay"'))
+    with agents(tmp_path):
+        part = ("run", "plan.yaml", "--part", "2/2", "-q")
+        told = exits(2, *part, "--name", "p", cwd=tmp_path, OPENAI_API_KEY=TOKEN).stderr
+        assert "part p.1of2: agent a, since the run began: digest: " in told
+        exits(0, *part, "--name", "p", "-o", "other", cwd=tmp_path, OPENAI_API_KEY=TOKEN)
+    told = exits(2, "report", "runs/p.1of2", "other/p.2of2", cwd=tmp_path).stderr
+    assert "they differ in the function of agent a" in told
+
+
 def test_two_agent_servers_of_one_endpoint_must_have_the_same_file(tmp_path: Path) -> None:
     folders = [tmp_path / name for name in ("one", "other")]
     for folder, text in zip(folders, (AGENT, AGENT.replace('"no"', '"nay"')), strict=True):
@@ -222,7 +237,7 @@ class Counts:
     def __init__(self) -> None:
         self.ended: list[str] = []
 
-    def __call__(self, messages: object, tools: object, conversation: str) -> str:
+    def answer(self, messages: object, tools: object, conversation: str) -> str:
         return "yes"
 
     def end(self, conversation: str) -> None:
@@ -234,3 +249,7 @@ def test_an_object_given_in_python_is_told_too(tmp_path: Path) -> None:
     agent = Counts()
     evaluate(agents={"a": agent}, tasks={"twice": {"environment": f"{tmp_path}/twice.py"}}, name="r", folder=tmp_path)
     assert len(set(agent.ended)) == len(agent.ended) == 2
+    evaluate(agents=[agent], tasks={"twice": {"environment": f"{tmp_path}/twice.py"}}, name="s", folder=tmp_path)
+    assert len(agent.ended) == 4
+    play(f"{tmp_path}/twice.py", agent)
+    assert len(agent.ended) == 5

@@ -151,4 +151,4 @@ def test_one_that_cannot_tell_conversations_apart_is_refused() -> None:
             return ""
 
     with pytest.raises(TypeError, match="give it the parameter `conversation`"):
-        FunctionCaller(Deaf)  # type: ignore[arg-type]  # what it refuses
+        FunctionCaller(Deaf)
