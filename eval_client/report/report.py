@@ -55,8 +55,8 @@ def report(store: Store) -> RunReport:
     """The report of a run, finished or not. Raises StoreError, DatabaseError."""
     made = _Made(store)
     pairs = [made.pair(totals) for totals in made.totals]
-    order = list(made.manifest.tasks)
-    pairs.sort(key=lambda pair: (order.index(pair.task), pair.value is None, -(pair.value or 0.0)))
+    tasks, agents = list(made.manifest.tasks), list(dict.fromkeys(pair.agent for pair in pairs))
+    pairs.sort(key=lambda pair: (tasks.index(pair.task), agents.index(pair.agent)))
     manifest, plan = made.manifest, made.plan
     return RunReport(
         run=store.run,
