@@ -111,7 +111,7 @@ def explained(details: ErrorDetails, location: Location, model: type[BaseModel] 
         meant = f"; did you mean {close}?" if close else ""
         return f"must be {_listed(allowed) if allowed else context['expected']} ({given}){meant}"
     required = _required(kind, context)
-    if not in_yaml:
+    if model is None:
         return f"{required} ({given})"
     fix = "write a value after the colon, or leave the field out" if value is None else _IN_YAML.get(required)
     if value is not None and kind.startswith("model") and (names := required_fields(model, location)):

@@ -79,7 +79,10 @@ def test_the_endpoint_may_be_named_and_a_run_of_the_same_name_keeps_its_plan(
         (("-m", "naive", "-e", "bd"), "-e bd: unknown environment 'bd'; installed are: alfworld"),
         (("plan.yaml", "-m", "naive", "-e", "db"), "leave them out, or leave PLAN out"),
         (("plan.yaml", "--concurrency", "9"), "--set endpoints.NAME.concurrency=9"),
-        (("-m", "naive", "-e", "alfworld", "--temperature", "0"), "--temperature, --max-tokens, --concurrency: are for"),
+        (
+            ("-m", "naive", "-e", "alfworld", "--temperature", "0"),
+            "--temperature, --max-tokens, --concurrency: are for",
+        ),
         (("-m", "m", "-e", "db", "--base-url", "127.0.0.1:8000"), "--base-url: must begin with http"),
         (("-m", "naive", "-e", "alfworld", "--set", "tasks.alfworld.parameters.profil=strict"), "profil"),
         (("-m", "naive", "-e", "db", *SQLITE, "--set", "tasks.db.data=own.jsonl"), "a path must be absolute"),
