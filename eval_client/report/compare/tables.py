@@ -29,9 +29,14 @@ def comparison_table(found: Comparison) -> ResultTable:
         f"{found.alpha:g}); detectable: with power {found.power:g}.",
         "missing: the lowest and the highest difference that the missing scores allow.",
     )
+    said: dict[str, list[str]] = {}
+    for row in found.tasks:
+        for warning in row.warnings:
+            said.setdefault(warning, []).append(row.name)
+    warnings = tuple(f"{', '.join(names)}: {warning}" for warning, names in said.items())
     missing = any(row.missing.a + row.missing.b for row in found.tasks)
     rows = tuple(row for task in found.tasks for row in _rows(task, found.alpha))
-    return ResultTable(_title(found), columns, rows, notes if missing else notes[:1])
+    return ResultTable(_title(found), columns, rows, (*warnings, *(notes if missing else notes[:1])))
 
 
 def letters_tables(found: Comparisons) -> list[ResultTable]:
@@ -66,7 +71,7 @@ def _rows(row: TaskComparison, alpha: float) -> Iterator[TableRow]:
         f"{row.wins} / {row.ties} / {row.losses}",
         range_text(row.bounds) if row.missing.a + row.missing.b else "none",
     )
-    yield TableRow(cells, notes=tuple(f"{row.name}: {warning}" for warning in row.warnings))
+    yield TableRow(cells)
     if row.bootstrap is not None:
         yield TableRow(("bootstrap", *[None] * 4, range_text(row.bootstrap), *[None] * 5))
     primary = row.primary
