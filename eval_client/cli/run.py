@@ -45,6 +45,7 @@ from eval_client.run.request import RunRequest
 from eval_client.store.records import part_name
 from eval_client.store.runs import checked_name, find_run, new_name, open_store
 from eval_client.store.store import Store
+from proctor.tables.table import counted
 
 
 @click.command()
@@ -194,7 +195,7 @@ def _again(request: RunRequest, asked: Again, *, dry_run: bool) -> RunRequest | 
             click.echo(f"{row.id}: {row.agent}@{row.task}/{row.sample}: {row.cause or row.reason or 'not over yet'}")
     scored = sum(row.reason is not None and row.cause is None for row in chosen)
     kept = "which stays as an attempt"
-    click.echo(f"{len(chosen)} trials are played again; {scored} of them have a score, {kept}", err=True)
+    click.echo(f"to play again: {counted(len(chosen), 'trial')}, {scored} with a score, {kept}", err=True)
     return None if dry_run else replace(request, again=frozenset(row.id for row in chosen))
 
 

@@ -19,6 +19,7 @@ from eval_client.store.store import Store
 from eval_client.store.tables import trial_table
 from eval_client.store.values import Unreadable
 from proctor import registry
+from proctor.tables.table import counted
 from proctor.types import FinishReason, Summary, Usage
 
 NO_MEANS = SampleMeans([], [], [])
@@ -128,8 +129,8 @@ class _Made:
             notes.append(f"{limit}: dialect messages needs a limit, the plan has none.")
         if retried:
             notes.append(
-                f"{retried} trials of {name} had a score and were played again by `proctor resume --retry`; `proctor "
-                "show` lists the earlier results."
+                f"{counted(retried, 'trial')} of {name} had a score and got another by `proctor resume --retry`; "
+                "`proctor show` lists the earlier results."
             )
         if agent is None or endpoint is None:
             return notes

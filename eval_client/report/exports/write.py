@@ -22,6 +22,7 @@ from eval_client.store.trials.trajectory import read_trajectories
 from proctor.digest import digest_of
 from proctor.plugins import TrialExport
 from proctor.registry import EXPORTS, SEPARATE, entry_points
+from proctor.tables.table import counted
 
 
 def write_inspect(store: Store, folder: Path) -> tuple[int, int]:
@@ -91,7 +92,7 @@ def encoded(value: JsonValue) -> bytes:
 
 def _inspect(store: Store, folder: Path) -> str:
     trials, logs = write_inspect(store, folder)
-    return f"{trials} trials in {logs} files"
+    return f"{counted(trials, 'trial')} in {counted(logs, 'file')}"
 
 
 INSPECT = TrialExport("Inspect's logs", "inspect", is_folder=True, write=_inspect, of_store=True)
