@@ -12,6 +12,7 @@ import click
 
 from eval_client.cli.main import CRASHED
 from eval_client.cli.manage.ls import run_state
+from eval_client.endpoints.chat_configs import LOCAL_TOKEN_ENV
 from eval_client.run.request import RunRequest
 from eval_client.store.connection import DatabaseError, StoreError
 from proctor.observability.descriptors import give_back
@@ -70,7 +71,7 @@ def run_on_end(command: Sequence[str], facts: Mapping[str, str], longest_s: floa
     try:
         process = subprocess.Popen(
             command,
-            env={**os.environ, **facts},
+            env={name: text for name, text in {**os.environ, **facts}.items() if name != LOCAL_TOKEN_ENV},
             stdin=subprocess.DEVNULL,
             stdout=STANDARD_ERROR,
             start_new_session=True,

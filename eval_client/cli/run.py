@@ -26,9 +26,10 @@ from eval_client.cli.common import (
 from eval_client.cli.main import say_step
 from eval_client.cli.plans.chosen_plan import (
     ChosenPlan,
+    PlanOptions,
     chosen_plan,
     filter_options,
-    model_options,
+    plan_options,
     print_next_steps,
     print_problems,
     with_fallbacks,
@@ -44,11 +45,12 @@ from eval_client.run.request import RunRequest
 from eval_client.store.records import part_name
 from eval_client.store.runs import checked_name, find_run, new_name, open_store
 from eval_client.store.store import Store
+from proctor.tables.table import counted
 
 
 @click.command()
 @click.argument("plan", required=False, type=FILE)
-@model_options
+@plan_options
 @output_option
 @store_option
 @click.option("--name", help="Name of the run and its folder. Default: made from the plan's name and the time.")
@@ -62,7 +64,6 @@ from eval_client.store.store import Store
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="A word to find the run by: proctor ls --tag TAG.")
 @filter_options
 @limit_option
-@click.option("--epochs", type=click.IntRange(1, 1000), help="How often each agent plays each sample.")
 @set_option
 @part_option
 @fail_on_error_option
@@ -77,9 +78,7 @@ from eval_client.store.store import Store
 @click.option("--with-stdin", is_flag=True, hidden=True, help="Kill this process when standard input closes.")
 def run(
     plan: Path | None,
-    models: tuple[str, ...],
-    environments: tuple[str, ...],
-    base_urls: tuple[str, ...],
+    asked: PlanOptions,
     output: Path,
     store: str | None,
     name: str | None,
@@ -87,7 +86,6 @@ def run(
     tags: tuple[str, ...],
     filters: Filters,
     limit: int | None,
-    epochs: int | None,
     overrides: tuple[str, ...],
     part: tuple[int, int] | None,
     fail_on_error: ErrorLimit | None,
@@ -115,19 +113,17 @@ def run(
             raise UsageProblem(f"{option}: needs the name of the run: --name NAME")
     say_step(f"reading {plan or 'data'}, checking this machine")
     with report_usage_errors():
-        if plan is not None and epochs is not None:
-            overrides = (*overrides, f"epochs={epochs}")
-        chosen = chosen_plan(plan, models, environments, base_urls, epochs, overrides, filters)
+        chosen = chosen_plan(plan, asked, overrides, filters)
         if chosen.path is not None and not (either or part):  # what several machines play must be the same
-            chosen, overrides = with_fallbacks(chosen, chosen.path, overrides)
+            chosen = with_fallbacks(chosen, chosen.path)
         chosen = chosen._replace(plan=with_tags(chosen.plan, tags))
         print_problems(chosen.plan, output, store, quiet=quiet)
         if dry_run:
             _print_preview(chosen, limit)
             return
         _check_samples(chosen, limit)
-        asked = None if part is None else PartAsked(checked_name(str(name)), *part)
-        request = _new_run(chosen, output, store, name, overrides, limit, asked, quiet=quiet)
+        whole = None if part is None else PartAsked(checked_name(str(name)), *part)
+        request = _new_run(chosen, output, store, name, limit, whole, quiet=quiet)
         request = replace(request, either=either, fail_on_error=fail_on_error, in_process=in_process)
         over = either and request.store.is_over()
         if over:
@@ -199,7 +195,7 @@ def _again(request: RunRequest, asked: Again, *, dry_run: bool) -> RunRequest | 
             click.echo(f"{row.id}: {row.agent}@{row.task}/{row.sample}: {row.cause or row.reason or 'not over yet'}")
     scored = sum(row.reason is not None and row.cause is None for row in chosen)
     kept = "which stays as an attempt"
-    click.echo(f"{len(chosen)} trials are played again; {scored} of them have a score, {kept}", err=True)
+    click.echo(f"to play again: {counted(len(chosen), 'trial')}, {scored} with a score, {kept}", err=True)
     return None if dry_run else replace(request, again=frozenset(row.id for row in chosen))
 
 
@@ -222,7 +218,6 @@ def _new_run(
     output: Path,
     store: str | None,
     name: str | None,
-    overrides: tuple[str, ...],
     limit: int | None,
     part: PartAsked | None,
     *,
@@ -233,14 +228,14 @@ def _new_run(
     folder = output / checked_name(named)
     path = chosen.keep(folder)
     if chosen.path is None and not quiet:
-        print_next_steps(path, folder, overrides, limit)
+        print_next_steps(path, folder, chosen.overrides, limit)
     return RunRequest(
         chosen.plan,
         str(path.resolve()),
         open_store(store, folder),
         folder,
         resume=False,
-        overrides=overrides,
+        overrides=chosen.overrides,
         limit=limit,
         filters=chosen.filters,
         part=part,

@@ -164,6 +164,8 @@ def worker(
     tell = announce("worker", address["stop_with_stdin"])
     with configured():
         served = load_tasks(tasks) if tasks is not None else tuple(map(named_task, environments))
+        for task in served:
+            task.check_files()
         config = WorkerConfig(tasks=served, controller=controller, name=name, grace_s=grace, **address, **tokens())
         serve_worker(config, tell)
 

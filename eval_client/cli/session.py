@@ -19,6 +19,7 @@ from proctor.environment import EnvironmentFault, protocol_of
 from proctor.observability import output
 from proctor.registry import AGENT_KINDS, missing
 from proctor.session.play import play_to_finish
+from proctor.tables.table import counted
 from proctor.types import Finish
 
 INTERRUPTED = 130
@@ -110,7 +111,7 @@ async def _played(
         click.echo("\n".join(samples))
         return None
     chosen = _chosen(task.name, samples, sample)
-    turns = "" if world.max_turns is None else f", at most {world.max_turns} turns"
+    turns = "" if world.max_turns is None else f", at most {counted(world.max_turns, 'turn')}"
     fields = {"protocol": protocol_of(world), **task.parameters}
     settings = turns + "".join(f", {field}: {value}" for field, value in fields.items())
     console.print(f"{task.name}, sample {chosen}{settings}; Ctrl-C stops", soft_wrap=True)

@@ -30,6 +30,7 @@ from proctor.connection.fields import OPERATIONAL
 from proctor.environment import PolicyKind
 from proctor.http.tls import Tls
 from proctor.llm.config import ModelName, RequestLimits, check_dialect
+from proctor.tables.table import counted
 from proctor.types import Value
 
 BUILTIN_ENDPOINT = "built-in"
@@ -152,6 +153,11 @@ class Plan(Value):
             return tuple((agent.name, task.name) for agent in self.agents for task in self.tasks)
         listed = ((a, t) for assignment in self.assignments for a in assignment.agents for t in assignment.tasks)
         return tuple(dict.fromkeys(listed))
+
+    def sizes(self) -> str:
+        """How many agents, tasks and pairs it has, as text."""
+        counts = {"agent": len(self.agents), "task": len(self.tasks), "pair": len(self.pairs())}
+        return ", ".join(counted(count, noun) for noun, count in counts.items())
 
     def agent(self, name: str) -> AgentEntry:
         """The agent of this name."""

@@ -14,7 +14,7 @@ from eval_client.core.statistics.power import detectable_at_worst
 from eval_client.plan.filters import choose_samples
 from eval_client.plan.plan import Plan
 from proctor.environment import protocol_of
-from proctor.tables.table import money_text
+from proctor.tables.table import counted, money_text
 from proctor.types import Usage, Value
 
 ALPHA, POWER = 0.05, 0.8
@@ -120,11 +120,13 @@ def preview(plan: Plan, limit: int | None, filters: Filters = NO_FILTERS) -> str
         trials += task.samples * plan.epochs
         calls += task.samples * plan.epochs * (task.turns or 0)
         unbounded = unbounded or task.turns is None
-        each = "turns unbounded (set limits.trial.turns)" if task.turns is None else f"at most {task.turns} turns each"
-        lines.append(f"{agent} x {name}: {task.samples} samples x {plan.epochs} epochs, {each}")
+        each = (
+            f"at most {counted(task.turns, 'turn')} each" if task.turns else "turns unbounded (set limits.trial.turns)"
+        )
+        lines.append(f"{agent} x {name}: {counted(task.samples, 'sample')} x {counted(plan.epochs, 'epoch')}, {each}")
     more = " and more whose number is not known here" if unbounded else ""
     lines += [*_detectable(planned), *_estimate(plan, planned)]
-    return "\n".join([*lines, f"total: {trials} trials, at most {calls} model calls{more}"])
+    return "\n".join([*lines, f"total: {counted(trials, 'trial')}, at most {counted(calls, 'model call')}{more}"])
 
 
 def _detectable(planned: Mapping[str, PlannedTask]) -> list[str]:

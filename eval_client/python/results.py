@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from eval_client.report.report import report
 from eval_client.store.store import Store
 from proctor.agent_function import AgentFunction
+from proctor.tables.table import counted
 from proctor.types import Action, Finish, Observation, Summary, Value
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ def _line(trial: TrialResult) -> str:
     if finish is None:
         return f"  {trial.sample}: not played"
     score = f"no score: {finish.detail.get('cause')}" if finish.score is None else f"{finish.score:.3f}"
-    return f"  {trial.sample}: {score} ({finish.reason}, {trial.turns} turns)"
+    return f"  {trial.sample}: {score} ({finish.reason}, {counted(trial.turns, 'turn')})"
 
 
 def _flat(trial: TrialResult) -> dict[str, Any]:

@@ -109,7 +109,8 @@ def _model(agent: AgentEntry) -> str:
 def _sampling(sampling: Mapping[str, JsonValue]) -> str:
     told = [f"{name} {_scalar(sampling[name])}" for name in SAMPLING if name in sampling]
     others = sorted(publishable(name) for name in sampling if name not in SAMPLING)
-    return ", ".join([*told, *others]) or "the endpoint's defaults"
+    left = [name for name in ("temperature", "top_p", "max_tokens") if name not in sampling]
+    return ", ".join([*told, *others, *([f"left to the endpoint: {', '.join(left)}"] if left else [])])
 
 
 def _scalar(value: JsonValue) -> str:

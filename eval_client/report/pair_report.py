@@ -151,7 +151,7 @@ class PairReport(Value):
 
 
 class RunReport(Value):
-    """The results of a run; pairs in the order of the plan's tasks, within a task the highest value first."""
+    """The results of a run; pairs in the order of the plan's tasks, within each task of its agents."""
 
     run: str
     state: str

@@ -19,6 +19,7 @@ from eval_client.store.store import Store
 from eval_client.store.tables import trial_table
 from eval_client.store.values import Unreadable
 from proctor import registry
+from proctor.tables.table import counted
 from proctor.types import FinishReason, Summary, Usage
 
 NO_MEANS = SampleMeans([], [], [])
@@ -55,8 +56,8 @@ def report(store: Store) -> RunReport:
     """The report of a run, finished or not. Raises StoreError, DatabaseError."""
     made = _Made(store)
     pairs = [made.pair(totals) for totals in made.totals]
-    order = list(made.manifest.tasks)
-    pairs.sort(key=lambda pair: (order.index(pair.task), pair.value is None, -(pair.value or 0.0)))
+    tasks, agents = list(made.manifest.tasks), list(dict.fromkeys(pair.agent for pair in pairs))
+    pairs.sort(key=lambda pair: (tasks.index(pair.task), agents.index(pair.agent)))
     manifest, plan = made.manifest, made.plan
     return RunReport(
         run=store.run,
@@ -130,8 +131,8 @@ class _Made:
             notes.append(f"{limit}: dialect messages needs a limit, the plan has none.")
         if retried:
             notes.append(
-                f"{retried} trials of {name} had a score and were played again by `proctor resume --retry`; `proctor "
-                "show` lists the earlier results."
+                f"{counted(retried, 'trial')} of {name} had a score and got another by `proctor resume --retry`; "
+                "`proctor show` lists the earlier results."
             )
         if agent is None or endpoint is None:
             return notes

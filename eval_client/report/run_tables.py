@@ -47,7 +47,6 @@ def task_tables(reports: Sequence[RunReport]) -> list[TaskTables]:
     tables = []
     for task in dict.fromkeys(line.pair.task for line in lines):
         of_task = [line for line in lines if line.pair.task == task]
-        of_task.sort(key=lambda line: (line.pair.value is None, -(line.pair.value or 0.0)))
         metrics = _metrics(of_task) if any(line.pair.metrics for line in of_task) else None
         tables.append(TaskTables(task, _leaderboard(of_task), metrics))
     return tables

@@ -14,6 +14,7 @@ from proctor.tables.table import (
     ResultTable,
     TableColumn,
     TableRow,
+    counted,
     money_text,
     row_names,
 )
@@ -80,12 +81,14 @@ def _validity(lines: Sequence[Line], left_out: Sequence[str]) -> ResultTable:
         unread, cut = Figure(pair.metrics.get(NOT_UNDERSTOOD), ".0f"), Figure(pair.cut_answers, ",.0f")
         rows.append(((pair.agent, task, run), (*shares, unread, cut, pair.unscored)))
         if pair.cut_answers:
-            answers = f"{pair.cut_answers:,} answers of {pair.agent} on {task}, in {pair.turns:,} turns"
+            answers = (
+                f"{counted(pair.cut_answers, 'answer')} of {pair.agent} on {task}, in {counted(pair.turns, 'turn')}"
+            )
             cuts.append(f"cut: {answers}; its max_tokens may be too low")
         thoughts += _thoughts(pair)
         if pair.declined:
             declined.append(
-                f"refused: {pair.declined} inputs of {pair.agent} on {task}, which the plan leaves unscored"
+                f"refused: {counted(pair.declined, 'input')} of {pair.agent} on {task}, which the plan leaves unscored"
             )
         causes = sorted(pair.faults.items(), key=lambda item: -item[1])
         faults += [f"unscored: {count} of {pair.agent} on {task}: {cause}" for cause, count in causes]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from eval_client.report.task_environment import AnswerReader
 from eval_client.store.trials.trajectory import AttemptRecord, ConversationTurn, Trajectory, conversation
 from proctor.observability.redaction import redacted, visible
+from proctor.tables.table import counted
 from proctor.types import Finish, Message
 
 FOLDED = 20_000
@@ -53,7 +54,7 @@ def head_markdown(trial: Trajectory, place: Showing) -> str:
         metrics = trial.finish.metrics.items()
         lines.append("score parts: " + SEVERAL.join(f"{inline(name)} {value:g}" for name, value in metrics))
     tokens = f"{trial.prompt_tokens:,} tokens in, {trial.completion_tokens:,} out"
-    lines.append(f"{trial.answers:,} turns, {tokens}, {trial.seconds:.1f} s")
+    lines.append(f"{counted(trial.answers, 'turn')}, {tokens}, {trial.seconds:.1f} s")
     if len(trial.journals) > 1:
         others = ", ".join(str(each) for each in trial.journals if each != trial.journal)
         lines.append(f"turns of journal {trial.journal}; others: {others}")

@@ -134,7 +134,7 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
                 await summarize(request.store, client, manifest.digests())
             with contextlib.suppress(TimeoutError):  # on a time-out, an abandoned run stays `running`
                 async with asyncio.timeout(ABANDONED_CLOSE_S if ended.abandoned else None):
-                    await retry_until_available(_close, request.store, ended, fence, aside=False)
+                    ended = await retry_until_available(_close, request.store, ended, fence, aside=False)
             return ended
 
 
@@ -349,13 +349,16 @@ async def _summarize_pair(store: Store, client: TaskClient, pair: PairTotals, di
             await retry_until_available(store.write_summary, pair.agent, pair.task, pair.scored, summary, aside=False)
 
 
-def _close(store: Store, ended: RunResult, fence: int) -> None:
-    """Store the run's final state."""
+def _close(store: Store, ended: RunResult, fence: int) -> RunResult:
+    """Store the run's final state. One that was stopped when each trial had its score has ended by itself."""
+    whole = all(pair.complete for pair in store.pair_totals())
+    ended = RunResult(None, {}) if whole else ended
     if ended.stopped is not None:
         state = "interrupted" if ended.limit is None else OUT_OF[ended.limit]
     else:
         if file_of(store.engine) is not None:  # it is checked at rest
             store.engine.dispose()
             check_whole(store.engine, store.run)
-        state = "finished" if all(pair.complete for pair in store.pair_totals()) else "incomplete"
+        state = "finished" if whole else "incomplete"
     store.set_state(state, fence)
+    return ended

@@ -49,8 +49,11 @@ def line(run: RunView) -> str:
         *([f"money {money_text(run.money)}"] if run.money else []),
         f"left {clock(run.left_s)}",
     ]
-    waits = {f"{pair.task}: {pair.waits_for}" for pair in run.pairs if pair.waits_for and not pair.running}
-    return " | ".join([*parts, *(f"waits for {wait}" for wait in sorted(waits)), *run.shared, *run.troubles])
+    waiting = [pair for pair in run.pairs if pair.waits_for and not pair.running]
+    for cause in dict.fromkeys(pair.waits_for for pair in waiting):
+        tasks = dict.fromkeys(pair.task for pair in waiting if pair.waits_for == cause)
+        parts.append(f"waits for {cause}: {', '.join(tasks)}")
+    return " | ".join([*parts, *run.shared, *run.troubles])
 
 
 def _table(run: RunView) -> "Group":

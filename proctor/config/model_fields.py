@@ -17,6 +17,12 @@ def known_fields(model: type[BaseModel], location: Location) -> set[str]:
     return {name for each in _models_at(model, location) for name in each.model_fields}
 
 
+def required_fields(model: type[BaseModel], location: Location) -> list[str]:
+    """The fields that whatever models may stand at a location must have, in their order."""
+    found = (each.model_fields.items() for each in _models_at(model, location))
+    return list(dict.fromkeys(name for fields in found for name, info in fields if info.is_required()))
+
+
 def choices(model: type[BaseModel], location: Location) -> Iterator[object]:
     """The values that may stand where only some may."""
     for each in _models_at(model, location[:-1]):

@@ -124,12 +124,16 @@ class TaskDefinition(Value):
             raise FieldErrors([problem._replace(location=self._path(*problem.location)) for problem in problems])
         return built
 
-    def opened(self) -> Environment:
-        """The environment, after its samples were listed once. Raises FieldErrors where its files are broken."""
-        environment = self.build()
+    def check_files(self) -> None:
+        """Raises FieldErrors where a file that is named is not there."""
         for name, value in self._files().items():
             if not value.exists():
                 raise FieldErrors([FieldProblem(self._path(name), f"there is no file {value}; correct the path")])
+
+    def opened(self) -> Environment:
+        """The environment, after its samples were listed once. Raises FieldErrors where its files are broken."""
+        environment = self.build()
+        self.check_files()
         with self._raising(OSError, ValueError):
             samples = listed_samples(environment)
         if not samples:

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from proctor.config.model_fields import Location, choices, homes, known_fields
+from proctor.config.model_fields import Location, choices, homes, known_fields, required_fields
 from proctor.observability.redaction import HIDDEN, looks_secret, redacted
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
@@ -111,9 +111,11 @@ def explained(details: ErrorDetails, location: Location, model: type[BaseModel] 
         meant = f"; did you mean {close}?" if close else ""
         return f"must be {_listed(allowed) if allowed else context['expected']} ({given}){meant}"
     required = _required(kind, context)
-    if not in_yaml:
+    if model is None:
         return f"{required} ({given})"
     fix = "write a value after the colon, or leave the field out" if value is None else _IN_YAML.get(required)
+    if value is not None and kind.startswith("model") and (names := required_fields(model, location)):
+        fix = f"write {{{', '.join(f'{each}: ...' for each in names)}}}"
     return f"{required} ({given}){f'; {fix}' if fix else ''}"
 
 
@@ -144,6 +146,8 @@ def _unknown(name: str, location: Location, model: type[BaseModel]) -> str:
         return f"unknown field; did you mean {meant}?"
     if name in REQUEST_FIELDS and "sampling" in known:
         return f"unknown field; fields of requests go into `sampling: {{{name}: ...}}`"
+    if name == "protocol" and "sampling" in known:
+        return "unknown field; a task has it: `parameters: {protocol: ...}` in `tasks`"
     owners = [] if name in SECRET_FIELDS else list(dict.fromkeys(homes(model, name, (), frozenset())))
     elsewhere = f"it is a field of {' and '.join(owners[:2])}; " if owners else ""
     return f"unknown field; {elsewhere}fields here are {', '.join(known[:MAX_NAMES]) or 'none'}"

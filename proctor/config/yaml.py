@@ -209,7 +209,7 @@ def _measure(node: Node, name: str, measured: dict[Node, tuple[int, int]]) -> tu
         return measured[node]
     measured[node] = MAX_VALUES, MAX_DEPTH  # an alias of a node inside itself never ends
     if isinstance(node, MappingNode):
-        _refuse_duplicates(node, name)
+        _refuse_keys(node, name)
         parts = [part for pair in node.value for part in pair]
     else:
         parts = node.value if isinstance(node, SequenceNode) else []
@@ -224,11 +224,13 @@ def _measure(node: Node, name: str, measured: dict[Node, tuple[int, int]]) -> tu
     return values, depth
 
 
-def _refuse_duplicates(node: MappingNode, name: str) -> None:
+def _refuse_keys(node: MappingNode, name: str) -> None:
     seen: dict[tuple[str, str], int] = {}
     for key, _ in node.value:
         if not isinstance(key, ScalarNode):
             continue
+        if key.tag == "tag:yaml.org,2002:bool":
+            raise FileError(f"{name}:{_at(key)}: {key.value}: YAML reads this as true or false; put quotes around it")
         what = key.tag, key.value
         if what in seen:
             raise FileError(f"{name}:{_at(key)}: {key.value}: is already in line {seen[what]}; remove one of them")

@@ -51,15 +51,16 @@ def rendered(tables: Sequence[ResultTable], form: TableFormat, width: int = USUA
 
 
 def print_tables(tables: Sequence[ResultTable], form: TableFormat) -> None:
-    """Print tables to standard output; text is as wide as the terminal."""
+    """Print tables to standard output; text is as wide as the terminal, or as COLUMNS says."""
+    width = shutil.get_terminal_size((USUAL_WIDTH, 24)).columns
     if form != "text" or not sys.stdout.isatty():
-        click.echo(rendered(tables, form))
+        click.echo(rendered(tables, form, width))
         return
     from rich.text import Text
 
     from proctor.tables.text import styled_lines
 
-    terminal, width = console(highlight=False), shutil.get_terminal_size().columns
+    terminal = console(highlight=False)
     for place, table in enumerate(tables):
         lines = [Text(line, style) for line, style in styled_lines(table, width)]
         terminal.print(Text("\n").join([Text(), *lines] if place else lines), soft_wrap=True)

@@ -153,6 +153,11 @@ def row_names(
     return columns, [tuple(name[place] for place in shown) for name in names]
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 turn`, `2,000 turns`."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def money_text(amount: float) -> str:
     """The amount with four significant digits, and at least two decimals below 100."""
     if not amount:

@@ -43,6 +43,12 @@ def test_a_mistake_in_a_plan_or_its_data(tmp_path: Path, plan: str, says: tuple[
     refused(tmp_path, plan, *says)
 
 
+def test_a_data_file_that_a_worker_does_not_find(tmp_path: Path) -> None:
+    (tmp_path / "tasks.yaml").write_text(LOCAL.replace("db,", "db, data: gone.jsonl,"))
+    ended = exits(2, "worker", "--tasks", "tasks.yaml", "--stop-with-stdin", cwd=tmp_path, answers="")
+    assert ended.stderr == "Error: tasks.own.data: there is no file gone.jsonl; correct the path\n"
+
+
 @pytest.mark.parametrize("mistake", OF_A_WORKER)
 def test_a_mistake_about_a_worker(tmp_path: Path, worker: Server, mistake: str) -> None:
     parts, says, variables = OF_A_WORKER[mistake]

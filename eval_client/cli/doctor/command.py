@@ -63,9 +63,10 @@ def doctor(
 async def _examine(path: Path | None, overrides: tuple[str, ...], options: Options, as_json: bool) -> list[Finding]:
     found = list[Finding]()
     async for finding in _found(path, overrides, options):
+        said = any((each.why, each.fix) == (finding.why, finding.fix) for each in found)
         found.append(finding)
         if not as_json:
-            _print(finding)
+            _print(finding, said=said)
     whole = {"findings": [each.model_dump(mode="json") for each in found]}
     click.echo(json.dumps(whole) if as_json else _summary(found))
     return found
@@ -87,19 +88,20 @@ async def _found(path: Path | None, overrides: tuple[str, ...], options: Options
             what = line if str(path) in line else f"{path}: {line}"
             yield fail("plan-broken", what, "the plan can't be run", "correct the line that is named")
         return
-    yield ok("plan", f"{path}: {len(plan.agents)} agents, {len(plan.tasks)} tasks, {len(plan.pairs())} pairs")
+    yield ok("plan", f"{path}: {plan.sizes()}")
     async with client as http:
         checks = PlanChecks(plan, options, http)
         async for finding in findings(checks.all() | of_run, limit_s, closing=checks.played):
             yield finding
 
 
-def _print(finding: Finding) -> None:
+def _print(finding: Finding, *, said: bool) -> None:
+    """A line; then why and how to fix it, unless that was `said` of another finding."""
     from rich.text import Text
 
     mark = Text(f"{finding.status.value:<4}", COLOURS[finding.status])
     console(highlight=False).print(Text.assemble(mark, f"  {finding.id}: {finding.what}"), soft_wrap=True)
-    if finding.is_problem:
+    if finding.is_problem and not said:
         click.echo(f"      why: {finding.why}")
         click.echo(f"      fix: {finding.fix}")
 

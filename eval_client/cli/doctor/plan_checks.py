@@ -157,7 +157,11 @@ class PlanChecks:
             return data.found
         if self.plan.controller != "local":
             return [*data.found, *await self._differs(definition.name, data.digest)]
-        found = [*data.found, *await tasks.engine(definition, patience_s / 2)]
+        lacks = await tasks.engine(definition, patience_s / 2)
+        if definition.fallback and any(each.status is Status.FAIL for each in lacks):
+            why = "`fallback: true` lets a run go on: with another engine, or without the task"
+            return [*data.found, *(each.model_copy(update={"status": Status.WARN, "why": why}) for each in lacks)]
+        found = [*data.found, *lacks]
         if any(each.status is Status.FAIL for each in found):
             return found
         models = any(policy is None for policy in self.plan.playing(definition.name).values())

@@ -16,6 +16,7 @@ from proctor.environment import Environment, EnvironmentFault, missing_policies
 from proctor.llm.wire import CHARS_PER_TOKEN, characters
 from proctor.session.kept_replies import SessionReplies, session_replies
 from proctor.session.play import PolicyAgent, play_to_finish
+from proctor.tables.table import counted
 from proctor.types import Action, Message
 
 REACH_S = 2.0
@@ -56,7 +57,7 @@ def _empty(definition: TaskDefinition) -> Finding:
 
 def data_findings(environment: Environment, task: str, plan: Plan, digest: str) -> list[Finding]:
     """The findings on the data of a task, as this plan plays it."""
-    found = [ok("data", f"task {task}: {len(environment.samples())} samples, digest {digest[:12]}")]
+    found = [ok("data", f"task {task}: {counted(len(environment.samples()), 'sample')}, digest {digest[:12]}")]
     published, playing = environment.published_sampling(), plan.playing(task)
     sampled = (other_sampling(plan.agent(agent), published) for agent in playing)
     own = environment.not_comparable_because() or other_play(plan, task, environment.max_turns)
@@ -174,7 +175,7 @@ async def _without_calls(task: str, environment: Environment, limit_s: float) ->
     if finish.score is None:
         return []
     tokens = ceil(sum(sent) / CHARS_PER_TOKEN)
-    ends = f"ends as {finish.reason.value} after {len(sent)} {'turn' if len(sent) == 1 else 'turns'}"
+    ends = f"ends as {finish.reason.value} after {counted(len(sent), 'turn')}"
     cost = f"score {finish.score:g}, some {tokens:,} prompt tokens without those of functions"
     return [ok("agent-tools", f"task {task}: a model that calls no function {ends}: {cost}")]
 

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import click
 
-from eval_client.cli.common import Command
 from eval_client.cli.doctor.finding import Finding, Status
 from eval_client.cli.doctor.readiness import quick_problems
 from eval_client.cli.doctor.tasks import engine_problem
@@ -23,6 +22,7 @@ from eval_client.plan.load import load_plan, placed, read_plan
 from eval_client.plan.plan import Plan
 from proctor import event_loop, registry
 from proctor.config.task import TaskDefinition
+from proctor.config.yaml import parse
 from proctor.environment import EnvironmentFault
 
 FILE = "plan.yaml"
@@ -34,6 +34,14 @@ OPTIONS = {
     "exclude": ("--exclude", "ID", "Leave these samples out: ID or TASK/ID."),
 }
 """field of `Filters` -> its option, with what that takes and its help"""
+OF_PLANS: dict[str, tuple[Any, str]] = {
+    "epochs": (click.IntRange(1, 1000), "How often each agent plays each sample."),
+    "seed": (int, "The plan's seed, from which those of trials are derived."),
+    "temperature": (click.FloatRange(min=0), "Sampling temperature of every model."),
+    "max_tokens": (click.IntRange(min=1), "The most tokens of an answer of every model."),
+    "concurrency": (click.IntRange(1, 10_000), "Trials in flight at once over all models of -m.  [default: 16]"),
+}
+"""field of `PlanOptions` that is set in a plan -> its type and help"""
 
 
 class ChosenPlan(NamedTuple):
@@ -45,6 +53,8 @@ class ChosenPlan(NamedTuple):
     """The file that it was read from; None for a plan that was made."""
     filters: Filters
     """What was chosen of it, with what that leaves out."""
+    overrides: tuple[str, ...]
+    """What `--set` and other options set in it."""
     text: str = ""
     """The YAML text of a plan that was made."""
 
@@ -64,8 +74,42 @@ class ChosenPlan(NamedTuple):
         return path
 
 
-def model_options(command: Command) -> Command:
-    """The options that make a plan."""
+class PlanOptions(NamedTuple):
+    """The options that make a plan, or set fields of one."""
+
+    models: tuple[str, ...]
+    environments: tuple[str, ...]
+    base_urls: tuple[str, ...]
+    epochs: int | None
+    seed: int | None
+    temperature: float | None
+    max_tokens: int | None
+    concurrency: int | None
+
+    def overrides(self, plan: Plan) -> tuple[str, ...]:
+        """What they set in a plan; agents are named by their places, since names have dots. Raises UsageProblem."""
+        of_models = {"temperature": self.temperature, "max_tokens": self.max_tokens}
+        models = [place for place, agent in enumerate(plan.agents) if agent.is_model]
+        if not models and {*of_models.values(), self.concurrency} != {None}:
+            raise UsageProblem(
+                "--temperature, --max-tokens, --concurrency: are for models; name one, or leave them out"
+            )
+        fields: dict[str, object] = {"epochs": self.epochs, "seed": self.seed}
+        fields["endpoints.models.concurrency"] = self.concurrency
+        fields |= {f"agents.{place}.sampling.{name}": value for place in models for name, value in of_models.items()}
+        return tuple(f"{field}={value}" for field, value in fields.items() if value is not None)
+
+
+def plan_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that make a plan or set fields of one, which the command gets as `asked`."""
+
+    @functools.wraps(command)
+    def with_asked(**options: Any) -> None:
+        command(asked=PlanOptions(**{field: options.pop(field) for field in PlanOptions._fields}), **options)
+
+    wrapped: Callable[..., None] = with_asked
+    for field, (kind, text) in reversed(OF_PLANS.items()):
+        wrapped = click.option(f"--{field.replace('_', '-')}", field, type=kind, help=text)(wrapped)
     models = click.option(
         "-m",
         "--model",
@@ -92,35 +136,33 @@ def model_options(command: Command) -> Command:
         "Default: OPENAI_BASE_URL, else OpenAI. "
         "The key comes from OPENAI_API_KEY.",
     )
-    return models(environments(url(command)))
+    return models(environments(url(wrapped)))
 
 
-def chosen_plan(
-    path: Path | None,
-    models: Sequence[str],
-    environments: Sequence[str],
-    base_urls: Sequence[str],
-    epochs: int | None,
-    overrides: Sequence[str],
-    filters: Filters,
-) -> ChosenPlan:
+def chosen_plan(path: Path | None, asked: PlanOptions, overrides: tuple[str, ...], filters: Filters) -> ChosenPlan:
     """The plan in the file, else the one that the options make. Raises UsageProblem, FileError."""
     if path is not None:
-        if models or environments or base_urls:
+        if asked.models or asked.environments or asked.base_urls:
             raise UsageProblem("-m, -e and --base-url make a plan; leave them out, or leave PLAN out")
+        if asked.concurrency is not None:
+            fix = f"--set endpoints.NAME.concurrency={asked.concurrency}, or `concurrency` of an agent"
+            raise UsageProblem(f"--concurrency: is for -m, since a plan has several; set the one you mean: {fix}")
         whole = read_plan(path, overrides)
+        overrides = (*overrides, *asked.overrides(whole))
         plan = load_plan(path, overrides, lambda plan: narrowed(plan, filters))
-        return ChosenPlan(plan, path.resolve(), with_left_out(filters, whole))
-    if not (models and environments):
+        return ChosenPlan(plan, path.resolve(), with_left_out(filters, whole), overrides)
+    if not (asked.models and asked.environments):
         raise UsageProblem(
             "name a plan (`proctor init` writes one), or at least one model and one environment: "
             "proctor run -m gpt-4.1-mini -e db --limit 20; without a key: proctor run -m naive -e alfworld"
         )
+    made_by = _command(asked.models, asked.environments)
     text = plan_text(
-        models, environments, base_urls=base_urls, epochs=epochs or 1, made_by=_command(models, environments)
+        asked.models, asked.environments, base_urls=asked.base_urls, epochs=asked.epochs or 1, made_by=made_by
     )
+    overrides = (*overrides, *asked._replace(epochs=None).overrides(parse(text, made_by, Plan, folder=Path.cwd())))
     plan = made_plan(text, overrides)
-    return ChosenPlan(narrowed(plan, filters), None, with_left_out(filters, plan), text)
+    return ChosenPlan(narrowed(plan, filters), None, with_left_out(filters, plan), overrides, text)
 
 
 def _command(models: Sequence[str], environments: Sequence[str]) -> str:
@@ -150,8 +192,8 @@ def filter_options(command: Callable[..., None]) -> Callable[..., None]:
     return wrapped
 
 
-def with_fallbacks(chosen: ChosenPlan, path: Path, overrides: tuple[str, ...]) -> tuple[ChosenPlan, tuple[str, ...]]:
-    """The plan read from `path` with its fallbacks, and its overrides, which name the other engines.
+def with_fallbacks(chosen: ChosenPlan, path: Path) -> ChosenPlan:
+    """The plan read from `path` with its fallbacks, whose other engines its overrides name.
 
     Prints what was changed, why, and the fix. Raises UsageProblem where no task is left, FileError.
     """
@@ -164,7 +206,7 @@ def with_fallbacks(chosen: ChosenPlan, path: Path, overrides: tuple[str, ...]) -
             engines.append(f"tasks.{task.name}.parameters.engine={engine}")
         lines.append(f"{'left out' if engine is None else 'fallback'}: {problem.what}{reason}; fix: {problem.fix}")
     if not lines:
-        return chosen, overrides
+        return chosen
     kept = tuple(task.name for task in chosen.plan.tasks if task.name not in left_out)
     if not kept:
         raise UsageProblem("\n  ".join(["this machine can play no task of the plan:", *lines]))
@@ -173,9 +215,9 @@ def with_fallbacks(chosen: ChosenPlan, path: Path, overrides: tuple[str, ...]) -
     filters = chosen.filters
     if left_out:
         filters = filters.model_copy(update={"tasks": kept, "left_out": (*filters.left_out, *left_out.values())})
-    overrides = (*overrides, *engines)
+    overrides = (*chosen.overrides, *engines)
     plan = load_plan(path, overrides, lambda plan: narrowed(plan, filters))
-    return chosen._replace(plan=plan, filters=filters), overrides
+    return chosen._replace(plan=plan, filters=filters, overrides=overrides)
 
 
 async def _problems(plan: Plan) -> list[tuple[TaskDefinition, Finding]]:

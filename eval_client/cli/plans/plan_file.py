@@ -193,7 +193,7 @@ def init(
     with report_usage_errors():
         plan = made_plan(text)
     _write_new(path, text)
-    click.echo(f"{path}: {len(plan.agents)} agents, {len(plan.tasks)} tasks")
+    click.echo(f"{path}: {plan.sizes()}")
     click.echo(f"what it would play: proctor run {path} --dry-run; begin small: proctor run {path} --limit 5")
 
 
@@ -251,4 +251,4 @@ def check(path: Path, overrides: tuple[str, ...]) -> None:
     """Check that PLAN can be run: its fields, its environments, their data."""
     with report_usage_errors():
         loaded = load_plan(path, overrides)
-    click.echo(f"{path}: {len(loaded.agents)} agents, {len(loaded.tasks)} tasks, {len(loaded.pairs())} pairs")
+    click.echo(f"{path}: {loaded.sizes()}")

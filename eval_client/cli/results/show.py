@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import shutil
 from pathlib import Path
 
 import click
@@ -16,6 +17,7 @@ from eval_client.store.connection import StoreError
 from eval_client.store.runs import find_run
 from eval_client.store.trials.trajectory import Trajectory, conversation, find_trial, read_trajectory
 from proctor.observability.output import console
+from proctor.tables.command import USUAL_WIDTH
 
 FORM = "a trial is a number, or AGENT@TASK/SAMPLE"
 
@@ -103,16 +105,16 @@ def _json(trial: Trajectory, read: AnswerReader, turn: int | None) -> str:
 
 def _print(shown: ReadTrial, other: ReadTrial | None, turn: int | None) -> None:
     terminal = console(highlight=False)
-    width = terminal.width if terminal.is_terminal else 120
-    text = io.StringIO()
+    width, text = shutil.get_terminal_size((USUAL_WIDTH, 24)).columns, io.StringIO()
     page = console(file=text, width=width, highlight=False, force_terminal=terminal.is_terminal)
     if other is None:
         page.print(trial_text(*shown, turn))
     else:
         for each in side_by_side(shown, other):
             page.print(each)
+    lines = "\n".join(line.rstrip() for line in text.getvalue().split("\n"))
     with contextlib.redirect_stdout(terminal.file):  # the page is clean, and has the codes of its styles
-        if terminal.is_terminal and text.getvalue().count("\n") >= terminal.height:
-            click.echo_via_pager(text.getvalue(), color=True)
+        if terminal.is_terminal and lines.count("\n") >= terminal.height:
+            click.echo_via_pager(lines, color=True)
         else:
-            click.echo(text.getvalue(), nl=False)
+            click.echo(lines, nl=False)

@@ -187,7 +187,12 @@ def comparison_table(found: Comparison) -> ResultTable:
     title = f"{a} ({found.a.run}) less {b} ({found.b.run})"
     if found.a.run == found.b.run:
         title = f"{a} less {b}: run {found.a.run}"
-    return ResultTable(title, columns, rows, notes if missing else notes[:1])
+    said: dict[str, list[str]] = {}
+    for row in found.tasks:
+        for warning in row.warnings:
+            said.setdefault(warning, []).append(row.name)
+    warnings = tuple(f"{', '.join(names)}: {warning}" for warning, names in said.items())
+    return ResultTable(title, columns, rows, (*warnings, *(notes if missing else notes[:1])))
 
 
 def letters_tables(found: Comparisons) -> list[ResultTable]:
@@ -215,7 +220,7 @@ def _rows(row: TaskComparison, alpha: float) -> Iterator[TableRow]:
         f"{row.wins} / {row.ties} / {row.losses}",
         range_text(row.bounds) if row.missing.a + row.missing.b else "none",
     )
-    yield TableRow(cells, notes=tuple(f"{row.name}: {warning}" for warning in row.warnings))
+    yield TableRow(cells)
     if row.bootstrap is not None:
         yield TableRow(("bootstrap", *[None] * 4, range_text(row.bootstrap), *[None] * 5))
     primary = row.primary

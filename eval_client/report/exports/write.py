@@ -28,6 +28,7 @@ from proctor.digest import digest_of
 from proctor.plugins import TrialExport
 from proctor.registry import EXPORTS, SEPARATE, entry_points
 from proctor.tables.command import spreadsheet_text
+from proctor.tables.table import counted
 
 Row = dict[str, JsonValue]
 FORMATS = ("jsonl", "csv", "parquet")
@@ -157,7 +158,7 @@ def write_inspect(store: Store, folder: Path) -> str:
         if pair.result.scored or pair.result.faults:
             trials += _write_log(store, pair, folder / _log_name(pair), epochs)
             logs += 1
-    return f"{trials} trials in {logs} files"
+    return f"{counted(trials, 'trial')} in {counted(logs, 'file')}"
 
 
 def made_folder(folder: Path) -> Path:

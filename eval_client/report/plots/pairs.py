@@ -11,6 +11,8 @@ from proctor.tables.table import MISSING, Figure, ResultTable, TableColumn, Tabl
 CELL_HEIGHT = 34.0
 HEAD = 24.0
 CORNER = 9.0
+WIDE = 640
+"""Labels are not cut before the score matrix is as wide as this."""
 HATCH = "hatch-matrix"
 SHADES = 0.06, 0.42
 """Opacities of scores 0 and 1: text stays readable on both."""
@@ -32,8 +34,8 @@ def matrix(pairs: Sequence[PairReport], address: Address = svg.nowhere) -> Plot:
     """Agents and tasks in the order of their first pairs; a task that an agent does not play is left empty."""
     agents = list(dict.fromkeys(pair.agent for pair in pairs))
     tasks = list(dict.fromkeys(pair.task for pair in pairs))
-    left = round(svg.label_width(agents, 40, 200)) + 12
-    width = round(svg.label_width(tasks, 58, 104)) + 14
+    left = round(svg.label_width(agents, 40, max(200, WIDE - 118 * len(tasks)))) + 12
+    width = round(svg.label_width(tasks, 58, max(104, (WIDE - left) / max(1, len(tasks)) - 14))) + 14
     right = left + width * len(tasks)
     frame = Frame(right + 2, HEAD + CELL_HEIGHT * len(agents) + 2, left, right, HEAD, 0)
     pattern = f'<pattern id="{HATCH}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'

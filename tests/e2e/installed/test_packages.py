@@ -40,7 +40,7 @@ def test_a_run_that_was_played_with_bridges_opens_without_it(user: User, bridged
     told = with_bridges.types("proctor run plan.yaml --limit 1 --name r", code=2)
     assert "true ended without having connected to the episode" in told
     assert "0 conversations: runs/r/sft.jsonl" in with_bridges.types("proctor export r --as sft")
-    assert "1 trials in 1 files: runs/r/atif" in with_bridges.types("proctor export r --as atif")
+    assert "1 trial in 1 file: runs/r/atif" in with_bridges.types("proctor export r --as atif")
     assert "coder" in user.types("proctor report r")
     told = user.types("proctor resume r", code=2)
     assert f"agents.coder.kind: command {BRIDGES}" in told

@@ -80,7 +80,7 @@ def test_the_readmes_path_word_by_word(user: User, endpoint: ScriptedEndpoint) -
 
     run, init = commands(without_plan)
     assert "gpt-4.1-mini" in user.types(run, started=True, OPENAI_BASE_URL=endpoint.url)
-    assert "plan.yaml: 1 agents, 2 tasks" in user.types(init, answers=f"m\n{endpoint.url}\ndb,kg\n")
+    assert "plan.yaml: 1 agent, 2 tasks" in user.types(init, answers=f"m\n{endpoint.url}\ndb,kg\n")
     Path(user.folder / "plan.yaml").write_text(plan.replace("http://127.0.0.1:8000/v1", endpoint.url))
 
     printed = {}

@@ -75,7 +75,8 @@ def _free(run: proctor.Run) -> bool:
 
 
 def test_ctrl_c_drains_and_the_run_can_be_gone_on_with(tmp_path: Path) -> None:
-    text = KILLED.replace("evaluate(agents", "from proctor import RunInterrupted\ntry: evaluate(agents")
+    one_at_a_time = KILLED.replace('turns": 4', 'turns": 4, "agents.slow.concurrency": 1')
+    text = one_at_a_time.replace("evaluate(agents", "from proctor import RunInterrupted\ntry: evaluate(agents")
     text += "except RunInterrupted as stopped: print(stopped, stopped.run.state)\n"
     output = _interrupted(text, tmp_path)
     assert "draining" in output

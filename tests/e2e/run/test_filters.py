@@ -100,5 +100,5 @@ def test_a_pattern_that_chooses_nothing_is_refused_with_what_there_is(
 def test_a_dry_run_counts_what_was_chosen(folder: Path) -> None:
     run = exits(0, "run", "plan.yaml", "--task", "tables", "--agent", "naive", "--limit", "6", "--dry-run", cwd=folder)
     assert "tasks of the plan left out by --agent or --task: shell, puzzles" in run.stdout
-    assert "naive x tables: 6 samples x 1 epochs, at most 2 turns each" in run.stdout
+    assert "naive x tables: 6 samples x 1 epoch, at most 2 turns each" in run.stdout
     assert "tables: 6 of 20 samples are played, chosen by --limit: 2 x INSERT, 3 x SELECT, 1 x UPDATE" in run.stdout

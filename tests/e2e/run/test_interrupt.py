@@ -75,6 +75,19 @@ def test_ctrl_c_once_plays_what_is_under_way_to_its_end(tmp_path: Path, agents: 
     assert agents.metric(CALLS) == turns
 
 
+def test_a_run_that_is_drained_while_its_last_trial_is_played_is_finished(tmp_path: Path, agents: Server) -> None:
+    with gate(tmp_path / "plan.yaml", agents.url) as way:
+        way.shut(spared=1)
+        client = begin("run", "plan.yaml", "--name", "r", "--limit", "1", cwd=tmp_path, **KEY)
+        assert client.stderr is not None
+        until(lambda: way.calls == 2)
+        client.send_signal(signal.SIGINT)
+        assert any("draining" in line for line in client.stderr)
+        way.open()
+        assert "stopped" not in completed(client, 0, within_s=60)
+    assert json.loads(proctor("status", "r", "--json", cwd=tmp_path).stdout)["state"] == "finished"
+
+
 def test_ctrl_c_twice_stops_at_once_and_resume_pays_only_for_what_was_in_flight(tmp_path: Path, agents: Server) -> None:
     with gate(tmp_path / "plan.yaml", agents.url) as way:
         way.shut(spared=6)

@@ -46,7 +46,7 @@ def test_a_trial_with_a_score_gets_another_and_the_first_stays_as_an_attempt(
     scored = [row["id"] for row in before if row["score"] is not None]
     assert len(scored) == 2
     ended = exits(1, "resume", "r", "--retry", str(scored[0]), cwd=folder)
-    assert "1 trials are played again; 1 of them have a score" in ended.stderr
+    assert "to play again: 1 trial, 1 with a score" in ended.stderr
     assert len(endpoint.requests) == 5
     after = trials(folder)
     changed = [row["id"] for row, old in zip(after, before, strict=True) if row != old]
@@ -61,7 +61,7 @@ def test_a_trial_with_a_score_gets_another_and_the_first_stays_as_an_attempt(
     (first, _) = json.loads(proctor("show", "r", str(scored[0]), "--json", cwd=folder).stdout)["attempts"]
     assert first["finish"] == before[scored[0]]["finish"]
     report = proctor("report", "r", cwd=folder).stdout
-    assert "1 trials of m had a score and were played again by `proctor resume --retry`" in report
+    assert "1 trial of m had a score and got another by `proctor resume --retry`" in report
     assert "2/4" in report
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from eval_client.plan.load import load_plan
+from eval_client.plan.plan import Plan
+from eval_client.store.runs import find_run
 from tests.e2e.proctor import COMMAND, environment, exits, proctor
 from tests.e2e.scripted import ScriptedEndpoint
 from tests.pace import slowly
@@ -43,6 +45,21 @@ def test_models_and_environments_are_enough_and_the_plan_is_kept(tmp_path: Path,
     exits(0, "resume", "first", "-q", cwd=tmp_path)
 
 
+def test_what_everyone_types_has_options_which_hold_for_every_model_and_in_a_plan_too(
+    tmp_path: Path, endpoint: ScriptedEndpoint
+) -> None:
+    named = ("-m", "one-4.1", "-m", "two", "-m", "naive", "-e", "db", "--base-url", endpoint.url, "--limit", "1")
+    options = ("--temperature", "0.5", "--max-tokens", "77", "--seed", "5")
+    exits(0, *("run", *named, *options, "--concurrency", "3", *SQLITE, "--name", "r"), cwd=tmp_path)
+    sent = {(request["model"], request["temperature"], request["max_tokens"]) for request in endpoint.requests}
+    assert sent == {("one-4.1", 0.5, 77), ("two", 0.5, 77)}
+    plan = Plan.model_validate(find_run("r", None, tmp_path / "runs")[0].manifest().plan)
+    assert (plan.seed, [plan.concurrency_of(agent) for agent in plan.agents]) == (5, [3, 3, 256])
+    endpoint.requests.clear()
+    exits(0, *("run", "runs/r/plan.yaml", "--limit", "1", *options[:2], *SQLITE, "--name", "again"), cwd=tmp_path)
+    assert {request["temperature"] for request in endpoint.requests} == {0.5}
+
+
 def test_the_endpoint_may_be_named_and_a_run_of_the_same_name_keeps_its_plan(
     tmp_path: Path, endpoint: ScriptedEndpoint
 ) -> None:
@@ -61,6 +78,11 @@ def test_the_endpoint_may_be_named_and_a_run_of_the_same_name_keeps_its_plan(
         (("-m", "naive"), "at least one model and one environment"),
         (("-m", "naive", "-e", "bd"), "-e bd: unknown environment 'bd'; installed are: alfworld"),
         (("plan.yaml", "-m", "naive", "-e", "db"), "leave them out, or leave PLAN out"),
+        (("plan.yaml", "--concurrency", "9"), "--set endpoints.NAME.concurrency=9"),
+        (
+            ("-m", "naive", "-e", "alfworld", "--temperature", "0"),
+            "--temperature, --max-tokens, --concurrency: are for",
+        ),
         (("-m", "m", "-e", "db", "--base-url", "127.0.0.1:8000"), "--base-url: must begin with http"),
         (("-m", "naive", "-e", "alfworld", "--set", "tasks.alfworld.parameters.profil=strict"), "profil"),
         (("-m", "naive", "-e", "db", *SQLITE, "--set", "tasks.db.data=own.jsonl"), "a path must be absolute"),

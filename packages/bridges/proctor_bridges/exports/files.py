@@ -15,6 +15,7 @@ from eval_client.store.connection import StoreError
 from eval_client.store.store import Store
 from eval_client.store.trials.trajectory import read_trajectories
 from proctor.plugins import TrialExport
+from proctor.tables.table import counted
 from proctor.types import FinishReason
 from proctor_bridges.exports import atif, sft
 
@@ -78,7 +79,7 @@ def _parquet_types() -> dict[str, Any]:
 
 def _atif(store: Store, folder: Path) -> str:
     trials, files = write_atif(store, folder)
-    return f"{trials} trials in {files} files"
+    return f"{counted(trials, 'trial')} in {counted(files, 'file')}"
 
 
 def _sft(

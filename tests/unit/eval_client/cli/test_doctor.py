@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import threading
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -10,9 +11,11 @@ from pathlib import Path
 
 import httpx
 import pytest
+from click.testing import CliRunner, Result
 from pydantic import BaseModel, JsonValue
 
 from eval_client.cli.doctor import machine, tasks
+from eval_client.cli.doctor.command import doctor
 from eval_client.cli.doctor.endpoint import ModelProbe
 from eval_client.cli.doctor.finding import Finding, fail, findings, ok
 from eval_client.cli.doctor.machine import GIBI
@@ -46,6 +49,28 @@ def test_a_finding_is_one_line_and_shows_no_secret() -> None:
     told = fail("store-unreachable", "postgresql://me:canary-canary@db/x: no answer to Bearer sk-canary1234567", "", "")
     assert "canary" not in told.model_dump_json()
     assert fail("x", "a\n  b " + "x" * 1000, "", "").what == "a b " + "x" * 596 + "..."
+
+
+def doctored(folder: Path, *tasks: str) -> Result:
+    (folder / "plan.yaml").write_text(f"agents: [{{name: a, builtin: naive}}]\ntasks: [{', '.join(tasks)}]\n")
+    return CliRunner().invoke(doctor, [str(folder / "plan.yaml"), "-o", str(folder)])
+
+
+def test_an_engine_that_is_missing_is_a_warning_where_a_run_falls_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/gone.sock")
+    task = "{name: boxes, environment: os, fallback: FALLS}"
+    waits, falls = (doctored(tmp_path, task.replace("FALLS", word)) for word in ("false", "true"))
+    assert (waits.exit_code, falls.exit_code) == (1, 0)
+    assert re.search(r"^fail +docker-down", waits.output, re.MULTILINE)
+    assert re.search(r"^warn +docker-down.*\n +why: `fallback: true` lets a run go on", falls.output, re.MULTILINE)
+
+
+def test_why_and_how_are_said_once_of_several_findings(tmp_path: Path) -> None:
+    told = doctored(tmp_path, "{name: one, environment: alfworld}", "{name: two, environment: alfworld}").output
+    assert len(re.findall("^warn +not-comparable", told, re.MULTILINE)) == 2
+    assert told.count("why: its scores can't be compared") == 1
 
 
 def test_the_folder_of_the_runs() -> None:

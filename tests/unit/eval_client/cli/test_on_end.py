@@ -52,6 +52,14 @@ def test_words_are_arguments_and_facts_are_variables(tmp_path: Path) -> None:
     assert "FACT" not in os.environ
 
 
+def test_the_token_of_the_servers_of_the_run_is_not_handed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROCTOR_LOCAL_TOKEN", "secret")
+    assert run_on_end(["sh", "-c", f"env > {tmp_path}/out"], {"FACT": "f"}) is None
+    told = (tmp_path / "out").read_text()
+    assert "FACT=f" in told
+    assert "PROCTOR_LOCAL_TOKEN" not in told
+
+
 def test_a_command_that_fails_is_told_with_its_exit_code() -> None:
     assert run_on_end(["false"], {}) == "false: exit code 1"
     assert run_on_end(["/"], {}) == "/: Permission denied"

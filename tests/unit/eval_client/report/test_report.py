@@ -1,6 +1,7 @@
 """What a run found out, and how it is shown."""
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -211,6 +212,17 @@ async def test_answers_that_max_tokens_cut_are_counted_beside_the_validity(store
     assert [pair.cut_answers for pair in store.pair_totals()] == [None, 1_500], (
         "a trial of an earlier version can't tell"
     )
+
+
+def test_all_tables_have_the_agents_in_one_order_whatever_they_scored() -> None:
+    pairs = tuple(
+        pair(agent=agent, task=task, value=value, metrics={"m": value})
+        for task, values in {"t": (0.25, 0.75), "u": (0.75, 0.25)}.items()
+        for agent, value in zip(("one", "two"), values, strict=True)
+    )
+    told = shown(RunReport(run="r", state="finished", version="1", pairs=pairs))
+    assert re.findall(r"^one|^two", told, re.MULTILINE) == ["one", "two"] * 6
+    assert re.findall(r"metric +(\w+) +(\w+)", told) == [("one", "two")] * 2
 
 
 def test_a_run_in_one_table_has_a_row_for_each_task_and_a_column_for_each_agent() -> None:

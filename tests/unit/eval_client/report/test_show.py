@@ -142,7 +142,7 @@ async def test_a_terminal_shows_score_attempts_turns_and_evidence(runs: Path) ->
     assert "score 1.000, completed" in shown
     assert "score parts: strict 0.5" in shown
     assert "attempt 1: diverged on worker-2" in shown
-    assert re.search(r'call count c1 *\n    {"what": ', shown)
+    assert re.search(r'call count c1 *\n    {"what":', shown)
     assert "  reasoning" in shown
     assert re.search(r"read as *\n    invalid_format", shown)
     assert re.search(r"read as answer *\n    7", shown)
@@ -153,6 +153,16 @@ async def test_a_terminal_shows_score_attempts_turns_and_evidence(runs: Path) ->
     assert "\\x1b[31m7\\u202e" in shown
     assert "\x1b" not in shown
     assert "turns of journal 1; others: 0" in shown
+
+
+async def test_a_file_has_lines_without_padding_as_wide_as_columns_says(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for width in (120, 60):
+        monkeypatch.setenv("COLUMNS", str(width))
+        lines = call(runs, "latest", "0").splitlines()
+        assert not any(line.endswith(" ") for line in lines)
+        assert max(map(len, lines)) == width
 
 
 async def test_a_trial_is_named_by_its_number_or_by_agent_task_and_sample(runs: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from eval_client.core.limits.pool import Share
 from eval_client.core.limits.rates import Rates
 from eval_client.core.limits.throttle import EndpointLevel
-from eval_client.core.run_view import RunView
+from eval_client.core.run_view import PairView, RunView
 from eval_client.core.spend import RunLimits, Spend
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan.plan import Plan
@@ -29,6 +29,14 @@ def view(money: float) -> RunView:
 def test_money_stands_in_the_line_where_a_price_is_known() -> None:
     assert "| tokens 3 | money 0.005 |" in line(view(0.005))
     assert "money" not in line(view(0.0))
+
+
+def test_a_cause_that_several_tasks_wait_for_is_said_once() -> None:
+    counts = {"planned": 2, "scored": 0, "unscored": 0, "running": 0, "mean": None}
+    waits = {"db": "endpoint", "ltp": "endpoint", "kg": "no worker"}
+    pairs = [PairView(agent=agent, task=task, waits_for=why, **counts) for agent in "ab" for task, why in waits.items()]
+    told = line(view(0.0).model_copy(update={"pairs": tuple(pairs)}))
+    assert told.endswith("| waits for endpoint: db, ltp | waits for no worker: kg")
 
 
 PLAN = Plan.model_validate(

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from proctor.tables.command import FORMATS, TableFormat, rendered
-from proctor.tables.table import Figure, Part, ResultTable, TableColumn, TableRow
+from proctor.tables.table import Figure, Part, ResultTable, TableColumn, TableRow, counted
 
 WHOLE = Figure(42.42, ".1f", standard_error=4.14, coverage=1.0)
 PARTIAL = Figure(7.25, ".1f", standard_error=1.06, low=6.0, high=9.04, coverage=0.834, mark="†")
@@ -18,6 +18,10 @@ COLUMNS = (TableColumn("Model", left=True), TableColumn("A", parts=PARTS), Table
 
 def made(name: str = "gpt", *, notes: tuple[str, ...] = ()) -> ResultTable:
     return ResultTable("Scores", COLUMNS, (TableRow((name, WHOLE, PARTIAL), notes=notes),))
+
+
+def test_one_of_a_thing_has_no_plural() -> None:
+    assert [counted(number, "turn") for number in (0, 1, 2_000)] == ["0 turns", "1 turn", "2,000 turns"]
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "latex"])

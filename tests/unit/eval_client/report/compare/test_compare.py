@@ -38,6 +38,14 @@ def two(folder: Path, a: Grades, b: Grades, **others: Any) -> None:
     stored_run(folder, "first", {"good": {"t": a}, "bad": {"t": b}}, **others)
 
 
+def test_a_note_on_several_tasks_is_said_once(tmp_path: Path) -> None:
+    few = [1.0, 0.0, 1.0]
+    stored_run(tmp_path, "first", {agent: {"t": few, "u": few} for agent in ("good", "bad")})
+    told = run(tmp_path, "first:good", "first:bad").output
+    assert "note: t, u: Few samples (3)" in told
+    assert told.count("Few samples (3)") == 1
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -64,6 +64,12 @@ def test_a_matrix_and_reasons_have_a_mark_for_each_pair_share_and_fault(agents: 
     assert figures(ends, len(ends.table.columns) - 1) == [each.unscored for each in pairs]
 
 
+def test_labels_of_a_matrix_are_not_cut_beside_empty_space() -> None:
+    agent, task = "an-agent-whose-name-is-longer-than-most-are", "a-task-with-a-long-name-too"
+    assert "…" not in matrix([pair(agent=agent, task=task)]).svg
+    assert "…" in matrix([pair(agent=agent, task=f"{task}-{number}") for number in range(8)]).svg
+
+
 def leads_to(agent: str, task: str, **_selected: str) -> str:
     return f"/runs/r/trials?agent={agent}&task={task}" if agent == "naive" else ""
 
