@@ -1,6 +1,7 @@
 """An attempt: journal before sending, replay without paying, limits, divergence. The server is the real one's core."""
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator, Mapping, Sequence
 
 import pytest
@@ -140,6 +141,39 @@ async def test_every_turn_is_journalled_and_paid_once(parts: EpisodeParts) -> No
     assert (score_of(end), model.calls, len(parts.journal)) == (1.0, 3, 3)
     assert model.histories[-1] == ["1, seed 7", "1", "2, seed 7", "2", "3, seed 7"]
     assert (parts.trial_history.cost().turns, parts.trial_history.tokens()) == (3, Usage(30, 3))
+
+
+class Blocked(Server):
+    """Its worker was blocked for a minute, by another session."""
+
+    async def blocked_s(self, url: str, session: str) -> float:
+        return 60.0
+
+
+class Hanging(Model):
+    """Does not answer its second call."""
+
+    async def __call__(
+        self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
+    ) -> Completion:
+        if self.calls == 1:
+            self.calls += 1
+            await asyncio.Event().wait()
+        return await super().__call__(messages, tools, metadata)
+
+
+@pytest.mark.parametrize("stateful", [False, True])
+async def test_a_turn_that_was_broken_off_is_asked_again_unless_the_agent_remembers(
+    stateful: bool, parts: EpisodeParts
+) -> None:
+    parts.server = Blocked(Counting())
+    episode = parts.episode(Hanging(), limits=TrialLimits(seconds=0.5))
+    end = await dataclasses.replace(episode, stateful=stateful).play()
+    if not stateful:
+        assert score_of(end) == 1.0
+        return
+    assert end.outcome is AttemptOutcome.DIVERGED
+    assert "its worker was blocked" in end.cause
 
 
 class Slow(Counting):
