@@ -28,6 +28,7 @@ LATER = {"faketime", "lan", "latex", "postgresql", "prometheus", "ray", "runsc",
 ALLOWED_SKIPS = support.ROOT / "tests" / "allowed_skips.txt"
 _missing = functools.cache(support.missing)
 
+os.environ.pop("COLUMNS", None)  # pytest-xdist sets it: tables would be as narrow as its own terminal
 hypothesis.settings.register_profile("proctor", deadline=None)  # no test depends on absolute time
 hypothesis.settings.load_profile("proctor")
 
