@@ -167,12 +167,12 @@ def test_it_is_read_by_every_command_and_not_altered(store: Store, tmp_path: Pat
     assert shown.exit_code == 0, shown.output
     conversation = runner.invoke(show, ["old", "0", *where])
     assert (conversation.exit_code, "2 + 2?" in conversation.output) == (0, True), conversation.output
-    (pair,) = json.loads(shown.output)["pairs"]
+    (pair,) = json.loads(shown.stdout)["pairs"]
     assert (pair["prompt_tokens"], pair["cached_tokens"], pair["reasoning_tokens"]) == (1_000_000, None, None)
 
     told = runner.invoke(report, ["old", *where, "--json"])
     assert told.exit_code == 0, told.output
-    (pair,) = json.loads(told.output)["pairs"]
+    (pair,) = json.loads(told.stdout)["pairs"]
     assert (pair["value"], pair["money"], pair["cached_tokens"], pair["protocol"]) == (1.0, 3.0, None, "text")
     text = runner.invoke(report, ["old", *where]).output
     costs = text.partition("costs of the finished trials")[2].splitlines()
@@ -185,7 +185,7 @@ def test_it_is_read_by_every_command_and_not_altered(store: Store, tmp_path: Pat
 
     compared = runner.invoke(compare, ["old:a", "old:a", *where, "--json"])
     assert compared.exit_code == 0, compared.output
-    (task,) = json.loads(compared.output)["tasks"]
+    (task,) = json.loads(compared.stdout)["tasks"]
     assert (task["samples"], task["clusters"], task["difference"]) == (1, 1, 0.0)
 
     for what, count in (("trials", 2), ("turns", 2), ("replies", 0)):
@@ -197,7 +197,7 @@ def test_it_is_read_by_every_command_and_not_altered(store: Store, tmp_path: Pat
     for form in ("inspect", "atif", "sft", "every-eval-ever"):
         done = runner.invoke(export, ["old", *where, "--as", form, "--to", str(tmp_path / form)])
         assert done.exit_code == 0, done.output
-        assert done.output.startswith("1 ")
+        assert done.stdout.startswith("1 ")
     assert columns(store) == NONE
     assert version(store) == 2
     assert run_moment(store.engine, "old")[2:] == (0, "")
