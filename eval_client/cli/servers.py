@@ -165,7 +165,7 @@ def worker(
     with configured():
         served = load_tasks(tasks) if tasks is not None else tuple(map(named_task, environments))
         for task in served:
-            task.check_files()
+            task.check_files("data")  # what another field names the world may write
         config = WorkerConfig(tasks=served, controller=controller, name=name, grace_s=grace, **address, **tokens())
         serve_worker(config, tell)
 

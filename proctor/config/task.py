@@ -124,10 +124,10 @@ class TaskDefinition(Value):
             raise FieldErrors([problem._replace(location=self._path(*problem.location)) for problem in problems])
         return built
 
-    def check_files(self) -> None:
-        """Raises FieldErrors where a file that is named is not there."""
+    def check_files(self, *names: str) -> None:
+        """Raises FieldErrors where a file that is named is not there; with `names`, those of these fields."""
         for name, value in self._files().items():
-            if not value.exists():
+            if (not names or name in names) and not value.exists():
                 raise FieldErrors([FieldProblem(self._path(name), f"there is no file {value}; correct the path")])
 
     def opened(self) -> Environment:
