@@ -151,7 +151,7 @@ def test_2_ten_thousand_trials_are_exported_in_less_than_300_mb(tmp_path: Path) 
     command = [sys.executable, "-c", MEASURED, "export", RUN, "--as", "inspect"]
     options: dict[str, Any] = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": slowly(300)}
     done = subprocess.run(command, check=True, **options)
-    assert done.stdout.startswith("10000 trials in 4 files")
+    assert done.stdout.startswith("10,000 trials in 4 files")
     assert int(done.stderr.splitlines()[-1]) < 300_000, "kilobytes"
 
 
