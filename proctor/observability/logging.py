@@ -50,7 +50,7 @@ class Handler(logging.StreamHandler[TextIO]):
     """Redacts the secrets in every record, and writes them to what standard error is then, such as a live screen."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.setStream(sys.stderr)
+        self.stream = sys.stderr  # not by setStream: that flushes the earlier one, which may be closed
         super().emit(record)
 
     def format(self, record: logging.LogRecord) -> str:

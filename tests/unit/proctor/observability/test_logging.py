@@ -1,9 +1,12 @@
 """A log record as a line of JSON."""
 
 import asyncio
+import io
 import json
 import logging
 import sys
+
+import pytest
 
 from proctor.observability import logging as logs
 
@@ -44,3 +47,14 @@ async def test_ids_are_those_of_the_running_task() -> None:
     assert (first["run"], first["session"], second["session"]) == ("r", "1", "2")
     assert "session" not in line("something")
     assert line("something", session="3")["session"] == "3"
+
+
+def test_a_line_goes_to_what_standard_error_is_then_though_the_earlier_one_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    earlier, now = io.StringIO(), io.StringIO()
+    handler = logs.Handler(earlier)
+    earlier.close()
+    monkeypatch.setattr(sys, "stderr", now)
+    handler.handle(logging.LogRecord("x", logging.WARNING, "f", 1, "said", (), None))
+    assert now.getvalue() == "said\n"
