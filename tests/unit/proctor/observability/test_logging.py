@@ -52,7 +52,7 @@ async def test_ids_are_those_of_the_running_task() -> None:
 def test_a_line_goes_to_what_standard_error_is_then_though_the_earlier_one_is_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    earlier, now = io.StringIO(), io.StringIO()
+    earlier, now = io.TextIOWrapper(io.BytesIO()), io.StringIO()
     handler = logs.Handler(earlier)
     earlier.close()
     monkeypatch.setattr(sys, "stderr", now)
