@@ -2,8 +2,8 @@
 
 A turn goes from one reply of the worker to the next; a fault from a task server's error to the trial's durable row.
 
-Counted are the `call` events of `sys.setprofile` in files of our packages, in all threads, the journal's included: each
-resumption of a coroutine or generator counts again. `--list` prints the calls of a turn, `--list fault` of a fault.
+Counted are the `call` events of `sys.setprofile` in files of our packages, in all threads, the journal's included, but
+no resumptions of coroutines and generators: how often those wait differs from turn to turn. `--list` prints the calls of a turn, `--list fault` of a fault.
 """
 
 import asyncio
@@ -114,6 +114,10 @@ def lose_session(context: RunContext) -> Iterator[None]:
     yield
 
 
+STARTS = 8
+"""No instruction of a coroutine or generator that waits stands so far in front."""
+
+
 def play(folder: Path, watch: Callable[[RunContext], AbstractContextManager[None]]) -> list[str]:
     """Play the run in this process; every call in our packages."""
     ours = tuple(f"{ROOT}/{package}/" for package in PACKAGES)
@@ -121,7 +125,8 @@ def play(folder: Path, watch: Callable[[RunContext], AbstractContextManager[None
 
     def note(frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(ours):
+        starts = frame.f_lasti <= STARTS
+        if event == "call" and starts and code.co_filename.startswith(ours):
             calls.append(f"{code.co_filename.removeprefix(f'{ROOT}/')} {code.co_qualname}")
 
     store = open_store(None, folder / "run")
