@@ -3,7 +3,8 @@
 A turn goes from one reply of the worker to the next; a fault from a task server's error to the trial's durable row.
 
 Counted are the `call` events of `sys.setprofile` in files of our packages, in all threads, the journal's included, but
-no resumptions of coroutines and generators: how often those wait differs from turn to turn. `--list` prints the calls of a turn, `--list fault` of a fault.
+no resumptions of coroutines and generators: how often those wait differs from turn to turn. `--list` prints the calls
+of a turn, `--list fault` of a fault.
 """
 
 import asyncio
