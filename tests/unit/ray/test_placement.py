@@ -162,7 +162,7 @@ print(*world.samples(), world_source(world).digest)
 TRIVIA = """
 from pathlib import Path
 
-from proctor import Environment, Finish, Summary
+from proctor import Environment
 from trivia_rows import read
 
 
@@ -172,18 +172,5 @@ class Trivia(Environment):
     def samples(self):
         return read(self.data)
 
-    async def play(self, sample, agent, seed=0):
-        raise NotImplementedError
-
-    def reference(self, sample, seed=0):
-        raise NotImplementedError
-
-    def naive(self, sample, seed=0):
-        raise NotImplementedError
-
-    def random(self, sample, seed=0):
-        raise NotImplementedError
-
-    def summarize(self, finishes):
-        raise NotImplementedError
+    async def play(self, sample, agent, seed=0): ...
 """
