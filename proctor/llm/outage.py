@@ -57,8 +57,10 @@ class TimeLimit:
         return self._scope.expired()
 
     def stop(self) -> None:
-        """Stop the clock."""
+        """Stop the clock, also where it has rung just now and its task was awake already."""
         self._waits += 1
+        if self._until is not None and self._scope.when() is not None and not self.expired:
+            self._scope.reschedule(None)
 
     def go_on(self, waited_s: float) -> None:
         """Let the clock go on after a wait."""
@@ -82,7 +84,6 @@ class TimeLimit:
         if (now := asyncio.get_running_loop().time()) < self._until:
             self._set(self._until)
         else:
-            self._until = None
             self._scope.reschedule(now)
 
 

@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
+import time
 
 import pytest
 
 from proctor.environment import AgentRefused
 from proctor.llm import outage
-from proctor.llm.outage import EndpointDown, Failed, Outage, TimeLimit, Waited
+from proctor.llm.outage import EndpointDown, Failed, Outage, TimeLimit, Untimed, Waited
 from proctor.llm.outcome import Outcome
 from tests.pace import slowly
 
@@ -144,3 +145,25 @@ async def test_a_limit_of_time_stands_still_while_a_call_waits() -> None:
 
     async with asyncio.timeout(slowly(20)):
         assert await asyncio.create_task(attempt()) > 0.06
+
+
+async def test_what_begins_in_the_moment_a_limit_rings_is_not_broken_off() -> None:
+    """The loop is late, and finds at once that the task may go on and that its time is over."""
+    loop, answered = asyncio.get_running_loop(), asyncio.Event()
+
+    async def attempt() -> bool:
+        written = False
+        with contextlib.suppress(TimeoutError):
+            async with TimeLimit(0.04) as limit:
+                loop.call_later(0.01, time.sleep, 0.1)
+                loop.call_later(0.03, answered.set)
+                await answered.wait()
+                with Untimed():
+                    await asyncio.sleep(0.01)
+                    written = True
+                await asyncio.sleep(60)
+        assert limit.expired
+        return written
+
+    async with asyncio.timeout(slowly(20)):
+        assert await asyncio.create_task(attempt())
