@@ -5,6 +5,7 @@ wreq sends them, where it has no wheel httpx; it is imported with the first requ
 
 import asyncio
 import functools
+import ssl
 import time
 import zlib
 from abc import abstractmethod
@@ -17,7 +18,6 @@ from urllib.parse import urlsplit
 from pydantic_core import to_json
 
 from proctor.config.wording import ENV_PROXY
-from proctor.config.yaml import FileError
 from proctor.http.tls import NO_TLS, Renewed, Tls, wreq_tls
 from proctor.http.wreq_client import (
     CONNECT_S,
@@ -187,28 +187,81 @@ class WreqClient(HttpClient):
 class HttpxClient(HttpClient):
     """By httpx, where wreq has no wheel; tests give one that reaches an app in their process."""
 
-    def __init__(self, connect: "Callable[[Route], httpx.AsyncClient]") -> None:
-        self._connect = connect
-        self._clients: dict[Route, httpx.AsyncClient] = {}
+    def __init__(
+        self,
+        connect: "Callable[[Route], httpx.AsyncClient]",
+        resolve: Resolve | None = None,
+        tls: Renewed[ssl.SSLContext] | None = None,
+    ) -> None:
+        self._connect, self._resolve, self._tls = connect, resolve, tls
+        self._clients: dict[tuple[Route, str], httpx.AsyncClient] = {}
+        """By how requests leave, and the name that `resolve` knows: TLS was for that one."""
+        self._former: list[httpx.AsyncClient] = []
+        """Of earlier TLS files; they may be in use."""
 
     async def exchange(self, request: HttpRequest, max_bytes: int, deadline_s: float) -> HttpReply:
+        if self._tls is not None and self._tls.changed():
+            self._forget()
+        try:
+            async with asyncio.timeout(deadline_s):
+                if self._resolve is None:
+                    return await self._sent(request, request.url, max_bytes)
+                return await self._sent_to(self._resolve, request, max_bytes)
+        except Untrusted:
+            if self._tls is None or not self._tls.changed(at_once=True):
+                raise
+        self._forget()
+        return await self.exchange(request, max_bytes, deadline_s)
+
+    def _forget(self) -> None:
+        self._former += self._clients.values()
+        self._clients.clear()
+
+    async def _sent_to(self, resolve: Resolve, request: HttpRequest, max_bytes: int) -> HttpReply:
+        """The reply of the first of a name's addresses where somebody listens; TLS is for the name."""
+        url = urlsplit(request.url)
+        try:
+            name, _ = host_of(f"{url.scheme}://{url.netloc}")
+            addresses = resolve(name) if name else ()
+        except OSError as error:
+            raise _failure(request, str(error.strerror), never_connected=True) from error
+        for number, address in enumerate(addresses, 1):
+            at = f"[{address}]" if address.version == 6 else str(address)
+            there = url._replace(netloc=at if url.port is None else f"{at}:{url.port}").geturl()
+            named = request._replace(headers={**request.headers, "Host": url.netloc})
+            try:
+                return await self._sent(named, there, max_bytes, name)
+            except Unreachable as failure:
+                if isinstance(failure, Untrusted) or number == len(addresses):
+                    raise
+        return await self._sent(request, request.url, max_bytes)
+
+    async def _sent(self, request: HttpRequest, url: str, max_bytes: int, name: str = "") -> HttpReply:
         import httpx
 
-        method, url, headers, body, route = request
-        if route not in self._clients:
-            self._clients[route] = self._connect(route)
-        timeout = httpx.Timeout(None, connect=CONNECT_S)
-        asked = self._clients[route].stream(method, url, content=body, headers=headers, timeout=timeout)
+        key = request.route, name
+        if key not in self._clients:
+            self._clients[key] = self._connect(request.route)
+        asked = self._clients[key].stream(
+            request.method,
+            url,
+            content=request.body,
+            headers=request.headers,
+            timeout=httpx.Timeout(None, connect=CONNECT_S),
+            extensions={"sni_hostname": name} if name else None,
+        )
         try:
-            async with asyncio.timeout(deadline_s), asked as response:
+            async with asked as response:
                 stream = cast(AsyncIterable[bytes], response.stream)
                 return HttpReply(response.status_code, response.headers, await _read(stream, max_bytes))
         except httpx.HTTPError as error:
-            never = isinstance(error, httpx.ConnectError)
-            raise _failure(request, str(error) or type(error).__name__, never_connected=never) from error
+            never = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+            failure = _failure(request, str(error) or type(error).__name__, never_connected=never)
+            raise failure from _system_error(error) or error
 
     async def __aexit__(self, *_: object) -> None:
-        for client in self._clients.values():
+        self._forget()
+        for client in self._former:
             await client.aclose()
 
 
@@ -216,23 +269,23 @@ def http_client(*, tls: Tls = NO_TLS, resolve: Resolve | None = None) -> HttpCli
     """A client with a connection pool of its own; share it among all calls with these settings.
 
     Certificates are verified, redirects are not followed, cookies are not kept. `resolve` gives the addresses of names
-    instead of the system, or raises OSError. Raises FileError for TLS files that can't be used, and where `resolve`
-    needs wreq; files that change are loaded again. Without TLS files, the public authorities are loaded with the first
-    call over TLS.
+    instead of the system, or raises OSError. Raises FileError for TLS files that can't be used; files that change are
+    loaded again. Without TLS files, the public authorities are loaded with the first call over TLS.
     """
-
-    def by_httpx(route: Route) -> "httpx.AsyncClient":
-        import httpx
-
-        by_env, via = route.leaves
-        return httpx.AsyncClient(verify=tls.context() if route.verify else False, proxy=via, trust_env=by_env)
-
+    own_files = tls.ca is not None or tls.cert is not None
     if find_spec("wreq") is None:
-        if resolve is not None:
-            raise FileError("a controller with a token needs the package wreq: use a machine for which it has a wheel")
-        return HttpxClient(by_httpx)
+        known = Renewed(tls, tls.context) if own_files else None
+
+        def by_httpx(route: Route) -> "httpx.AsyncClient":
+            import httpx
+
+            by_env, via = route.leaves
+            context = tls.context() if known is None else known.value
+            return httpx.AsyncClient(verify=context if route.verify else False, proxy=via, trust_env=by_env)
+
+        return HttpxClient(by_httpx, resolve, known)
     load = functools.partial(wreq_tls, tls)
-    loaded = Renewed(tls, load) if tls.ca is not None or tls.cert is not None else None
+    loaded = Renewed(tls, load) if own_files else None
     public = functools.cache(load)
 
     def connect(secure: bool, hosts: Hosts, route: Route) -> "wreq.Client":
@@ -290,6 +343,16 @@ async def bounded_request(
                 raise
             await SHORTAGE.wait(tries)
             tries += 1
+
+
+def _system_error(error: BaseException | None) -> OSError | None:
+    """The error of the system, or of TLS, that httpx's own stands for."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno is not None:
+            return error
+        inner = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else None
+        error = inner or error.__cause__ or error.__context__
+    return None
 
 
 async def _read(stream: AsyncIterable[bytes | memoryview], max_bytes: int) -> bytes:

@@ -40,6 +40,14 @@ CAP = 100_000
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
+@pytest.fixture(params=["wreq", "httpx"], autouse=True)
+def _transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Requests go by wreq, or by httpx where there is no wreq."""
+    if request.param == "httpx":
+        monkeypatch.setattr("proctor.http.client.find_spec", lambda name: None)
+    return str(request.param)
+
+
 @contextlib.asynccontextmanager
 async def serving(handle: Handler, context: ssl.SSLContext | None = None) -> AsyncIterator[int]:
     """The port of a server; every connection is closed when its handler ends. Leaves once all have ended."""
@@ -268,9 +276,10 @@ async def test_a_client_shows_its_certificate_whatever_the_form_of_its_key(pems:
             await post(client, port, scheme="https")
 
 
-def test_a_key_of_another_kind_is_refused(pems: Path) -> None:
+def test_a_key_that_a_client_can_t_use_is_refused(pems: Path, _transport: str) -> None:
     run("openssl req -x509 -subj /CN=one -days 1 -noenc -newkey ed448 -keyout odd.key -out odd.pem", pems)
-    with pytest.raises(FileError, match=r"tls\.key: .*odd\.key .* give an RSA, EC or Ed25519 key"):
+    refused = pytest.raises(FileError, match=r"tls\.key: .*odd\.key .* give an RSA, EC or Ed25519 key")
+    with refused if _transport == "wreq" else contextlib.nullcontext():
         http_client(tls=Tls(cert=pems / "odd.pem", key=pems / "odd.key"))
 
 
@@ -301,6 +310,16 @@ async def test_announced_names_go_to_the_addresses_that_they_resolve_to_for_us(p
         known["other.test"] = [ipaddress.ip_address("127.0.0.1")]
         with pytest.raises(Untrusted):
             await post(client, port, "other.test", "https")
+
+
+async def test_authorities_that_were_replaced_are_trusted_at_once(pems: Path, tmp_path: Path) -> None:
+    shutil.copy(pems / "ed.pem", tmp_path / "ca.pem")
+    client = http_client(tls=Tls(ca=tmp_path / "ca.pem"))
+    async with serving(answer_all, server_context(pems, "ec")) as port, client:
+        with pytest.raises(Untrusted):
+            await post(client, port, scheme="https")
+        shutil.copy(pems / "ec.pem", tmp_path / "ca.pem")
+        assert (await post(client, port, scheme="https")).body == b"ok"
 
 
 def test_a_forked_process_has_connections_of_its_own() -> None:
