@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 Script = Callable[[asyncio.StreamWriter], Awaitable[None]]
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 def reply(body: bytes, status: str = "200 OK", headers: Sequence[str] = ()) -> Script:
@@ -45,36 +46,55 @@ async def drip(writer: asyncio.StreamWriter) -> None:
 
 
 @contextlib.asynccontextmanager
-async def scripted_server(*scripts: Script, requests: list[bytes] | None = None) -> AsyncIterator[str]:
-    """The base URL of a server; the last script serves all further connections. Bodies go to `requests`."""
-    taken = iter(scripts)
+async def listening(handle: Handler) -> AsyncIterator[str]:
+    """The base URL of a server. Each connection is closed as its handler ends, and all are when this is left."""
     handlers: set[asyncio.Task[None]] = set()
 
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def handled(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         handlers.add(task)
         try:
-            body = await _body(reader)
-            if requests is not None:
-                requests.append(body)
-            await next(taken, scripts[-1])(writer)
-            await writer.drain()
+            await handle(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
             writer.close()
-            with contextlib.suppress(ConnectionError):
+            try:
                 await writer.wait_closed()
+            except ConnectionError:
+                pass
+            except asyncio.CancelledError:
+                writer.transport.abort()
 
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    server = await asyncio.start_server(handled, "127.0.0.1", 0)
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
         server.close()
+        accepting = [task for task in asyncio.all_tasks() if "_accept_connection" in repr(task.get_coro())]
+        await asyncio.gather(*accepting, return_exceptions=True)
+        await asyncio.sleep(0)  # their handlers begin
         for task in handlers:
             task.cancel()
         await asyncio.gather(*handlers, return_exceptions=True)
+        await asyncio.sleep(0)  # what was aborted is closed
+
+
+@contextlib.asynccontextmanager
+async def scripted_server(*scripts: Script, requests: list[bytes] | None = None) -> AsyncIterator[str]:
+    """The base URL of a server; the last script serves all further connections. Bodies go to `requests`."""
+    taken = iter(scripts)
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        body = await _body(reader)
+        if requests is not None:
+            requests.append(body)
+        await next(taken, scripts[-1])(writer)
+        await writer.drain()
+
+    async with listening(handle) as url:
+        yield url
 
 
 async def _body(reader: asyncio.StreamReader) -> bytes:

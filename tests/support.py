@@ -127,6 +127,7 @@ PARTS = {
     "lan": Part(why_not=_no_cable, install="run as root, with iproute2"),
     "latex": Part(("pdflatex",), install=_by_root("it (Debian: texlive-latex-base)")),
     "mariadb": Part(("mariadbd",), install=_by_root("mariadb-server")),
+    "podman": Part(("podman", "runc"), install=_by_root("it", "make deployments")),
     "postgresql": Part(("postgres", "initdb"), install=_by_root("postgresql")),
     "prometheus": Part(("prometheus", "promtool"), install=_by_root("prometheus")),
     "ray": Part(module="ray", install=_by_root("proctor[ray]", "make deployments")),

@@ -39,7 +39,8 @@ _INIT = "while ((SECONDS < $0)); do sleep $(($0 - SECONDS)) & wait; done"
 _ROOT = ("", "0", "0:0", "root", "root:root")
 _HOSTNAME = "sandbox"
 """The same for all, so that a replayed session sees no difference."""
-# What Docker leaves empty where it sets up no network, PID 1 fills; newer engines leave out /etc/hostname too.
+# What Docker leaves empty where it sets up no network, PID 1 fills; newer engines leave out /etc/hostname too, and
+# Podman fills these files with the host's own.
 _HOSTS = """127.0.0.1\tlocalhost
 ::1\tlocalhost ip6-localhost ip6-loopback
 fe00::0\tip6-localnet
@@ -48,7 +49,7 @@ ff02::1\tip6-allnodes
 ff02::2\tip6-allrouters
 """
 _FILL_FILES = (
-    f"{{ printf '{_HOSTS}' >/etc/hosts; echo {_HOSTNAME} >/etc/hostname;"
+    f"{{ printf '{_HOSTS}' >/etc/hosts; echo {_HOSTNAME} >/etc/hostname; : >/etc/resolv.conf;"
     " chmod 644 /etc/hosts /etc/hostname /etc/resolv.conf; } 2>/dev/null; "
 )
 BEGIN = 'echo; exec /bin/bash -c "$0" "$1"'
@@ -120,7 +121,7 @@ class Containers:
         self._home = ""
         self._default_runtime = ""
         """The engine's, once it was examined."""
-        self._quota = False
+        self._is_podman = self._quota = False
         self._deaths = Deaths(client, self._owner)
         self._files: dict[str, bytes] = {}
         self._users: dict[str, str] = {}
@@ -131,7 +132,13 @@ class Containers:
         Raises EnvironmentFault where the image is missing, or a required disk quota is not possible.
         """
         self._require_image()
-        self._default_runtime = str(self.client.info().get("DefaultRuntime"))
+        info = self.client.info()
+        self._default_runtime = str(info.get("DefaultRuntime"))
+        self._is_podman = is_podman(self.client)
+        if self._is_podman and self._disk == "tmpfs":
+            raise EnvironmentFault("disk: tmpfs: Podman's archives lose the owners of files; set `disk: quota` or `auto`")
+        if lacking := unlimited(info):
+            _log.warning("one agent can use all of the machine's %s: the engine can't limit it", " and ".join(lacking))
         self._home = self._find_home()
         self._reap()
         if self._disk != "tmpfs":
@@ -205,10 +212,10 @@ class Containers:
         """Whether Docker can be told to set up no network at all, which halves the CPU of a container's life.
 
         runc brings the loopback interface up itself, which other runtimes may not do. A tmpfs on /etc hides the files
-        that Docker leaves there.
+        that Docker leaves there. Podman always sets up just that interface.
         """
         by_runc = (self._runtime or self._default_runtime) == "runc"
-        return self._network == "none" and by_runc and self._disk != "tmpfs"
+        return self._network == "none" and (by_runc or self._is_podman) and self._disk != "tmpfs"
 
     def _disk_options(self) -> dict[str, Any]:
         if self._disk == "tmpfs":
@@ -276,6 +283,18 @@ class Containers:
         except docker.errors.NotFound:
             return ""
         return f"{found['Id']} {found['State']['StartedAt']}" if found["State"]["Running"] else ""
+
+
+def is_podman(client: docker.DockerClient) -> bool:
+    """Whether the engine is Podman, by its socket that speaks Docker's API."""
+    return any(str(each.get("Name")).startswith("Podman") for each in client.version().get("Components") or ())
+
+
+def unlimited(info: Mapping[str, Any]) -> list[str]:
+    """What the engine can't limit, by what it says of itself: memory, processes; both without root before cgroup v2."""
+    ignored = "name=rootless" in info.get("SecurityOptions", ()) and str(info.get("CgroupVersion")) == "1"
+    limits = {"memory": "MemoryLimit", "processes": "PidsLimit"}
+    return [what for what, name in limits.items() if ignored or info.get(name) is False]
 
 
 def connect(timeout_s: float) -> docker.DockerClient:

@@ -24,7 +24,7 @@ from proctor.http.client import (
 )
 from proctor.types import ToolCall
 from tests.pace import slowly
-from tests.scripted_server import Script, drip, raw, reply, scripted_server, silence
+from tests.scripted_server import Script, drip, listening, raw, reply, scripted_server, silence
 from tests.support import via
 
 CAP = 100_000
@@ -75,12 +75,12 @@ async def test_a_large_request_arrives_whole(client: HttpClient) -> None:
 
 async def test_a_server_that_never_answers_runs_into_the_deadline(client: HttpClient) -> None:
     with pytest.raises(DeadlineExceeded, match=r"POST http://127\.0\.0\.1:\d+.*within 0\.2 s"):
-        await ask(client, silence, deadline_s=0.2)
+        await ask(client, silence, deadline_s=slowly(1))
 
 
 async def test_a_drip_of_single_bytes_does_not_stretch_the_deadline(client: HttpClient) -> None:
     with pytest.raises(DeadlineExceeded):
-        await ask(client, drip, deadline_s=0.2)
+        await ask(client, drip, deadline_s=slowly(1))
 
 
 async def test_a_server_that_does_not_read_the_request_runs_into_the_deadline(client: HttpClient) -> None:
@@ -89,12 +89,10 @@ async def test_a_server_that_does_not_read_the_request_runs_into_the_deadline(cl
     async def deaf(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         cast(asyncio.ReadTransport, writer.transport).pause_reading()
         await stop.wait()
-        writer.close()
 
-    async with await asyncio.start_server(deaf, "127.0.0.1", 0) as server:
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with listening(deaf) as url:
         with pytest.raises(DeadlineExceeded):
-            await bounded_request(client, "POST", url, content=bytes(20 << 20), deadline_s=0.2, max_bytes=CAP)
+            await bounded_request(client, "POST", url, content=bytes(20 << 20), deadline_s=slowly(1), max_bytes=CAP)
         stop.set()
 
 

@@ -94,15 +94,24 @@ async def docker(image: str, patience_s: float, *, needed: bool) -> list[Finding
 def _engine(image: str, patience_s: float, *, needed: bool) -> list[Finding]:
     import docker.errors
 
+    from proctor.sandbox.docker_containers import is_podman, unlimited
+
     with contextlib.closing(docker.from_env(timeout=max(1, int(patience_s)))) as client:
-        engine = ok("docker", f"Docker engine {client.info().get('ServerVersion', '?')}")
+        info, podman = client.info(), is_podman(client)
+        named = f"{'Podman' if podman else 'Docker engine'} {info.get('ServerVersion', '?')}"
+        told = "; it tells no lack of memory: a sandbox that ends of it is played again" if podman else ""
+        engine = [ok("docker", named + told)]
+        if lacking := " and ".join(unlimited(info)):
+            why = f"one agent can use all of the machine's {lacking}"
+            fix = "run the engine as root, or on a kernel with cgroup v2"
+            engine.append(warn("docker-unlimited", f"{named} can't limit the {lacking} of a container", why, fix))
         try:
             client.images.get(image)
         except docker.errors.ImageNotFound:
             what, why = f"Docker has no image {image}", "sandboxes start from this image"
             fix = f"docker build -t {image} docker/os, or set another in the task's parameters: {{image: ...}}"
-            return [engine, (fail if needed else warn)("docker-image-missing", what, why, fix)]
-        return [engine, ok("docker-image", f"image {image}")]
+            return [*engine, (fail if needed else warn)("docker-image-missing", what, why, fix)]
+        return [*engine, ok("docker-image", f"image {image}")]
 
 
 def folder(runs: Path, *, in_sqlite: bool) -> list[Finding]:

@@ -41,7 +41,7 @@ Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]
 
 
 @pytest.fixture(params=["wreq", "httpx"], autouse=True)
-def _transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Requests go by wreq, or by httpx where there is no wreq."""
     if request.param == "httpx":
         monkeypatch.setattr("proctor.http.client.find_spec", lambda name: None)
@@ -276,10 +276,10 @@ async def test_a_client_shows_its_certificate_whatever_the_form_of_its_key(pems:
             await post(client, port, scheme="https")
 
 
-def test_a_key_that_a_client_can_t_use_is_refused(pems: Path, _transport: str) -> None:
+def test_a_key_that_a_client_can_t_use_is_refused(pems: Path, transport: str) -> None:
     run("openssl req -x509 -subj /CN=one -days 1 -noenc -newkey ed448 -keyout odd.key -out odd.pem", pems)
     refused = pytest.raises(FileError, match=r"tls\.key: .*odd\.key .* give an RSA, EC or Ed25519 key")
-    with refused if _transport == "wreq" else contextlib.nullcontext():
+    with refused if transport == "wreq" else contextlib.nullcontext():
         http_client(tls=Tls(cert=pems / "odd.pem", key=pems / "odd.key"))
 
 
