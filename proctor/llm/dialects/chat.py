@@ -57,7 +57,7 @@ def _pieces(messages: Sequence[Message], form: Form) -> Sequence[bytes]:
 def _encode(messages: Sequence[Message], form: Form) -> list[bytes]:
     if form.system_role == "user":
         _, messages = wire.instructed(messages, "user")
-    return [to_json(message) for message in messages_json(messages, form.reasoning, form.system_role)]
+    return list(map(to_json, messages_json(messages, form.reasoning, form.system_role)))
 
 
 def _is_opened(before: Sequence[Message], new: Sequence[Message]) -> bool:
