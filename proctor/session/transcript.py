@@ -18,7 +18,9 @@ class Transcript:
         """
         if observation.fresh:
             self._histories.pop(observation.conversation, None)
-        history = self._histories.setdefault(observation.conversation, History())
+        history = self._histories.get(observation.conversation)
+        if history is None:
+            history = self._histories[observation.conversation] = History()
         if self._echoed:
             history.extend(self._with_echo(observation.conversation, message) for message in observation.messages)
         else:
