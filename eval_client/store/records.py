@@ -2,7 +2,9 @@
 
 import datetime
 import json
+import time
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import BaseModel, Field, JsonValue
@@ -332,7 +334,15 @@ class PairTotals(Value):
 
 def now_text(*, timespec: str = "seconds") -> str:
     """The wall clock in UTC as ISO 8601 text, for records; runs are listed by it, no other decision depends on it."""
+    if timespec == "seconds":
+        return _text_of(int(time.time()))
     return datetime.datetime.now(datetime.UTC).isoformat(timespec=timespec)
+
+
+@lru_cache(maxsize=1)
+def _text_of(second: int) -> str:
+    """A turn's row takes its time from those of the same second."""
+    return datetime.datetime.fromtimestamp(second, datetime.UTC).isoformat()
 
 
 def storable(text: str, length: int) -> str:
