@@ -291,7 +291,8 @@ class Journal:
                 if rows:
                     self._execute(connection, statement, rows)
         acknowledged.add(len(rows_of[_TURN]), len(rows_of[_ATTEMPT]), len(rows_of[_REPLY]))
-        self.turns += sum(not str(row["reply"]).startswith(_STOPPED) for row in rows_of[_TURN])
+        for row in rows_of[_TURN]:
+            self.turns += not str(row["reply"]).startswith(_STOPPED)
 
     def _execute(self, connection: sa.Connection, statement: Statement, rows: list[dict[str, object]]) -> None:
         """Execute a statement for rows whose values its driver takes as they are: SQLAlchemy would go through each."""
