@@ -1,10 +1,8 @@
 """The records of a store, as values."""
 
-import datetime
 import json
 import time
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import BaseModel, Field, JsonValue
@@ -332,17 +330,9 @@ class PairTotals(Value):
         return Usage(*(getattr(self, column) or 0 for column in Usage._fields))
 
 
-def now_text(*, timespec: str = "seconds") -> str:
-    """The wall clock in UTC as ISO 8601 text, for records; runs are listed by it, no other decision depends on it."""
-    if timespec == "seconds":
-        return _text_of(int(time.time()))
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec=timespec)
-
-
-@lru_cache(maxsize=1)
-def _text_of(second: int) -> str:
-    """A turn's row takes its time from those of the same second."""
-    return datetime.datetime.fromtimestamp(second, datetime.UTC).isoformat()
+def now_text() -> str:
+    """The wall clock in UTC as ISO 8601 text, for records; no decision depends on it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
 
 
 def storable(text: str, length: int) -> str:
