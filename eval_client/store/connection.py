@@ -68,7 +68,7 @@ def connect(url: str | sa.URL, *, for_room: bool = False) -> sa.Engine:
     """
     parsed = parsed_url(url)
     try:
-        engine = sa.create_engine(parsed, pool_pre_ping=True)
+        engine = sa.create_engine(parsed, pool_pre_ping=parsed.get_backend_name() != "sqlite")
     except (sa.exc.ArgumentError, ImportError) as error:
         raise StoreError(f"store: {error}; {_KINDS}, and install its extra") from error
     _engines.add(engine)

@@ -7,6 +7,8 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -64,7 +66,8 @@ class Cost:
     """Answers that the endpoint cut at `max_tokens`."""
 
 
-Operation = tuple[sa.Executable, dict[str, object]]
+Statement = sa.Insert | sa.Update
+Operation = tuple[Statement, dict[str, object]]
 
 
 @dataclass(frozen=True)
@@ -76,11 +79,14 @@ class Write:
 
 
 def _update(
-    table: sa.Table, keys: Sequence[str], changed: Sequence[str], *more: sa.ColumnElement[bool], **fixed: object
+    table: sa.Table, keys: Sequence[str], changed: Sequence[str], *more: sa.ColumnElement[bool], **fixed: int
 ) -> sa.Update:
     """Changes columns of the row with these keys; the values of both are named as by `_bound`."""
     mine = (table.c[name] == sa.bindparam(f"b_{name}") for name in keys)
-    return table.update().where(*mine, *more).values({name: sa.bindparam(f"b_{name}") for name in changed} | fixed)
+    constants: dict[str, sa.ColumnElement[int]] = {
+        name: sa.literal_column(str(number)) for name, number in fixed.items()
+    }
+    return table.update().where(*mine, *more).values({name: sa.bindparam(f"b_{name}") for name in changed} | constants)
 
 
 def _bound(**values: object) -> dict[str, object]:
@@ -118,6 +124,8 @@ class Journal:
         self._loop = asyncio.get_running_loop()
         self._queue: queue.SimpleQueue[Write | None] = queue.SimpleQueue()
         self._not_durable: dict[asyncio.Future[None], tuple[float, tuple[Operation, ...]]] = {}
+        self._compiled: dict[Statement, tuple[str, Callable[[Any], Any]]] = {}
+        """Each as the store's driver takes it, and what gives the values of a row in that form."""
         self._beat = 0
         self._published: asyncio.Future[None] | None = None
         self._closing = threading.Event()
@@ -269,7 +277,7 @@ class Journal:
 
     def commit(self, group: list[Write], *, again: bool) -> None:
         """Make one commit. `again`: an earlier commit may have succeeded unnoticed, so rows that exist are ours."""
-        rows_of: defaultdict[sa.Executable, list[dict[str, object]]] = defaultdict(list)
+        rows_of: defaultdict[Statement, list[dict[str, object]]] = defaultdict(list)
         for write in group:
             for statement, row in write.operations:
                 rows_of[statement].append(row)
@@ -281,15 +289,25 @@ class Journal:
                 if again:
                     rows = [row for row in rows if not _exists(connection, statement, row)]
                 if rows:
-                    connection.execute(statement, rows)
+                    self._execute(connection, statement, rows)
         acknowledged.add(len(rows_of[_TURN]), len(rows_of[_ATTEMPT]), len(rows_of[_REPLY]))
-        self.turns += sum(not str(row["reply"]).startswith(_STOPPED) for row in rows_of[_TURN])
+        for row in rows_of[_TURN]:
+            self.turns += not str(row["reply"]).startswith(_STOPPED)
+
+    def _execute(self, connection: sa.Connection, statement: Statement, rows: list[dict[str, object]]) -> None:
+        """Execute a statement for rows whose values its driver takes as they are: SQLAlchemy would go through each."""
+        if statement not in self._compiled:
+            compiled: Any = statement.compile(dialect=connection.dialect, column_keys=[*rows[0]])
+            values: Callable[[Any], Any] = itemgetter(*compiled.positiontup) if compiled.positiontup else dict
+            self._compiled[statement] = compiled.string, values
+        text, values = self._compiled[statement]
+        connection.exec_driver_sql(text, [*map(values, rows)])
 
     def _report(self, trouble: str | None) -> None:
         self._loop.call_soon_threadsafe(self._on_trouble, trouble)
 
 
-def _exists(connection: sa.Connection, statement: sa.Executable, row: dict[str, object]) -> bool:
+def _exists(connection: sa.Connection, statement: Statement, row: dict[str, object]) -> bool:
     """Whether the row of an insert exists already; False for other statements."""
     if not isinstance(statement, sa.Insert) or not isinstance(table := statement.table, sa.Table):
         return False

@@ -13,6 +13,7 @@ import re
 import sqlite3
 from collections.abc import Mapping
 from functools import partial
+from operator import add
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -196,7 +197,7 @@ class Acknowledged:
         """So many rows more of each of COUNTED are durable. Where the file can't be written, losses go unnoticed."""
         if self._store is None:
             return
-        self._counts = [count + more for count, more in zip(self._counts, (turns, attempts, replies), strict=True)]
+        self._counts = list(map(add, self._counts, (turns, attempts, replies)))
         with contextlib.suppress(OSError):
             flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
             file = os.open(self._path, flags, 0o644)

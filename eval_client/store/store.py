@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from eval_client.store.connection import RunExists, StoreError, hold_live, is_transient
 from eval_client.store.migration import existing_columns, migrate
 from eval_client.store.planned_trials import ROWS_AT_ONCE, PlannedTrials, insert_trials, numbered
-from eval_client.store.records import DIVERGED, RETRIED, Manifest, Trial, Turn, kept_reply, now_text, record, turn_of
+from eval_client.store.records import DIVERGED, RETRIED, Manifest, Trial, Turn, kept_reply, record, turn_of
 from eval_client.store.results import Results, token_sums, tokens_of
 from eval_client.store.sqlite_file import file_of, is_writable, losses
 from eval_client.store.tables import (
@@ -77,7 +77,7 @@ class Store(Results):
         """Write a new run in one transaction. Raises RunExists, StoreError, DatabaseError."""
         migrate(self.engine)
         # With its fraction: two runs of one second are listed in the order in which they began.
-        created_at = now_text(timespec="microseconds")
+        created_at = datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")
         row = {"id": self.run, "schema_version": SCHEMA_VERSION, "created_at": created_at, "fence": 0, "state": "new"}
         try:
             with self.engine.begin() as connection:

@@ -277,20 +277,20 @@ _storable = lru_cache(maxsize=1024)(storable)
 
 def answered(answer: Completion | Stop, history: Sequence[Message], paid: Completion | None = None) -> dict[str, Any]:
     """What the journal keeps of an answer; `paid` is what a refusal cost."""
-    if isinstance(answer, Stop):
-        return {"reply": answer, **({} if paid is None else _costs(paid))}
-    action = answer.action
-    return {"reply": Act(action=normalised(action, history) if action.tool_calls else action), **_costs(answer)}
-
-
-def _costs(answer: Completion) -> dict[str, Any]:
-    usage = answer.usage
+    if not isinstance(answer, Stop):
+        action, paid = answer.action, answer
+        reply: Act | Stop = Act(action=normalised(action, history) if action.tool_calls else action)
+    elif paid is None:
+        return {"reply": answer}
+    else:
+        reply = answer
     return {
-        **{name: count for name, count in zip(usage._fields, usage, strict=True) if count},
-        "model_seconds": answer.seconds,
-        "tries": answer.tries,
-        "stop": answer.stop and _storable(answer.stop, STOP_CHARS),
-        "model": _storable(answer.model, MODEL_CHARS),
-        "metered": answer.metered,
-        "replica": answer.replica and _storable(answer.replica, MODEL_CHARS),
+        **paid.usage._asdict(),
+        "reply": reply,
+        "model_seconds": paid.seconds,
+        "tries": paid.tries,
+        "stop": paid.stop and _storable(paid.stop, STOP_CHARS),
+        "model": _storable(paid.model, MODEL_CHARS),
+        "metered": paid.metered,
+        "replica": paid.replica and _storable(paid.replica, MODEL_CHARS),
     }

@@ -214,17 +214,19 @@ class TrialPlayer:
         finally:
             model.leave()
 
-    async def _journal_turn(self, trial: Trial, journal: int, turn: Turn) -> None:
-        world, reply = self._own_worlds.get(trial.task), turn.reply
-        if world is not None and isinstance(reply, Act):
+    def _journal_read(self, trial: Trial, journal: int, turn: Turn) -> Awaitable[None]:
+        """Journal a turn of a world from a user's file, with how it reads the answer."""
+        if isinstance(reply := turn.reply, Act):
             with contextlib.suppress(Exception):  # the user's code costs the reading, not the run
-                reading = read_answer(world, reply.action)
+                reading = read_answer(self._own_worlds[trial.task], reply.action)
                 turn = turn.model_copy(update={"reply": Act(action=reply.action, reading=reading)})
-        await self._journal.turn(trial, journal, turn)
+        return self._journal.turn(trial, journal, turn)
 
     def _episode(self, pending: PendingTrial, session: str, model: Model) -> Episode:
         trial, endpoints = pending.trial, self._endpoints
         turn = trial.agent, trial.task, trial.sample, str(trial.epoch)
+
+        write_turn = self._journal_read if trial.task in self._own_worlds else self._journal.turn
 
         def started(reply: Started) -> None:
             self._sessions[session] = reply.url
@@ -238,7 +240,7 @@ class TrialPlayer:
             model=model,
             server=self._server,
             limits=self._plan.trial_limits(trial.agent),
-            write_turn=partial(self._journal_turn, trial, pending.trial_history.journal),
+            write_turn=partial(write_turn, trial, pending.trial_history.journal),
             reply_log=self._log.replies(pending),
             begun=pending.recalled,
             stateful=endpoints.is_stateful(trial.agent),

@@ -55,7 +55,7 @@ class Connection:
 
     def secrets(self, key: str | None) -> Sequence[str]:
         """What a request with this key holds and may be real keys: this one, those of headers and query."""
-        return [value for value in (*self._values, key) if value is not None and is_real_key(value)]
+        return [*filter(is_real_key, self._values if key is None else (*self._values, key))]
 
     def headers(self, key: str | None, more: Mapping[str, str]) -> Mapping[str, str]:
         """The headers of a request, in lower case; the endpoint's own before those of its dialect and the key's."""

@@ -334,8 +334,9 @@ async def bounded_request(
             reply = await client.exchange(request, max_bytes, deadline_s)
             if tries:
                 SHORTAGE.over()
-            plain = "content-encoding" not in reply.headers or reply.headers["content-encoding"] in ("", "identity")
-            return reply if plain else reply._replace(body=_decompress(reply.body, max_bytes))
+            if reply.body[:1] == b"{" or reply.headers.get("content-encoding", "") in ("", "identity"):
+                return reply  # nothing compressed begins like JSON
+            return reply._replace(body=_decompress(reply.body, max_bytes))
         except ReplyTooLarge as error:
             raise ReplyTooLarge(f"{request.where()}: the reply is larger than {max_bytes} bytes") from error
         except zlib.error as error:

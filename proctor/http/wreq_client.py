@@ -29,6 +29,8 @@ Resolve: TypeAlias = Callable[[str], Sequence[Address]]
 class ReplyHeaders(Mapping[str, str]):
     """A reply's headers. Each is decoded when it is looked up: hardly any are."""
 
+    __slots__ = ("_headers",)
+
     def __init__(self, headers: "wreq.HeaderMap") -> None:
         self._headers = headers
 

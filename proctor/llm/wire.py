@@ -229,10 +229,14 @@ def characters(messages: Sequence[Message], tools: Sequence[Tool] = ()) -> int:
     return count
 
 
-_COUNTS = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens")
-_CACHED = ("prompt_cache_hit_tokens", "cache_read_input_tokens", "cached_tokens")
-"""DeepSeek's, Anthropic's, and that of Moonshot and Together, beside the details of OpenAI."""
-_WRITTEN = ("cache_write_tokens", "cache_creation_tokens")
+_SUMS = frozenset({"prompt_tokens", "completion_tokens", "input_tokens", "output_tokens"})
+_COUNTS = _SUMS | {
+    *("total_tokens", "reasoning_tokens", "thinking_tokens"),
+    *("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens"),
+    *("cache_write_tokens", "cache_creation_tokens", "cache_creation_input_tokens"),
+}
+"""What is read of a usage and its details. Read from the cache: OpenAI's, Moonshot's and Together's; DeepSeek's;
+Anthropic's."""
 
 
 def usage_of(told: object) -> Usage | None:
@@ -244,18 +248,22 @@ def usage_of(told: object) -> Usage | None:
     if not isinstance(told, dict):
         return None
     try:
-        counts = {name: _count(told[name]) for name in _COUNTS if name in told}
+        counts = _counts(told, _SUMS)
     except ValueError:
         return None
     prompt, taken = counts.get("prompt_tokens"), counts.get("input_tokens")
     completion, given = counts.get("completion_tokens"), counts.get("output_tokens")
-    total, cost = _detail(told, "total_tokens"), _money(told["cost"]) if "cost" in told else None
+    total, cost = counts.get("total_tokens", 0), _money(told["cost"]) if "cost" in told else None
     if not (prompt or completion or taken or given or total) and cost is None:
         return None
     about = told.get("prompt_tokens_details") or told.get("input_tokens_details")
     thought = told.get("completion_tokens_details") or told.get("output_tokens_details")
-    cached = _detail(about, "cached_tokens") or _detail(told, *_CACHED)
-    written = _detail(about, *_WRITTEN) or _detail(told, "cache_creation_input_tokens")
+    details = _counts(about) if isinstance(about, dict) else {}
+    cached = details.get("cached_tokens") or counts.get("prompt_cache_hit_tokens")
+    cached = cached or counts.get("cache_read_input_tokens") or counts.get("cached_tokens", 0)
+    written = details.get("cache_write_tokens") or details.get("cache_creation_tokens")
+    written = written or counts.get("cache_creation_input_tokens", 0)
+    thoughts = _counts(thought) if isinstance(thought, dict) else {}
     tokens_in, tokens_out = prompt or taken or 0, completion or given or 0
     if completion is None and given is None:
         tokens_in = tokens_in or total
@@ -267,32 +275,32 @@ def usage_of(told: object) -> Usage | None:
         tokens_in,
         tokens_out,
         cached if cached <= tokens_in else 0,
-        _detail(thought, "reasoning_tokens", "thinking_tokens"),
+        thoughts.get("reasoning_tokens") or thoughts.get("thinking_tokens", 0),
         written if written <= tokens_in else 0,
         billed_tokens=0 if cost is None else tokens_in + tokens_out,
         billed_money=(cost or 0.0) + (_upstream(told) if "is_byok" in told else 0.0),
     )
 
 
-def _count(value: object) -> int | None:
-    """A count, which may be the text of one, or None. Raises ValueError for anything else."""
-    if isinstance(value, (float, str)) and (number := float(value)).is_integer():
-        value = int(number)
-    if value is not None and not (isinstance(value, int) and 0 <= value <= MOST_TOKENS):
-        raise ValueError
-    return value
+def _counts(told: JsonObject, sure: frozenset[str] = frozenset()) -> dict[str, int]:
+    """The counts in an object, by name. Raises ValueError where one of `sure` is none."""
+    counts = dict[str, int]()
+    for name, value in told.items():
+        if name in _COUNTS and value is not None:
+            count = value if isinstance(value, int) else _whole(value)
+            if 0 <= count <= MOST_TOKENS:
+                counts[name] = count
+            elif name in sure:
+                raise ValueError(name)
+    return counts
 
 
-def _detail(told: object, *names: str) -> int:
-    """The first count above 0 of these in an object; 0 where there is none, or what is told is no count."""
-    if isinstance(told, dict):
-        for name in names:
-            try:
-                if name in told and (count := _count(told[name])):
-                    return count
-            except ValueError:
-                continue
-    return 0
+def _whole(value: object) -> int:
+    """The integer in another number or in a text; -1 where there is none."""
+    try:
+        return int(number) if isinstance(value, float | str) and (number := float(value)).is_integer() else -1
+    except ValueError:
+        return -1
 
 
 def _money(value: object) -> float | None:

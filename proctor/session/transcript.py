@@ -18,7 +18,8 @@ class Transcript:
         """
         if observation.fresh:
             self._histories.pop(observation.conversation, None)
-        history = self._histories.setdefault(observation.conversation, History())
+        name = observation.conversation
+        history = self._histories.get(name) or self._histories.setdefault(name, History())
         if self._echoed:
             history.extend(self._with_echo(observation.conversation, message) for message in observation.messages)
         else:

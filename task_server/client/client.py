@@ -335,11 +335,10 @@ class TaskClient:
         self.calls[id(call)] = call
         policy = self._policy if patience_s is None else replace(self._policy, max_retry_s=patience_s)
         pinned = self._url if worker is None else worker.rstrip("/")
-        begun = trusted = clock()
+        begun = trusted = asked_at = clock()
         failures = 0
         try:
             while True:
-                asked_at = clock()
                 try:
                     if pinned != self._url and (pinned in self._reach.reached or await self._reachable(pinned)):
                         try:
@@ -364,12 +363,14 @@ class TaskClient:
                     if outlasts and await self.outage.found(str(error)):
                         await self.outage.over(session)
                         trusted += clock() - asked_at
+                        asked_at = clock()
                         continue
                     failures += 1
                     wait_s = self._wait_s(error, policy, failures, clock() - trusted)
                     if wait_s is None:
                         raise
                     await (self._slot(task, wait_s) if isinstance(error, NoCapacity) else asyncio.sleep(wait_s))
+                asked_at = clock()
         finally:
             del self.calls[id(call)]
 

@@ -17,7 +17,6 @@ from fastapi.security import HTTPBearer
 from pydantic import BaseModel, ValidationError
 from pydantic.warnings import UnsupportedFieldAttributeWarning
 from starlette.exceptions import HTTPException
-from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proctor.http.auth import Access, AccessGuard
@@ -64,7 +63,6 @@ class TaskApp(FastAPI):
         self.access = access
         self.router.route_class = ProblemRoute
         self.router.redirect_slashes = False
-        self.add_exception_handler(HTTPException, _no_route)
 
     def operation(
         self, method: str, path: str, summary: str, *kinds: type[ApiError], **more: Any
@@ -96,9 +94,13 @@ class TaskApp(FastAPI):
             schema["required"] = list(dict.fromkeys([*tags, *schema.get("required", [])]))
         return document
 
-    def build_middleware_stack(self) -> ASGIApp:
-        """FastAPI's without what answers errors by 500: our routes answer all their own."""
-        return ExceptionMiddleware(AsyncExitStackMiddleware(self.router), self.exception_handlers)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """FastAPI's without middleware: our routes answer all their own errors."""
+        scope["app"] = self
+        try:
+            await self.router.app(scope, receive, send)
+        except HTTPException as error:
+            await _no_route(scope, error)(scope, receive, send)
 
     def guarded(self, host: str | None) -> ASGIApp:
         """This app, whole, behind its tokens; `host` is the name that clients use."""
@@ -119,10 +121,10 @@ class ProblemRoute(APIRoute):
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **settings: Any) -> None:
         super().__init__(path, endpoint, **settings)
-        methods = self.methods or ()
+        methods = self.methods or set()
         self._span = f"{', '.join(methods)} {path}"
-        if "GET" not in methods:
-            self.app = self._called
+        self._called = methods - {"GET"}
+        self.app = AsyncExitStackMiddleware(self.app)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -136,7 +138,10 @@ class ProblemRoute(APIRoute):
 
         return answer
 
-    async def _called(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] not in self._called:
+            await super().handle(scope, receive, send)
+            return
         with tracing.received(self._span, scope["headers"]):
             try:
                 answer = await self.endpoint(**await self._arguments(Request(scope, receive)))
@@ -208,9 +213,8 @@ def _without_access(access: Access, _scope: Scope, status: int, cause: str) -> R
     return _problem(Unauthorized("send `Authorization: Bearer <token>` with a token for this route"))
 
 
-async def _no_route(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    answer = _problem(BadRequest(f"{request.method} {request.url.path}: {error.detail}"))
+def _no_route(scope: Scope, error: HTTPException) -> Response:
+    answer = _problem(BadRequest(f"{scope['method']} {scope['path']}: {error.detail}"))
     answer.status_code = error.status_code
     answer.headers.update(error.headers or {})
     return answer

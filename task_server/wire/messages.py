@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from functools import cached_property, lru_cache, partial
 from importlib.metadata import version
-from operator import is_
+from operator import is_, not_
 from typing import Annotated, Literal, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -36,9 +36,9 @@ HEARTBEAT_S = 2.0
 SETTLE_S = 2 * HEARTBEAT_S
 """A controller that has just started waits this long for heartbeats: one may be late by a whole interval."""
 WORKER_LEASE_S = 10.0
-ExpectedDigest = Annotated[str | None, Field(exclude_if=lambda digest: digest is None)]
+ExpectedDigest = Annotated[str | None, Field(exclude_if=partial(is_, None))]
 """The `Environment.digest` that a run began with; None expects none, and is omitted: older servers don't know it."""
-KeptReplies = Annotated[tuple[KeptReply, ...], Field(exclude_if=lambda replies: not replies)]
+KeptReplies = Annotated[tuple[KeptReply, ...], Field(exclude_if=not_)]
 """New replies of environment models (judges, hosts, users) that the client does not have, for the trial's journal.
 
 Sent only if the request has the number of replies that the client has. Omitted if empty: older clients don't know it.
@@ -104,11 +104,11 @@ class StartSession(Value):
     """The session ends after this long without a request for it."""
     digest: ExpectedDigest = None
     """With it, only a worker whose task has this digest takes the session."""
-    replies: Annotated[tuple[KeptReply, ...] | None, Field(exclude_if=lambda replies: replies is None)] = None
+    replies: Annotated[tuple[KeptReply, ...] | None, Field(exclude_if=partial(is_, None))] = None
     """The replies of environment models in the trial's earlier sessions; None from a client that keeps none."""
-    blocks_s: Annotated[
-        float | None, Field(ge=SHORTEST_BLOCK_S, le=LONGEST_BLOCK_S, exclude_if=lambda seconds: seconds is None)
-    ] = None
+    blocks_s: Annotated[float | None, Field(ge=SHORTEST_BLOCK_S, le=LONGEST_BLOCK_S, exclude_if=partial(is_, None))] = (
+        None
+    )
     """The environment is interrupted where it blocks its worker's event loop for longer: a fault of this session."""
 
 
@@ -117,7 +117,7 @@ class Act(Value):
 
     kind: Literal["action"] = "action"
     action: Action
-    reading: ParsedAction | None = Field(default=None, exclude_if=lambda reading: reading is None)
+    reading: ParsedAction | None = Field(default=None, exclude_if=partial(is_, None))
     """In journals alone: how a world from a user's file reads the action, as whoever reads the run doesn't load it."""
 
 
@@ -148,7 +148,7 @@ class Observed(Value):
     kind: Literal["observation"] = "observation"
     turn: int = Field(ge=1)
     observation: Observation
-    tools_as_before: Annotated[bool, Field(exclude_if=lambda same: not same)] = False
+    tools_as_before: Annotated[bool, Field(exclude_if=not_)] = False
     """The tools are those that this conversation was last sent, and left out of the observation."""
 
 
@@ -189,10 +189,10 @@ class LeasesRenewed(Value):
     """Answer to `POST /leases`: the sessions that no longer exist."""
 
     lost: tuple[SessionId, ...]
-    blocked_s: Annotated[float, Field(exclude_if=lambda seconds: not seconds)] = 0.0
+    blocked_s: Annotated[float, Field(exclude_if=not_)] = 0.0
     """How long the worker's event loop was blocked since the first of the other sessions started. Omitted if 0, and for
     a sender that names no client: 0.2.0 knows neither."""
-    others: Annotated[bool, Field(exclude_if=lambda others: not others)] = False
+    others: Annotated[bool, Field(exclude_if=not_)] = False
     """Whether another client of the sender's run was heard within 10 s. Omitted if not, and likewise."""
 
 
@@ -276,20 +276,20 @@ class SampleList(Value):
     """Changes when data, prompts or configuration change: `Environment.digest`."""
     comparable: str | None = None
     """Why scores can't be compared with published ones, else None: `Environment.not_comparable_because`."""
-    published_sampling: dict[str, JsonValue] = Field(default_factory=dict, exclude_if=lambda sampling: not sampling)
+    published_sampling: dict[str, JsonValue] = Field(default_factory=dict, exclude_if=not_)
     """The sampling parameters of the published scores: `Environment.published_sampling`; omitted if empty."""
-    published_rounds: int | None = Field(default=None, exclude_if=lambda rounds: rounds is None)
+    published_rounds: int | None = Field(default=None, exclude_if=partial(is_, None))
     """The most turns of a session, where scores can be compared with published ones; omitted if unknown."""
     trusted_agents_only: bool = False
     protocol: TaskProtocol = Field(default="text", exclude_if=lambda protocol: protocol == "text")
     """How the task takes answers; omitted if by text: older clients don't know it."""
-    clusters: tuple[Cluster, ...] = Field(default=(), exclude_if=lambda clusters: not clusters)
+    clusters: tuple[Cluster, ...] = Field(default=(), exclude_if=not_)
     """The `Environment.cluster` of each sample, if asked for. Empty, and omitted: each sample is its own cluster."""
-    categories: tuple[Category, ...] = Field(default=(), exclude_if=lambda categories: not categories)
+    categories: tuple[Category, ...] = Field(default=(), exclude_if=not_)
     """The `Environment.category` of each sample, if asked for. Empty, and omitted: all are of one category."""
-    source: dict[str, str] = Field(default_factory=dict, exclude_if=lambda source: not source, repr=False)
+    source: dict[str, str] = Field(default_factory=dict, exclude_if=not_, repr=False)
     """Of a world from a user's file: `proctor.own_files.source.OwnSource.files`, by which a change is named."""
-    scales: dict[str, tuple[float, float]] = Field(default_factory=dict, exclude_if=lambda scales: not scales)
+    scales: dict[str, tuple[float, float]] = Field(default_factory=dict, exclude_if=not_)
     """Of a world from a user's file: `Environment.scales`, since reports don't load it."""
 
     @model_validator(mode="after")
@@ -314,7 +314,7 @@ class SummarizeRequest(Value):
     finishes: tuple[Finish, ...]
     clusters: tuple[int, ...] = ()
     """The cluster number of each finish; epochs of one sample share one. Empty: each finish is a cluster of its own."""
-    samples: tuple[int, ...] = Field(default=(), exclude_if=lambda samples: not samples)
+    samples: tuple[int, ...] = Field(default=(), exclude_if=not_)
     """The sample number of each finish. Empty: each finish is of a sample of its own; older workers know no others."""
     digest: ExpectedDigest = None
 

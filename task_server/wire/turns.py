@@ -1,6 +1,6 @@
 """Pure: the turn state of a session, and its lease."""
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from proctor.environment import AgentStopped, ContextLimitExceeded, InputRefused
 from proctor.types import Finish, FinishReason
@@ -38,8 +38,7 @@ def refused(finish: Finish, last: Reply | None, *, scored: bool = True) -> Finis
     return finish.model_copy(update=changed)
 
 
-@dataclass(frozen=True, slots=True)
-class Turns:
+class Turns(NamedTuple):
     """Answers to the turns 1..answered were applied; `step` is what came after them, None while it is in work."""
 
     answered: int = 0
@@ -49,11 +48,11 @@ class Turns:
 
     def observed(self, step: Observed) -> "Turns":
         """The state after the environment's next observation, which asks for turn `answered + 1`."""
-        return replace(self, step=step)
+        return self._replace(step=step)
 
     def finished(self, finish: Finish) -> "Turns":
         """The state after the environment's finish."""
-        return replace(self, step=Finished(finish=finish))
+        return self._replace(step=Finished(finish=finish))
 
     def replied(self, turn: int, reply: Reply) -> tuple["Turns", bool]:
         """The state after an answer, and whether it is new and must be applied. Raises TurnConflict."""
@@ -71,8 +70,7 @@ class Turns:
         return f"turn {self.step.turn} is current" if isinstance(self.step, Observed) else "the session is finished"
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(NamedTuple):
     """A lease of `length_s` seconds from each renewal, on a monotonic clock."""
 
     length_s: float
@@ -85,7 +83,7 @@ class Lease:
 
     def renewed(self, now: float) -> "Lease":
         """The same lease, begun anew."""
-        return Lease.granted(self.length_s, now)
+        return Lease(self.length_s, now + self.length_s)
 
     def extended(self, seconds: float) -> "Lease":
         """The same lease, which ends so much later."""

@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NamedTuple
 
 from proctor import event_loop
@@ -106,7 +106,7 @@ class Session(Agent):
             raise InWork("the environment still works on this step; ask again", replies=news)
         return TurnResponse(step=step.result(), replies=news)
 
-    async def turn(self, request: TurnRequest) -> TurnResponse:
+    def turn(self, request: TurnRequest) -> Coroutine[Any, Any, TurnResponse]:
         """Apply the answer to a turn, unless it is a repeat; the next step.
 
         Raises TurnConflict, InWork, UnknownSession.
@@ -118,7 +118,7 @@ class Session(Agent):
             self._next_step = self._loop.create_future()
             if not self._reply.done():  # it is done if the environment cancelled the wait
                 self._reply.set_result(request.reply)
-        return await self.current_step(request.replies)
+        return self.current_step(request.replies)
 
     def lost(self) -> None:
         """Fail the requests that wait for a step with UnknownSession: the session has ended."""

@@ -5,9 +5,10 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import MappingProxyType
+from typing import Any
 
 from starlette.types import ASGIApp
 
@@ -134,8 +135,8 @@ class Worker(TaskService):
         current = await session.current_step(replies)
         return Started(worker=self.name, url=self.url, step=current.step, replies=current.replies)
 
-    async def turn(self, session: str, request: TurnRequest, sender: Sender = NOBODY) -> TurnResponse:
-        return await self._sessions.find(session, sender).turn(request)
+    def turn(self, session: str, request: TurnRequest, sender: Sender = NOBODY) -> Coroutine[Any, Any, TurnResponse]:
+        return self._sessions.find(session, sender).turn(request)
 
     async def end(self, session: str, sender: Sender = NOBODY) -> None:
         await self._sessions.end(session, sender)

@@ -32,7 +32,7 @@ def check(play: Callable[[], Sequence[str]], most_calls: int, most_files: int) -
 
 
 def test_a_turn_passes_through_no_more_calls_and_files_than_it_did() -> None:
-    check(lambda: path(forked), 114, 27)
+    check(lambda: path(forked), 89, 25)
 
 
 def test_a_task_servers_error_reaches_its_row_through_no_more_calls_and_files_than_it_did() -> None:

@@ -44,20 +44,16 @@ def request(conversation: Messages, tools: Tools, fields: Fields, form: Form = P
 
 def _pieces(messages: Sequence[Message], form: Form) -> Sequence[bytes]:
     """The messages in wire format. Those that a history has had before are not encoded again."""
-    if not isinstance(messages, History):
-        return _encode(messages, form)
-    done, kept = messages.kept.get(form, (0, []))
+    done, kept = messages.kept.get(form, (0, [])) if isinstance(messages, History) else (0, [])
     new = messages[done:]
-    if form.system_role == "user" and not _is_opened(messages[:done], new):
-        kept, new = [], messages
-    messages.kept[form] = len(messages), kept + _encode(new, form)
-    return messages.kept[form][1]
-
-
-def _encode(messages: Sequence[Message], form: Form) -> list[bytes]:
     if form.system_role == "user":
-        _, messages = wire.instructed(messages, "user")
-    return [to_json(message) for message in messages_json(messages, form.reasoning, form.system_role)]
+        if not _is_opened(messages[:done], new):
+            kept, new = [], messages
+        _, new = wire.instructed(new, "user")
+    pieces = [*kept, *map(to_json, messages_json(new, form.reasoning, form.system_role))]
+    if isinstance(messages, History):
+        messages.kept[form] = len(messages), pieces
+    return pieces
 
 
 def _is_opened(before: Sequence[Message], new: Sequence[Message]) -> bool:
