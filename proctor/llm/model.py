@@ -259,11 +259,10 @@ class ChatModel:
     async def _hold_back(self, failed: Failed, outage: Outage, waits: Waited) -> None:
         """Wait after too many requests, which use no try. Raises EndpointDown, AgentRefused."""
         waits.throttles += 1
-        since = outage.throttled_since = outage.throttled_since or self._clock()
-        outage.check_patience(since, failed.cause)
         wait_s = (failed.retry_after_s or 0.0) + self._random() * self._policy.widest_s(waits.throttles)
         with waits:
-            await self._sleep(wait_s)
+            await outage.pause(wait_s, failed.cause)
+            await self._sleep(0.0)
 
     def _wait_s(self, failed: Failed, tries: int, elapsed_s: float) -> float | None:
         if failed.outcome is not Outcome.TRANSIENT:

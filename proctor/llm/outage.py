@@ -154,6 +154,11 @@ class Failed(NamedTuple):
         return self.outcome is Outcome.TRANSIENT and not self.throttled
 
 
+def answers(reply: object) -> bool:
+    """Whether this came from an endpoint that is up, though it may be a refusal."""
+    return not isinstance(reply, Failed) or not reply.may_be_outage
+
+
 class Waited(Untimed):
     """What a call has waited for its endpoint, which counts in no limit; and its failures there in a row."""
 
@@ -279,13 +284,23 @@ class Outage:
                             return reply
                         failed = reply
                         self.failed(failed.cause)
-                        if waits.own >= OWN_FAILURES and not isinstance(await short(), Failed):
+                        if waits.own >= OWN_FAILURES and answers(await short()):
                             waits.own += 1
                             self.answered()
                             return failed
             if not asks and failed is not None and failed.sent and number == self._outages:
                 return failed  # the endpoint answered others all the time: a failed try
             number = self._outages if not asks else number
+
+    async def pause(self, wait_s: float, cause: str) -> None:
+        """Wait after too many requests, at most until the patience is over. Raises EndpointDown, AgentRefused."""
+        now = self._clock()
+        self.throttled_since = since = now if self.throttled_since is None else self.throttled_since
+        self.check_patience(since, cause)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(wait_s, since + self.patience_s - now)):
+                await self._released.wait()
+                raise EndpointDown(cause)
 
     def may_have(self, reply: object, waits: Waited) -> TypeGuard[Failed]:
         """Record what a request came to; whether it may have failed because the endpoint is down."""
