@@ -241,8 +241,10 @@ class ChatModel:
         return self.endpoint.request(asked, Waited())
 
     def ask_once(self, messages: Messages, tools: Tools = ()) -> Coroutine[Any, Any, Reply | Failed]:
-        """What one request comes to."""
-        return self.endpoint.request(self._asked(messages, tools, self._fields), Waited(with_tools=bool(tools)))
+        """What one request comes to; it asks for a cache, if any would, however short it is."""
+        form = self._form if self._form.cached_from is None else self._form._replace(cached_from=0)
+        asked = self._dialect.request(sendable(messages), tools, self._fields, form)
+        return self.endpoint.request(asked, Waited(with_tools=bool(tools)))
 
     async def models(self, deadline_s: float, of: str = "") -> HttpReply:
         """The endpoint's reply to a request for its models, or for the one `of` this path. Raises HttpFailure."""
