@@ -165,10 +165,11 @@ class ModelEndpoint:
     async def _judged(self, read: Reply | Failed | None, reply: HttpReply, waits: Waited) -> Reply | Failed:
         """What a reply comes to in which this was read."""
         seen = Seen(self._answered, self._context, waits.with_tools and not self._took_tools)
-        came = self._came(read, reply, seen)
+        came = outcome(reply.status, reply.headers, reply.body, seen)
         if came is Outcome.REJECTED and not self._looked:
             came = await self._with_context(reply, seen)
-        if read is not None and (came is Outcome.ANSWER or (came is Outcome.TRANSIENT and isinstance(read, Failed))):
+        broken = isinstance(read, Failed) and (read.repeats_key or came is Outcome.TRANSIENT)
+        if read is not None and (came is Outcome.ANSWER or broken):
             return read
         return self._failed(reply, came)
 
@@ -181,12 +182,6 @@ class ModelEndpoint:
         if isinstance(listed, Sent) and listed.reply.status == 200:
             self._context = context_length(listed.reply.body, self._model)
         return outcome(reply.status, reply.headers, reply.body, seen._replace(context=self._context))
-
-    def _came(self, read: Reply | Failed | None, reply: HttpReply, seen: Seen) -> Outcome:
-        """What a reply comes to in which this was read."""
-        if isinstance(read, Failed) and read.repeats_key:
-            return Outcome.TRANSIENT
-        return outcome(reply.status, reply.headers, reply.body, seen)
 
     def _read(self, sent: Sent, asked: bytes) -> Reply | Failed | None:
         """The completion in a reply, None in an error; a reply that holds the key it was asked with is none.
@@ -248,7 +243,7 @@ class ModelEndpoint:
         if isinstance(sent, Failed):
             return sent
         reply, read = sent.reply, self._read(sent, asked.body)
-        came = self._came(read, reply, Seen())
+        came = outcome(reply.status, reply.headers, reply.body)
         if isinstance(read, Failed) or (read is not None and came is Outcome.ANSWER):
             return read
         if read is not None and self._named != "chat":

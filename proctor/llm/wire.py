@@ -1,5 +1,6 @@
 """What the dialects of endpoints share: requests, replies that are read tolerantly, and what a call cost."""
 
+import contextlib
 import json
 import logging
 import math
@@ -244,9 +245,8 @@ def usage_of(told: object) -> Usage | None:
     """
     if not isinstance(told, dict):
         return None
-    try:
-        counts = {name: _count(told[name]) for name in _COUNTS if name in told}
-    except ValueError:
+    counts = {name: _count(told[name]) for name in _COUNTS if told.get(name) is not None}
+    if None in counts.values():
         return None
     prompt, taken = counts.get("prompt_tokens"), counts.get("input_tokens")
     completion, given = counts.get("completion_tokens"), counts.get("output_tokens")
@@ -276,23 +276,18 @@ def usage_of(told: object) -> Usage | None:
 
 
 def _count(value: object) -> int | None:
-    """A count, which may be the text of one, or None. Raises ValueError for anything else."""
-    if isinstance(value, (float, str)) and (number := float(value)).is_integer():
-        value = int(number)
-    if value is not None and not (isinstance(value, int) and 0 <= value <= MOST_TOKENS):
-        raise ValueError
-    return value
+    """A count, which may be the text of one; None for anything else."""
+    if isinstance(value, float | str):
+        with contextlib.suppress(ValueError):
+            value = int(number) if (number := float(value)).is_integer() else None
+    return value if isinstance(value, int) and 0 <= value <= MOST_TOKENS else None
 
 
 def _detail(told: object, *names: str) -> int:
-    """The first count above 0 of these in an object; 0 where there is none, or what is told is no count."""
-    if isinstance(told, dict):
-        for name in names:
-            try:
-                if name in told and (count := _count(told[name])):
-                    return count
-            except ValueError:
-                continue
+    """The first count above 0 of these in an object; 0 where there is none."""
+    for name in names if isinstance(told, dict) else ():
+        if name in told and (count := _count(told[name])):
+            return count
     return 0
 
 
