@@ -24,7 +24,7 @@ from proctor.llm.config import ChatConfig
 from proctor.llm.model import ChatModel, Completion, ModelRefused
 from proctor.llm.outage import EndpointDown, paid_by
 from proctor.llm.wire import CHARS_PER_TOKEN
-from proctor.time_limit import Untimed
+from proctor.session.time_limit import Untimed
 from proctor.types import History, Message, Tool
 from task_server.client.client import Call
 

@@ -19,7 +19,7 @@ from proctor import event_loop
 from proctor.llm.endpoint import DENIALS, AgentUnauthorized
 from proctor.llm.model import Completion
 from proctor.llm.outage import PATIENCE_S, Outage
-from proctor.time_limit import Untimed
+from proctor.session.time_limit import Untimed
 from proctor.types import Message, Tool
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from eval_client.store.store import Store
 from eval_client.trial.episode import TrialHistory
 from eval_client.trial.traces import Traces
 from proctor.session.kept_replies import KeptReply
-from proctor.time_limit import Untimed
+from proctor.session.time_limit import Untimed
 from proctor.types import Finish, FinishReason, Usage
 from task_server.client.client import ReplyLog
 

@@ -22,8 +22,8 @@ from proctor.llm.outage import EndpointDown, paid_by
 from proctor.observability import tracing
 from proctor.observability.tracing import Attribute
 from proctor.session.kept_replies import KeptReply
+from proctor.session.time_limit import TimeLimit, Untimed
 from proctor.session.transcript import Transcript
-from proctor.time_limit import TimeLimit, Untimed
 from proctor.tools.histories import normalised
 from proctor.types import NO_USAGE, FinishReason, Message, Observation, Tool, Usage
 from task_server.client.client import ReplyLog

@@ -23,7 +23,7 @@ from proctor.environment import AgentRefused, AgentStopped, AgentUnavailable, Re
 from proctor.llm.config import RESERVED
 from proctor.llm.model import Completion
 from proctor.llm.outage import paid_by
-from proctor.time_limit import Untimed
+from proctor.session.time_limit import Untimed
 from proctor.types import Action, Message, Tool, Usage
 from task_server.wire.messages import Act
 

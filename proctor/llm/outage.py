@@ -10,7 +10,7 @@ from proctor.event_loop import clock
 from proctor.http.client import HttpReply
 from proctor.llm.outcome import Outcome, read_error
 from proctor.llm.wire import Reply
-from proctor.time_limit import Untimed
+from proctor.session.time_limit import Untimed
 from proctor.types import Usage
 
 Answer = TypeVar("Answer")

@@ -285,9 +285,10 @@ def _count(value: object) -> int | None:
 
 def _detail(told: object, *names: str) -> int:
     """The first count above 0 of these in an object; 0 where there is none."""
-    for name in names if isinstance(told, dict) else ():
-        if name in told and (count := _count(told[name])):
-            return count
+    if isinstance(told, dict):
+        for name in names:
+            if name in told and (count := _count(told[name])):
+                return count
     return 0
 
 

@@ -424,7 +424,7 @@ def test_each_server_of_an_endpoint_is_asked_and_their_file_is_read(tmp_path: Pa
         report.says("replicas-differ", "warn", several[2].url, "max_model_len: 4096, 8192")
         plan.write_text(text % f"base_url: {json.dumps([several[0].url, several[3].url])}")
         report = doctor(tmp_path, "plan.yaml", OPENAI_API_KEY=CANARY)
-        report.says("agent-model", "fail", several[3].url, "serves other, not m")
+        report.says("replicas-other", "fail", several[3].url, "serves other, not m")
         plan.write_text(text % "replicas_file: servers")
         listed.write_text(f"{several[0].url}\nnonsense\n")
         report = doctor(tmp_path, "plan.yaml", OPENAI_API_KEY=CANARY)

@@ -121,7 +121,7 @@ class PlanChecks:
         except ValueError:
             return []  # the check of each server says it
         found = [
-            fail("agent-model", f"agent {agent.name}: {line}", "a run is refused", "leave such servers out")
+            fail("replicas-other", f"agent {agent.name}: {line}", "a run is refused", "leave such servers out")
             for line in likeness.others(agent.model or agent.name, seen)
         ]
         why = "the scores of a trial would depend on the server that has it"

@@ -10,7 +10,7 @@ from proctor.environment import AgentRefused
 from proctor.llm import outage
 from proctor.llm.outage import EndpointDown, Failed, Outage, Waited
 from proctor.llm.outcome import Outcome
-from proctor.time_limit import TimeLimit, Untimed
+from proctor.session.time_limit import TimeLimit, Untimed
 from tests.pace import slowly
 
 REFUSED = Failed("connection refused", sent=False)
