@@ -171,7 +171,7 @@ class ModelEndpoint:
         broken = isinstance(read, Failed) and (read.repeats_key or came is Outcome.TRANSIENT)
         if read is not None and (came is Outcome.ANSWER or broken):
             return read
-        return self._failed(reply, came)
+        return self._failed(reply, came, read)
 
     async def _with_context(self, reply: HttpReply, seen: Seen) -> Outcome:
         """What a rejection that names tokens comes to beside the model's context, which the endpoint is asked once."""
@@ -205,14 +205,14 @@ class ModelEndpoint:
                 return Failed(told, repeats_key=True)
         return _billed(read, reply.headers[COST_HEADER]) if COST_HEADER in reply.headers else read
 
-    def _failed(self, reply: HttpReply, came: Outcome) -> Failed:
-        """A reply that is no answer."""
+    def _failed(self, reply: HttpReply, came: Outcome, read: Reply | Failed | None) -> Failed:
+        """A reply that is no answer, in which this was read."""
         behind = origin_of(reply)
         origin = f"{self._where}: {behind} behind it" if behind else self.origin(reply.status)
         said = f"{origin}: status {reply.status}: {excerpt(reply)}"
         if came in (Outcome.CONTEXT_LIMIT, Outcome.REFUSAL):
             self._answered = True
-            return Failed(said, came, reply.status, refusal=self._refusal(reply) if came is Outcome.REFUSAL else None)
+            return Failed(said, came, reply.status, refusal=read if isinstance(read, Reply) else None)
         error = read_error(reply.body)
         if error.is_ours:
             return Failed(redacted(error.message), Outcome.REJECTED, reply=reply)
@@ -229,13 +229,6 @@ class ModelEndpoint:
             late=late,
             retry_after_s=retry_after_s(reply.headers, self._wall_clock(), error.message),
         )
-
-    def _refusal(self, reply: HttpReply) -> Reply | None:
-        """The refusal of an input, where it has a text or a cost."""
-        try:
-            return self.dialect.read(reply.body) if reply.status == 200 else None
-        except ValidationError:
-            return None
 
     async def passed_on(self, asked: Request) -> Reply | Failed:
         """An answer, or what came in its place; another dialect's word for what ends a trial becomes chat's."""
