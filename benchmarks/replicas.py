@@ -131,7 +131,7 @@ def real(bench: Bench, trials: int) -> Iterator[Figure]:
 
 def measure(quick: bool) -> Iterator[Figure]:
     """All cases."""
-    trials = SERVERS * EACH * (1 if quick else 4)
+    trials = SERVERS * EACH * (2 if quick else 4)
     with tempfile.TemporaryDirectory(prefix="proctor-bench-") as folder:
         bench = Bench(Path(folder))
         yield from eight(bench, trials)
