@@ -5,9 +5,10 @@ A process of its own, so that its CPU and memory are the client's and nothing el
 
 import contextlib
 import os
+import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from benchmarks.measure import cpu_s, peak_mb
@@ -80,6 +81,15 @@ def play(load: Load) -> Took:
     )
     event_loop.run(execute(request, watch))
     return took[0]
+
+
+def took_by(load: Load, environment: Mapping[str, str]) -> Took:
+    """What a client in a process of its own took."""
+    command = [sys.executable, "-m", "benchmarks.client", load.model_dump_json()]
+    played = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if played.returncode:
+        raise SystemExit(played.stderr)
+    return Took.model_validate_json(played.stdout)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,10 @@
 import math
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 
 from benchmarks import floor
-from benchmarks.client import Load, Took
+from benchmarks.client import Load, Took, took_by
 from benchmarks.measure import Figure, figure, forget_peak, main, peak_mb
 from benchmarks.world import QUICK_SAMPLES, SAMPLES, World, world
 from eval_client.plan.plan import Plan
@@ -153,12 +151,8 @@ def play(servers: World, case: Case, turns: int) -> Took:
     load = Load(plan=plan, trials=case.trials(turns), folder=folder, servers=servers.pids(), in_process=case.in_process)
     for pid in servers.pids().values():
         forget_peak(pid)
-    command = [sys.executable, "-m", "benchmarks.client", load.model_dump_json()]
     try:
-        played = subprocess.run(command, env=servers.environment, capture_output=True, text=True, check=False)
-        if played.returncode:
-            raise SystemExit(played.stderr)
-        took = Took.model_validate_json(played.stdout)
+        took = took_by(load, servers.environment)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     if took.turns != load.trials * case.turns:

@@ -25,6 +25,7 @@ NAMES = (
     "resume",
     "million",
     "flow",
+    "replicas",
     "store",
     "sandbox",
     "database",

@@ -48,7 +48,7 @@ def retry_after_s(headers: Mapping[str, str], now: float, message: str = "") -> 
     """Seconds that a reply asks us to wait, by its headers, else by words like `try again in 20s`; None if it does not.
 
     `retry-after-ms`, `retry-after` (RFC 9110: seconds or a date), both behind LiteLLM's prefix too, and the longest of
-    the `x-ratelimit-reset-*` whose limit is used up. `now` is the Unix time.
+    the `x-ratelimit-reset*` whose limit is used up. `now` is the Unix time.
     """
     for prefix in ("", "llm_provider-"):
         milliseconds = _number(headers.get(f"{prefix}retry-after-ms"))
@@ -57,17 +57,18 @@ def retry_after_s(headers: Mapping[str, str], now: float, message: str = "") -> 
         asked = headers.get(f"{prefix}retry-after")
         if asked is not None and (seconds := _wait(asked, now)) is not None:
             return seconds
+        reset = f"{prefix}x-ratelimit-reset"
         resets = [
             seconds
-            for kind in ("requests", "tokens", "project-tokens", "input-tokens", "output-tokens")
-            if (_number(headers.get(f"{prefix}x-ratelimit-remaining-{kind}")) or 0.0) <= 0.0
-            and (reset := headers.get(f"{prefix}x-ratelimit-reset-{kind}")) is not None
-            and (seconds := _wait(reset, now)) is not None
+            for name, told in headers.items()
+            if name.startswith(reset)
+            and not _number(headers.get(f"{prefix}x-ratelimit-remaining{name.removeprefix(reset)}"))
+            and (seconds := _wait(told, now)) is not None
         ]
         if resets:
             return max(resets)
-    told = _ASKED.search(message)
-    return _wait(told["wait"], now) if told is not None else None
+    asked_for = _ASKED.search(message)
+    return _wait(asked_for["wait"], now) if asked_for is not None else None
 
 
 def _wait(text: str, now: float) -> float | None:

@@ -2,11 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from pydantic import JsonValue
 
-from eval_client.endpoints.replicas import MOVING, SUSPECT, Binding, Replica, Replicas
+from eval_client.endpoints.replicas import MOVING, SUSPECT, Binding, Replica, ReplicaModel, Replicas
 from proctor.environment import AgentStopped, AgentUnavailable
 from proctor.llm.endpoint import DENIALS, AgentUnauthorized
 from proctor.llm.model import Completion
@@ -40,19 +40,13 @@ class BoundModel(Binding):
         """The answer of a replica. Raises AgentUnavailable where the call may be what takes servers down."""
         self.denied, self._lost = set(), Usage()
         try:
-            completion = await self._answer(messages, tools, metadata, sampling)
+            completion = await self._answer(lambda model: model(messages, tools, metadata, sampling))
         except (AgentStopped, AgentUnavailable, EndpointDown, asyncio.CancelledError) as failed:
             vars(failed)["paid"] = self._lost.plus(paid_by(failed) or Usage())
             raise
         return completion._replace(usage=completion.usage.plus(self._lost))
 
-    async def _answer(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[Tool],
-        metadata: Mapping[str, str],
-        sampling: Mapping[str, JsonValue] | None,
-    ) -> Completion:
+    async def _answer(self, ask: Callable[[ReplicaModel], Awaitable[Completion]]) -> Completion:
         falls = 0
         while True:
             replica = self.replica
@@ -61,8 +55,7 @@ class BoundModel(Binding):
                 replica = await self._replicas.place(self)
             began = self._replicas.clock()
             try:
-                ask = self._replicas.model(self.agent, replica)
-                completion = await self._asked(replica, ask(messages, tools, metadata, sampling))
+                completion = await self._asked(replica, ask(self._replicas.model(self.agent, replica)))
             except Fallen:
                 since = replica.outage.since
                 falls += since is not None and since >= began

@@ -25,18 +25,20 @@ TOKENS = 32
 QUESTION = Message(role="user", content="Name the planets of the solar system with a sentence about each.")
 
 
-async def seen_models(client: HttpClient, configs: Mapping[str, ChatConfig]) -> dict[str, SeenModel]:
-    """URL -> what that server shows of a model; those that do not answer are left out."""
+async def seen_models(
+    client: HttpClient, configs: Mapping[str, ChatConfig], within_s: float = LOOK_S, *, asks: bool = True
+) -> dict[str, SeenModel]:
+    """URL -> what that server shows of a model; those that do not answer are left out. `asks`: also for a text."""
     once = [ChatModel(config.model_copy(update={"max_tries": 1}), client) for config in configs.values()]
-    found = await asyncio.gather(*map(_seen, once))
+    found = await asyncio.gather(*(_seen(model, within_s, asks=asks) for model in once))
     return {url: seen for url, seen in zip(configs, found, strict=True) if seen is not None}
 
 
-async def _seen(model: ChatModel) -> SeenModel | None:
+async def _seen(model: ChatModel, within_s: float, *, asks: bool) -> SeenModel | None:
     try:
-        async with asyncio.timeout(LOOK_S):
+        async with asyncio.timeout(within_s):
             listed = await listed_models(model)
-            text = await _text(model)
+            text = await _text(model) if asks else None
     except (HttpFailure, TimeoutError):
         return None
     if not listed:

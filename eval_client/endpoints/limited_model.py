@@ -22,8 +22,9 @@ from eval_client.metrics import EndpointMetrics
 from proctor.environment import AgentRefused, AgentStopped, AgentUnavailable, RequestRejected
 from proctor.llm.config import ChatConfig
 from proctor.llm.model import ChatModel, Completion, ModelRefused
-from proctor.llm.outage import EndpointDown, Untimed, paid_by
+from proctor.llm.outage import EndpointDown, paid_by
 from proctor.llm.wire import CHARS_PER_TOKEN
+from proctor.session.time_limit import Untimed
 from proctor.types import History, Message, Tool
 from task_server.client.client import Call
 

@@ -12,7 +12,7 @@ from eval_client.plan.entries import Endpoint, ReplicaEntry
 from proctor.environment import AgentStopped
 from proctor.http.client import HttpFailure
 from proctor.llm.config import plain_url
-from proctor.llm.outage import FIRST_WAIT_S, LONGEST_WAIT_S, Failed
+from proctor.llm.outage import FIRST_WAIT_S, LONGEST_WAIT_S, Failed, answers
 from proctor.llm.outcome import Outcome
 
 log = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ class ReplicaWatch:
             return False
         except AgentStopped:
             return True
-        return not isinstance(reply, Failed) or reply.outcome not in (Outcome.TRANSIENT, Outcome.UNAUTHORIZED)
+        return answers(reply) and not (isinstance(reply, Failed) and reply.outcome is Outcome.UNAUTHORIZED)
 
     def _is_silent(self, replica: Replica) -> bool:
         since = self._silent_since(replica)

@@ -18,7 +18,8 @@ from eval_client.plan.entries import Endpoint
 from proctor import event_loop
 from proctor.llm.endpoint import DENIALS, AgentUnauthorized
 from proctor.llm.model import Completion
-from proctor.llm.outage import PATIENCE_S, Outage, Untimed
+from proctor.llm.outage import PATIENCE_S, Outage
+from proctor.session.time_limit import Untimed
 from proctor.types import Message, Tool
 
 log = logging.getLogger(__name__)

@@ -302,8 +302,7 @@ class Limits(Value):
     patience_s: float = Field(default=60, gt=0)
     """How long a call to a part that is gone is repeated, then how long a task may be without a worker, or without a
     service of its environment, before its trials are left unscored; also how long a task server is waited for before
-    its first answer (after it an hour, if that is more), and how long an endpoint that never answered is silent until
-    its trials wait for it."""
+    its first answer (after it an hour, if that is more)."""
 
 
 class Local(Value):

@@ -12,8 +12,8 @@ from eval_client.store.records import Trial
 from eval_client.store.store import Store
 from eval_client.trial.episode import TrialHistory
 from eval_client.trial.traces import Traces
-from proctor.llm.outage import Untimed
 from proctor.session.kept_replies import KeptReply
+from proctor.session.time_limit import Untimed
 from proctor.types import Finish, FinishReason, Usage
 from task_server.client.client import ReplyLog
 

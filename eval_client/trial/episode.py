@@ -18,10 +18,11 @@ from eval_client.store.values import parsed
 from eval_client.trial.attempt import FAILURES, AttemptEnd, Diverged, OutOfTime
 from proctor.environment import AgentStopped, AgentUnavailable, ConversationLost
 from proctor.llm.model import Completion
-from proctor.llm.outage import EndpointDown, TimeLimit, Untimed, paid_by
+from proctor.llm.outage import EndpointDown, paid_by
 from proctor.observability import tracing
 from proctor.observability.tracing import Attribute
 from proctor.session.kept_replies import KeptReply
+from proctor.session.time_limit import TimeLimit, Untimed
 from proctor.session.transcript import Transcript
 from proctor.tools.histories import normalised
 from proctor.types import NO_USAGE, FinishReason, Message, Observation, Tool, Usage

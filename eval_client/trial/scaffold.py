@@ -22,7 +22,8 @@ from proctor.agent_function import BROKEN_OFF, FunctionCaller, FunctionRaised, i
 from proctor.environment import AgentRefused, AgentStopped, AgentUnavailable, RequestRejected
 from proctor.llm.config import RESERVED
 from proctor.llm.model import Completion
-from proctor.llm.outage import Untimed, paid_by
+from proctor.llm.outage import paid_by
+from proctor.session.time_limit import Untimed
 from proctor.types import Action, Message, Tool, Usage
 from task_server.wire.messages import Act
 

@@ -86,12 +86,15 @@ class Replies:
         `reply` has the cost of all tries, `last` that of the last one alone: the tries before it are `wasted` already.
         Raises EnvironmentFault where the folder can't store it; the session records it even then, since it was bought.
         """
+        kept = reply
         try:
             kept = self._store(self._path(key), reply)
         except OSError as error:
-            self._bought(key, reply, last)
             raise _not_stored(error) from error
-        self._bought(key, kept, last)
+        finally:
+            if kept != last:
+                self.wasted(key, last)
+            _used(key, kept, bought=kept == last)
         return kept
 
     def forget(self, key: str) -> None:
@@ -114,12 +117,6 @@ class Replies:
         """Record that the session has paid for a reply that can't be read."""
         if (session := session_replies.get()) is not None:
             session.add_useless(key, reply)
-
-    def _bought(self, key: str, in_use: ModelReply, last: ModelReply) -> None:
-        """Record the reply that the session uses, and the cost of the last try where that is another reply."""
-        if in_use != last:
-            self.wasted(key, last)
-        _used(key, in_use, bought=in_use == last)
 
     def _path(self, key: str) -> Path:
         return self.folder / key[:2] / key

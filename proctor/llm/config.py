@@ -189,7 +189,8 @@ class ChatConfig(RequestLimits, EndpointForm, ConnectionFields, RequestForm):
 
     def form(self) -> Form:
         """How conversations are written."""
-        return Form(self.reasoning, self.system_role, self.cache_prompt == "auto")
+        form = Form(self.reasoning, self.system_role)
+        return form if self.cache_prompt == "auto" else form._replace(cached_from=None)
 
     def request_sampling(self, more: Mapping[str, JsonValue] | None = None) -> Mapping[str, JsonValue]:
         """The sampling of a request; `more` takes precedence."""

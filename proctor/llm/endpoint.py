@@ -165,12 +165,13 @@ class ModelEndpoint:
     async def _judged(self, read: Reply | Failed | None, reply: HttpReply, waits: Waited) -> Reply | Failed:
         """What a reply comes to in which this was read."""
         seen = Seen(self._answered, self._context, waits.with_tools and not self._took_tools)
-        came = self._came(read, reply, seen)
+        came = outcome(reply.status, reply.headers, reply.body, seen)
         if came is Outcome.REJECTED and not self._looked:
             came = await self._with_context(reply, seen)
-        if read is not None and (came is Outcome.ANSWER or (came is Outcome.TRANSIENT and isinstance(read, Failed))):
+        broken = isinstance(read, Failed) and (read.repeats_key or came is Outcome.TRANSIENT)
+        if read is not None and (came is Outcome.ANSWER or broken):
             return read
-        return self._failed(reply, came)
+        return self._failed(reply, came, read)
 
     async def _with_context(self, reply: HttpReply, seen: Seen) -> Outcome:
         """What a rejection that names tokens comes to beside the model's context, which the endpoint is asked once."""
@@ -181,12 +182,6 @@ class ModelEndpoint:
         if isinstance(listed, Sent) and listed.reply.status == 200:
             self._context = context_length(listed.reply.body, self._model)
         return outcome(reply.status, reply.headers, reply.body, seen._replace(context=self._context))
-
-    def _came(self, read: Reply | Failed | None, reply: HttpReply, seen: Seen) -> Outcome:
-        """What a reply comes to in which this was read."""
-        if isinstance(read, Failed) and read.repeats_key:
-            return Outcome.TRANSIENT
-        return outcome(reply.status, reply.headers, reply.body, seen)
 
     def _read(self, sent: Sent, asked: bytes) -> Reply | Failed | None:
         """The completion in a reply, None in an error; a reply that holds the key it was asked with is none.
@@ -210,14 +205,14 @@ class ModelEndpoint:
                 return Failed(told, repeats_key=True)
         return _billed(read, reply.headers[COST_HEADER]) if COST_HEADER in reply.headers else read
 
-    def _failed(self, reply: HttpReply, came: Outcome) -> Failed:
-        """A reply that is no answer."""
+    def _failed(self, reply: HttpReply, came: Outcome, read: Reply | Failed | None) -> Failed:
+        """A reply that is no answer, in which this was read."""
         behind = origin_of(reply)
         origin = f"{self._where}: {behind} behind it" if behind else self.origin(reply.status)
         said = f"{origin}: status {reply.status}: {excerpt(reply)}"
         if came in (Outcome.CONTEXT_LIMIT, Outcome.REFUSAL):
             self._answered = True
-            return Failed(said, came, reply.status, refusal=self._refusal(reply) if came is Outcome.REFUSAL else None)
+            return Failed(said, came, reply.status, refusal=read if isinstance(read, Reply) else None)
         error = read_error(reply.body)
         if error.is_ours:
             return Failed(redacted(error.message), Outcome.REJECTED, reply=reply)
@@ -235,20 +230,13 @@ class ModelEndpoint:
             retry_after_s=retry_after_s(reply.headers, self._wall_clock(), error.message),
         )
 
-    def _refusal(self, reply: HttpReply) -> Reply | None:
-        """The refusal of an input, where it has a text or a cost."""
-        try:
-            return self.dialect.read(reply.body) if reply.status == 200 else None
-        except ValidationError:
-            return None
-
     async def passed_on(self, asked: Request) -> Reply | Failed:
         """An answer, or what came in its place; another dialect's word for what ends a trial becomes chat's."""
         sent = await self.exchange(asked)
         if isinstance(sent, Failed):
             return sent
         reply, read = sent.reply, self._read(sent, asked.body)
-        came = self._came(read, reply, Seen())
+        came = outcome(reply.status, reply.headers, reply.body)
         if isinstance(read, Failed) or (read is not None and came is Outcome.ANSWER):
             return read
         if read is not None and self._named != "chat":

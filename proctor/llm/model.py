@@ -241,8 +241,10 @@ class ChatModel:
         return self.endpoint.request(asked, Waited())
 
     def ask_once(self, messages: Messages, tools: Tools = ()) -> Coroutine[Any, Any, Reply | Failed]:
-        """What one request comes to."""
-        return self.endpoint.request(self._asked(messages, tools, self._fields), Waited(with_tools=bool(tools)))
+        """What one request comes to; it asks for a cache, if any would, however short it is."""
+        form = self._form if self._form.cached_from is None else self._form._replace(cached_from=0)
+        asked = self._dialect.request(sendable(messages), tools, self._fields, form)
+        return self.endpoint.request(asked, Waited(with_tools=bool(tools)))
 
     async def models(self, deadline_s: float, of: str = "") -> HttpReply:
         """The endpoint's reply to a request for its models, or for the one `of` this path. Raises HttpFailure."""
@@ -259,11 +261,10 @@ class ChatModel:
     async def _hold_back(self, failed: Failed, outage: Outage, waits: Waited) -> None:
         """Wait after too many requests, which use no try. Raises EndpointDown, AgentRefused."""
         waits.throttles += 1
-        since = outage.throttled_since = outage.throttled_since or self._clock()
-        outage.check_patience(since, failed.cause)
         wait_s = (failed.retry_after_s or 0.0) + self._random() * self._policy.widest_s(waits.throttles)
         with waits:
-            await self._sleep(wait_s)
+            await outage.pause(wait_s, failed.cause)
+            await self._sleep(0.0)
 
     def _wait_s(self, failed: Failed, tries: int, elapsed_s: float) -> float | None:
         if failed.outcome is not Outcome.TRANSIENT:

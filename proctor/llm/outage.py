@@ -3,14 +3,14 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
-from typing import NamedTuple, Self, TypeGuard, TypeVar
+from typing import NamedTuple, TypeGuard, TypeVar
 
 from proctor.environment import AgentRefused
-from proctor.event_loop import blocked_s, clock
+from proctor.event_loop import clock
 from proctor.http.client import HttpReply
 from proctor.llm.outcome import Outcome, read_error
 from proctor.llm.wire import Reply
+from proctor.session.time_limit import Untimed
 from proctor.types import Usage
 
 Answer = TypeVar("Answer")
@@ -22,91 +22,6 @@ PATIENCE_S, FIRST_PATIENCE_S = 3600.0, 60.0
 """How long an endpoint is waited for, after an answer in this process and before the first one."""
 OWN_FAILURES = 3
 """After so many replies and deadlines in a row, a request may be what fails, not its endpoint."""
-
-
-class TimeLimit:
-    """The time limit of an attempt, as a context that raises TimeoutError. It stands still while what it waits for is
-    not timed, and while code blocks the event loop: that moves no timer, which is set anew where it rings too early.
-    """
-
-    def __init__(self, seconds: float | None) -> None:
-        self._seconds, self._scope = seconds, asyncio.timeout(None)
-        self._until: float | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._waits = 0
-        self.waited_s = 0.0
-        """How long it stood still for what is not timed."""
-
-    async def __aenter__(self) -> Self:
-        await self._scope.__aenter__()
-        TIME_LIMIT.set(self)
-        self._blocked_s = blocked_s()
-        if self._seconds is not None:
-            self._set(asyncio.get_running_loop().time() + self._seconds)
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        self._until = None
-        if self._timer is not None:
-            self._timer.cancel()
-        await self._scope.__aexit__(kind, error, None)
-
-    @property
-    def expired(self) -> bool:
-        """Whether the time is over."""
-        return self._scope.expired()
-
-    def stop(self) -> None:
-        """Stop the clock, also where it has rung just now and its task was awake already."""
-        self._waits += 1
-        if self._until is not None and self._scope.when() is not None and not self.expired:
-            self._scope.reschedule(None)
-
-    def go_on(self, waited_s: float) -> None:
-        """Let the clock go on after a wait."""
-        self._waits -= 1
-        if self._waits == 0:
-            self.waited_s += waited_s
-            if self._until is not None:
-                self._until += waited_s
-                if self._timer is None:
-                    self._set(self._until)
-
-    def _set(self, until: float) -> None:
-        self._until, self._timer = until, asyncio.get_running_loop().call_at(until, self._ring)
-
-    def _ring(self) -> None:
-        self._timer = None
-        if self._until is None or self._waits:
-            return
-        before_s, self._blocked_s = self._blocked_s, blocked_s()
-        self._until += self._blocked_s - before_s
-        if (now := asyncio.get_running_loop().time()) < self._until:
-            self._set(self._until)
-        else:
-            self._scope.reschedule(now)
-
-
-TIME_LIMIT: ContextVar[TimeLimit | None] = ContextVar("time_limit", default=None)
-"""The limit of the attempt that an asyncio task plays."""
-
-
-class Untimed:
-    """A block in which the running task is not out of time: what it waits for is not broken off."""
-
-    seconds = 0.0
-    """How long it took, over all times that it was entered."""
-
-    def __enter__(self) -> None:
-        self._begun, self._limit = clock(), TIME_LIMIT.get()
-        if self._limit is not None:
-            self._limit.stop()
-
-    def __exit__(self, *_: object) -> None:
-        waited_s = max(0.0, clock() - self._begun)
-        self.seconds += waited_s
-        if self._limit is not None:
-            self._limit.go_on(waited_s)
 
 
 class EndpointDown(Exception):
@@ -152,6 +67,11 @@ class Failed(NamedTuple):
     def may_be_outage(self) -> bool:
         """Whether it may have failed because its endpoint is down."""
         return self.outcome is Outcome.TRANSIENT and not self.throttled
+
+
+def answers(reply: object) -> bool:
+    """Whether this came from an endpoint that is up, though it may be a refusal."""
+    return not isinstance(reply, Failed) or not reply.may_be_outage
 
 
 class Waited(Untimed):
@@ -279,13 +199,23 @@ class Outage:
                             return reply
                         failed = reply
                         self.failed(failed.cause)
-                        if waits.own >= OWN_FAILURES and not isinstance(await short(), Failed):
+                        if waits.own >= OWN_FAILURES and answers(await short()):
                             waits.own += 1
                             self.answered()
                             return failed
             if not asks and failed is not None and failed.sent and number == self._outages:
                 return failed  # the endpoint answered others all the time: a failed try
             number = self._outages if not asks else number
+
+    async def pause(self, wait_s: float, cause: str) -> None:
+        """Wait after too many requests, at most until the patience is over. Raises EndpointDown, AgentRefused."""
+        now = self._clock()
+        self.throttled_since = since = now if self.throttled_since is None else self.throttled_since
+        self.check_patience(since, cause)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(wait_s, since + self.patience_s - now)):
+                await self._released.wait()
+                raise EndpointDown(cause)
 
     def may_have(self, reply: object, waits: Waited) -> TypeGuard[Failed]:
         """Record what a request came to; whether it may have failed because the endpoint is down."""

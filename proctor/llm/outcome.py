@@ -228,6 +228,8 @@ _FAILED = (
 )
 """What the code of a failed response says of its request; all others may be over the next time."""
 _THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
+MODERATED = "reasons"
+"""Our code for reasons that are listed beside an error: OpenRouter's of a moderation."""
 RETRYABLE = frozenset({408, 409, 425, 429})
 
 
@@ -279,6 +281,8 @@ def _told(data: JsonValue, name: str = "", depth: int = 0) -> Iterator[tuple[str
     """The codes and texts of an error, without the values of an invalid request, which are the conversation's."""
     if isinstance(data, dict) and depth < 8:
         for key, value in data.items():
+            if key == "reasons" and value:
+                yield "code", MODERATED
             if key in _NESTED or key in _CODES or key in _TEXTS:
                 yield from _told(value, "" if isinstance(value, str) and key in _NESTED else key, depth + 1)
     elif isinstance(data, list):
@@ -315,7 +319,7 @@ def _of_error(status: int, headers: Mapping[str, str], error: ErrorReply, seen: 
     if refuses_max_tokens(status, error):
         return Outcome.MAX_TOKENS_FIELD
     told = [sign.outcome for sign in _signs(status, error)]
-    if status == 403 and ("metadata" in error.code or re.search(r"\bmoderation\b|\bflagged\b", error.words)):
+    if status == 403 and (MODERATED in error.code.split() or re.search(r"\bmoderation\b|\bflagged\b", error.words)):
         return Outcome.REFUSAL
     found = next((each for each in (Outcome.REFUSAL, Outcome.UNPAID, Outcome.UNAUTHORIZED) if each in told), None)
     if found is None and status == 402:

@@ -37,8 +37,9 @@ class Form(NamedTuple):
 
     reasoning: Reasoning = "auto"
     system_role: SystemRole = "system"
-    caches: bool = True
-    """Whether the endpoint is asked to keep the conversation in its cache, where the dialect has a word for that."""
+    cached_from: int | None = 3_584
+    """From so many characters on, some 1,024 tokens, the endpoint is asked to keep the conversation in its cache, where
+    the dialect has a word for that; None: never."""
 
 
 PLAIN = Form()

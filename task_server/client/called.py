@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pydantic import BaseModel
 
-from proctor.llm.outage import TIME_LIMIT
+from proctor.session.time_limit import TIME_LIMIT
 from task_server.http.transport import NONE, Done
 from task_server.wire.errors import ApiError, BadRequest, Internal
 from task_server.wire.messages import (

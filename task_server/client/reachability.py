@@ -7,8 +7,9 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from proctor.llm.outage import PATIENCE_S, Untimed
+from proctor.llm.outage import PATIENCE_S
 from proctor.retry import RetryPolicy
+from proctor.session.time_limit import Untimed
 from task_server.wire.errors import ServerAway
 
 AGAIN = RetryPolicy(base_s=0.1, cap_s=5.0)

@@ -23,6 +23,7 @@ QUICK = [
     "tools",
     "long_history",
     "flow",
+    "replicas",
     "worlds",
     "start",
     pytest.param("view", marks=pytest.mark.browser),

@@ -26,7 +26,7 @@ from eval_client.store.tables import metadata, run_table
 from tests.database_servers import postgresql, program
 from tests.e2e.docker_engine import OwnEngine
 from tests.e2e.proctor import TOKEN, proctor, server
-from tests.e2e.replicas.replica_server import processes
+from tests.e2e.replicas.replica_server import Process, processes
 from tests.e2e.scripted import listening
 from tests.e2e.tools_endpoint import ToolsEndpoint, importable
 from tests.pace import slowly
@@ -418,6 +418,13 @@ def test_each_server_of_an_endpoint_is_asked_and_their_file_is_read(tmp_path: Pa
         report = doctor(tmp_path, "plan.yaml", OPENAI_API_KEY=CANARY)
         report.says("agent", "ok", several[0].url)
         report.says("agent-failing", "fail", several[1].url, "engine dead")
+        several += [Process(model="m:8192"), Process(model="other")]
+        plan.write_text(text % f"base_url: {json.dumps([several[0].url, several[2].url])}")
+        report = doctor(tmp_path, "plan.yaml", OPENAI_API_KEY=CANARY)
+        report.says("replicas-differ", "warn", several[2].url, "max_model_len: 4096, 8192")
+        plan.write_text(text % f"base_url: {json.dumps([several[0].url, several[3].url])}")
+        report = doctor(tmp_path, "plan.yaml", OPENAI_API_KEY=CANARY)
+        report.says("replicas-other", "fail", several[3].url, "serves other, not m")
         plan.write_text(text % "replicas_file: servers")
         listed.write_text(f"{several[0].url}\nnonsense\n")
         report = doctor(tmp_path, "plan.yaml", OPENAI_API_KEY=CANARY)

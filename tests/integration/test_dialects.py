@@ -1,5 +1,6 @@
 """Worlds played at endpoints of each dialect, which hold every request to the makers' own types and rules."""
 
+import json
 from pathlib import Path
 
 import httpx
@@ -55,6 +56,7 @@ async def test_the_doctor_asks_in_the_dialect(dialect: DialectName, reply: Actio
         probe = ModelProbe(via(client), "a", config, 10.0)
         findings = [await probe.complete(), *await probe.tools()]
     assert [each.id for each in findings] == ["agent", found, "agent-tools"]
+    assert ("cache_control" in json.dumps(endpoint.bodies[0])) == (dialect == "messages")
     cached = "" if dialect == "chat" else ", 60 of them from its cache"
     assert findings[0].what.endswith(f" s (dialect {dialect}); tokens: 100 + 7{cached}")
 

@@ -33,6 +33,11 @@ PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY"
 _UNKNOWN_MODEL = re.compile(
     r"\bmodel_not_found\b|\bmodel\b.*\b(not exist|not found|unknown|no such|invalid model|not loaded)", re.I | re.S
 )
+_WANTS_ROLE = re.compile(
+    r"\bsystem\b.{0,40}\brole|\brole\b.{0,60}\bsystem\b|\bsystem messages?\b.{0,40}\bnot\b", re.I | re.S
+)
+_ONLY = re.compile(r"\bonly\b[^.\d]{0,60}?(\d+(?:\.\d+)?)", re.I)
+"""The one value that an endpoint takes in a field."""
 _WANTS_STREAM = re.compile(r"\bnon-stream|\bonly supports? stream|\bstream(ing)?\b.{0,20}\b(must be|required)\b", re.I)
 
 
@@ -111,7 +116,7 @@ class ModelProbe:
         if is_history and reply.status in (400, 422):
             fix = "set the agent's `reasoning` or `system_role` to what the endpoint demands (docs/how-to/agents.md)"
             return fail("agent-tools-history", what, "its trials fail at their second turn", fix)
-        return _refused(what, reply.status, reply.outcome)
+        return self._refused(what, reply.status, reply.outcome)
 
     async def _get(self, path: str) -> bytes | Finding:
         """The list of models, or one of them."""
@@ -128,7 +133,7 @@ class ModelProbe:
         if behind:
             origin = f"{self._name}, {behind} behind it"
         what = f"{origin}: status {reply.status}: {str(reply.body, 'utf-8', 'replace')}"
-        return _refused(what, reply.status, outcome(reply.status, reply.headers, reply.body))
+        return self._refused(what, reply.status, outcome(reply.status, reply.headers, reply.body))
 
     def _listed(self, body: bytes) -> Finding:
         try:
@@ -156,32 +161,43 @@ class ModelProbe:
             return fail("agent-silent", what, why, f"check the endpoint; if it is only slow, {LONGER}")
         return unreachable_agent(what) if isinstance(error, Unreachable) else _unreadable(what)
 
+    def _refused(self, what: str, status: int, came: Outcome) -> Finding:
+        """The finding on a reply that is no answer, with what it comes to in a run."""
+        said = what.partition(": status ")[2]
+        if came is Outcome.NO_TOOLS:
+            return fail("agent-tools-refused", what, "its tasks with `protocol: tools` can't be played", TOOLS_FIX)
+        if came is Outcome.UNPAID:
+            return fail("agent-quota", what, UNSCORED, "add credit to the account, or use another key")
+        if status in (400, 404, 422) and _UNKNOWN_MODEL.search(said):
+            return _unknown_model(what)
+        if status in (401, 403) or (came is Outcome.UNAUTHORIZED and status != 404):
+            fix = "let what names the key hold one of this endpoint for this model; "
+            fix += "an agent server: one for what is behind"
+            return fail("agent-key", what, UNSCORED, fix)
+        if status == 429:
+            return warn("agent-throttled", what, "a run retries and is slow", "lower `concurrency`, or wait")
+        if status >= 500:
+            why = "trials are retried and may stay unscored"
+            return fail("agent-failing", what, why, "read the endpoint's own log")
+        if status < 300:
+            return _unreadable(what)
+        if status not in (400, 413, 422):
+            return wrong_url(what)
+        fix = MAX_TOKENS_FIX if came is Outcome.MAX_TOKENS_FIELD else self._fix(said)
+        return fail("agent-refuses", what, "every request of a run would be refused", fix)
 
-def _refused(what: str, status: int, came: Outcome) -> Finding:
-    """The finding on a reply that is no answer, with what it comes to in a run."""
-    if came is Outcome.NO_TOOLS:
-        return fail("agent-tools-refused", what, "its tasks with `protocol: tools` can't be played", TOOLS_FIX)
-    if came is Outcome.UNPAID:
-        return fail("agent-quota", what, UNSCORED, "add credit to the account, or use another key")
-    if status in (400, 404, 422) and _UNKNOWN_MODEL.search(what.partition(": status ")[2]):
-        return _unknown_model(what)
-    if status in (401, 403) or (came is Outcome.UNAUTHORIZED and status != 404):
-        fix = "let what names the key hold one of this endpoint for this model; an agent server: one for what is behind"
-        return fail("agent-key", what, UNSCORED, fix)
-    if status == 429:
-        return warn("agent-throttled", what, "a run retries and is slow", "lower `concurrency`, or wait")
-    if status >= 500:
-        return fail("agent-failing", what, "trials are retried and may stay unscored", "read the endpoint's own log")
-    if status < 300:
-        return _unreadable(what)
-    if status not in (400, 413, 422):
-        return wrong_url(what)
-    fix = "correct `sampling` or `model`"
-    if came is Outcome.MAX_TOKENS_FIELD:
-        fix = MAX_TOKENS_FIX
-    elif _WANTS_STREAM.search(what):
-        fix = "write `stream: true` beside the endpoint's `base_url`"
-    return fail("agent-refuses", what, "every request of a run would be refused", fix)
+    def _fix(self, said: str) -> str:
+        """What to write in a plan whose requests an endpoint refuses with these words."""
+        if _WANTS_STREAM.search(said):
+            return "write `stream: true` beside the endpoint's `base_url`"
+        if _WANTS_ROLE.search(said):
+            return "write `system_role: developer`, or `user`, beside the agent's `sampling`"
+        name = next((each for each in self._config.request_sampling() if re.search(rf"\b{each}\b", said)), None)
+        if name is None:
+            return "correct `sampling` or `model`"
+        only = _ONLY.search(said)
+        wanted = f"correct `{name}`" if only is None else f"write `{name}: {only[1]}`"
+        return f"{wanted} in the agent's `sampling`, or leave it out there"
 
 
 def _unknown_model(what: str) -> Finding:

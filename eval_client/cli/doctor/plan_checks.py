@@ -2,17 +2,18 @@
 
 import asyncio
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from eval_client.cli.doctor import machine, tasks
 from eval_client.cli.doctor.endpoint import ModelProbe
-from eval_client.cli.doctor.finding import Check, Finding, Status, fail, ok, skip
+from eval_client.cli.doctor.finding import Check, Finding, Status, fail, ok, skip, warn
 from eval_client.cli.doctor.readiness import UNSCORED, key_findings, wrong_variable
 from eval_client.cli.doctor.servers import ServerProbe
 from eval_client.cli.usage import in_thread
+from eval_client.endpoints import likeness
 from eval_client.endpoints.chat_configs import chat_config, replica_configs
 from eval_client.endpoints.replica_watch import replicas_of_file
 from eval_client.plan.entries import AgentEntry
@@ -101,14 +102,35 @@ class PlanChecks:
         return await self._at(agent, chat_config(self.plan, agent, None))
 
     async def _replicas(self, agent: AgentEntry) -> Sequence[Finding]:
-        """The findings at each server of the agent's endpoint; whether they are alike a start of a run asks."""
+        """The findings at each server of the agent's endpoint, and whether they are alike, as a start of a run asks."""
         endpoint = self.plan.endpoint_of(agent)
         problems = replicas_of_file(endpoint)[1] if endpoint.replicas_file is not None else []
         configs = replica_configs(self.plan, agent)
-        found = await asyncio.gather(*(self._at(agent, config) for config in configs.values()))
+        *found, alike = await asyncio.gather(
+            *(self._at(agent, config) for config in configs.values()), self._alike(agent, configs)
+        )
         lines = [_bad_line(agent.name, each) for each in problems]
         lines.append(skip("agent", f"agent {agent.name}: {CACHE_SHARE}"))
-        return [*lines, *(finding for each in found for finding in each)]
+        return [*lines, *(finding for each in found for finding in each), *alike]
+
+    async def _alike(self, agent: AgentEntry, configs: Mapping[str, ChatConfig]) -> Sequence[Finding]:
+        """What the servers of an endpoint differ in, of those that answer."""
+        asks = self.options.calls and not agent.sends_metadata
+        try:
+            seen = await likeness.seen_models(self.http, configs, self.options.patience_s, asks=asks)
+        except ValueError:
+            return []  # the check of each server says it
+        found = [
+            fail("replicas-other", f"agent {agent.name}: {line}", "a run is refused", "leave such servers out")
+            for line in likeness.others(agent.model or agent.name, seen)
+        ]
+        why = "the scores of a trial would depend on the server that has it"
+        for line in likeness.unlike(seen) if not found else ():
+            found.append(warn("replicas-differ", f"agent {agent.name}: {line}", why, "start the servers alike"))
+        if found or len(seen) < 2:
+            return found
+        what = f"{len(seen)} servers are alike in what they list{' and in 32 tokens at temperature 0' if asks else ''}"
+        return [ok("agent", f"agent {agent.name}: {what}")]
 
     async def _at(self, agent: AgentEntry, config: ChatConfig) -> Sequence[Finding]:
         """The findings at one server."""

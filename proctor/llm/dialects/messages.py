@@ -37,8 +37,6 @@ NOTHING = "(nothing)"
 """The user's first turn where an agent's comes first."""
 ECHO = "content_blocks"
 PAUSED = "pause_turn"
-CACHED_FROM_CHARS = 3_584
-"""Shorter conversations, some 1,024 tokens, are not kept in the endpoint's cache."""
 _CACHED: wire.JsonObject = {"cache_control": {"type": "ephemeral"}}
 _PLAIN = frozenset({"text", "tool_use"})
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
@@ -52,7 +50,7 @@ def request(conversation: Messages, tools: Tools, fields: Fields, form: Form = P
     turns = _turns(conversation, form)
     body: dict[str, object] = {"max_tokens": MAX_TOKENS, **_sampled(wire.fitting(fields, tools)), "messages": turns}
     offered = [_tool(tool) for tool in tools]
-    if form.caches and len(told) + len(to_json((turns, offered))) >= CACHED_FROM_CHARS:
+    if form.cached_from is not None and len(told) + len(to_json((turns, offered))) >= form.cached_from:
         offered[-1:] = [{**tool, **_CACHED} for tool in offered[-1:]]
         if told:
             body["system"] = [{"type": "text", "text": told, **_CACHED}]

@@ -82,6 +82,8 @@ def test_a_wait_never_undercuts_the_endpoint_and_never_outlasts_the_policy(
         ({"x-ratelimit-reset-requests": "1994-11-06T08:49:37Z"}, 37.0),
         ({"x-ratelimit-reset-requests": "784111777"}, 784111777.0 - 784111740.0),
         ({"llm_provider-x-ratelimit-reset-requests": "2s"}, 2.0),
+        ({"x-ratelimit-reset-tokens-minute": "11.5", "x-ratelimit-remaining-tokens-minute": "0"}, 11.5),
+        ({"x-ratelimit-reset": "784111752000", "x-ratelimit-remaining": "0"}, 12.0),
     ],
 )
 def test_retry_after_is_read_in_all_its_forms(headers: dict[str, str], seconds: float | None) -> None:

@@ -5,9 +5,10 @@ import json
 import re
 import threading
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -194,7 +195,7 @@ class Endpoint:
     """Answers requests with these replies, in turn, the last one again and again; `bodies` are the requests."""
 
     def __init__(self, *replies: tuple[int, bytes] | Exception) -> None:
-        self._replies, self.bodies = list(replies), list[dict[str, JsonValue]]()
+        self._replies, self.bodies = list(replies), list[dict[str, Any]]()
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         self.bodies.append(json.loads(request.content or "{}"))
@@ -204,10 +205,11 @@ class Endpoint:
         return httpx.Response(reply[0], content=reply[1])
 
 
-async def asked(endpoint: Endpoint, how: str, model: str = "gpt") -> list[Finding]:
+async def asked(endpoint: Endpoint, how: str, **fields: object) -> list[Finding]:
     """The findings of a probe."""
     async with httpx.AsyncClient(transport=httpx.MockTransport(endpoint)) as http:
-        probe = ModelProbe(via(http), "a", ChatConfig(model=model, base_url="http://e/v1"), slowly(10))
+        config = ChatConfig.model_validate({"model": "gpt", "base_url": "http://e/v1", **fields})
+        probe = ModelProbe(via(http), "a", config, slowly(10))
         return await probe.tools() if how == "tools" else [await getattr(probe, how)()]
 
 
@@ -306,6 +308,46 @@ async def test_the_history_holds_the_endpoints_own_call_with_what_it_demands_bac
     [called] = [each for each in messages if isinstance(each, dict) and each["role"] == "assistant"]
     assert called["reasoning_content"] == "r"
     assert '"extra_content": {"signature": "s"}' in json.dumps(called["tool_calls"])
+
+
+class Demanding(Endpoint):
+    """A provider that demands all that some demand: a stream, a name, a value, a role, and what it thought back."""
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        reply = super().__call__(request)
+        body, roles = self.bodies[-1], [each["role"] for each in self.bodies[-1]["messages"]]
+        history = [each for each in body["messages"] if each["role"] == "assistant"]
+        refusals = {
+            "This model only support stream mode, please enable the stream parameter.": not body.get("stream"),
+            "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.": "max_tokens" in body,
+            "invalid temperature: only 1 is allowed for this model": body.get("temperature") != 1,
+            "Unknown parameter: top_k": "top_k" in body,
+            "'messages[0].role' does not support 'system' with this model.": "system" in roles,
+            "reasoning_content must be passed back": any("reasoning_content" not in each for each in history),
+        }
+        why = next((why for why, refused in refusals.items() if refused), None)
+        return reply if why is None else httpx.Response(400, content=error(why))
+
+
+async def test_a_plan_that_follows_the_fixes_meets_all_demands_of_its_endpoint() -> None:
+    config: dict[str, Any] = {"sampling": {"temperature": 0, "max_tokens": 9, "top_k": 4}, "reasoning": "never"}
+    fixes: list[tuple[str, Callable[[], object]]] = [
+        ("`stream: true`", lambda: config.update(stream=True)),
+        ("`max_tokens_field: max_completion_tokens`", lambda: config.update(max_tokens_field="max_completion_tokens")),
+        ("write `temperature: 1`", lambda: config["sampling"].update(temperature=1)),
+        ("correct `top_k`", lambda: config["sampling"].pop("top_k")),
+        ("`system_role: developer`", lambda: config.update(system_role="developer")),
+        ("set the agent's `reasoning`", lambda: config.update(reasoning="auto")),
+    ]
+    for fix, done in fixes:
+        endpoint = Demanding((200, CALLED))
+        found = [*await asked(endpoint, "complete", **config), *await asked(endpoint, "tools", **config)]
+        assert {each.fix.count(fix) for each in found if each.is_problem} == {1}, found
+        done()
+    found = [*await asked(endpoint, "complete", **config), *await asked(endpoint, "tools", **config)]
+    assert said(found) == [("agent", "ok"), ("agent-tools", "ok"), ("agent-tools", "ok")]
+    assert "streamed" in found[0].what
+    assert "wants back what it thought" in found[1].what
 
 
 def standing(name: str, total: int, free: int, waiting: str | None = None) -> TaskCapacity:

@@ -12,7 +12,7 @@ from eval_client.core.spend import Price, RunLimits, Spend
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.endpoints.limited_model import SAME_REJECTIONS, BudgetExhausted, Rejections
 from eval_client.plan.plan import Plan
-from proctor.llm.outage import TimeLimit
+from proctor.session.time_limit import TimeLimit
 from proctor.types import History, Message, Usage
 from task_server.client.client import Call
 from tests.pace import slowly

@@ -26,6 +26,7 @@ from tests.unit.eval_client.endpoints.simulated_loop import now, simulated
 REFUSED = Failed("connection refused", sent=False)
 LOST = Failed("connection reset")
 BROKEN = Failed("status 500", status=500, judged=True)
+BUSY = Failed("status 429", status=429, judged=True)
 DENIED = "status 401"
 HANGS = "hangs"
 PAID = Usage(prompt_tokens=3, estimated_tokens=3)
@@ -44,6 +45,8 @@ class Server:
     answered: Counter[str] = field(default_factory=Counter)
     asked: list[tuple[float, str]] = field(default_factory=list)
     killed_by: str | None = None
+    throttles: bool = False
+    """Whether it answers 429 while it has something to do."""
 
     async def ask(self, trial: str) -> str | Failed:
         """The reply to one request; `trial` is `probe` for a request for one token."""
@@ -52,6 +55,8 @@ class Server:
             await asyncio.sleep(1e6)
         if isinstance(self.trouble, Failed):
             return self.trouble
+        if self.throttles and trial == "probe" and self.under_way:
+            return BUSY
         if self.trouble == DENIED:
             raise AgentUnauthorized(DENIED)
         dies = asyncio.get_running_loop().create_future()
@@ -323,6 +328,17 @@ def test_a_server_that_hangs_is_found_out_and_a_slow_one_is_left_alone() -> None
     hung = world.servers["http://hangs/v1"].asked
     assert len([1 for _, trial in hung if trial != "probe"]) == 16
     assert all(len(trial) == 20 for trial in played)
+
+
+def test_a_server_that_is_slow_and_takes_no_more_requests_is_not_down() -> None:
+    world = World([*servers(3), Server("http://slow/v1", answer_s=200.0, throttles=True)])
+
+    async def run() -> None:
+        async with world.watched():
+            await world.play(64, 64, turns=2)
+
+    simulated(run())
+    assert world.servers["http://slow/v1"].answered.total() == 2 * 16
 
 
 def test_a_server_that_hangs_is_found_out_when_nothing_else_is_left_to_play() -> None:

@@ -8,8 +8,9 @@ import pytest
 
 from proctor.environment import AgentRefused
 from proctor.llm import outage
-from proctor.llm.outage import EndpointDown, Failed, Outage, TimeLimit, Untimed, Waited
+from proctor.llm.outage import EndpointDown, Failed, Outage, Waited
 from proctor.llm.outcome import Outcome
+from proctor.session.time_limit import TimeLimit, Untimed
 from tests.pace import slowly
 
 REFUSED = Failed("connection refused", sent=False)
@@ -28,7 +29,7 @@ class Server:
     def __init__(self, failure: Failed, back: int | None) -> None:
         self.failure, self.back = failure, back
         self.requests = self.at_once = self.most_at_once = 0
-        self.short_answered = False
+        self.short_answer: str | Failed = BROKEN
 
     async def send(self) -> str | Failed:
         self.requests += 1
@@ -43,7 +44,7 @@ class Server:
     """Requests that may be made at once: one of each call in flight."""
 
     async def short(self) -> str | Failed:
-        return "1" if self.short_answered else BROKEN
+        return self.short_answer
 
 
 async def asked(one: Outage, server: Server, calls: int) -> list[object]:
@@ -86,10 +87,11 @@ async def test_the_endpoint_is_down_meanwhile_and_new_calls_send_nothing() -> No
     assert changes == [True, False]
 
 
-async def test_a_request_that_breaks_a_working_server_is_a_failed_try() -> None:
+@pytest.mark.parametrize("short", ["1", Failed("max_tokens is too small", Outcome.REJECTED, 400)], ids=["token", "400"])
+async def test_a_request_that_breaks_a_working_server_is_a_failed_try(short: str | Failed) -> None:
     """A prompt that always gives 500 is no outage: after three of them the server is asked for one token."""
     server = Server(BROKEN, back=None)
-    server.short_answered = True
+    server.short_answer = short
     waits = Waited()
     async with asyncio.timeout(slowly(20)):
         assert await Outage(60).ask(server.send, server.short, waits) == BROKEN
@@ -120,6 +122,21 @@ async def test_a_run_that_drains_lets_no_call_wait() -> None:
     with pytest.raises(EndpointDown):
         async with asyncio.timeout(slowly(20)):
             await call
+
+
+async def test_a_pause_ends_with_the_run_and_with_the_patience() -> None:
+    one = Outage(60)
+    paused = asyncio.create_task(one.pause(3600, "status 429"))
+    await asyncio.sleep(0.001)
+    one.release()
+    with pytest.raises(EndpointDown):
+        async with asyncio.timeout(slowly(20)):
+            await paused
+    one = Outage(0.05)
+    async with asyncio.timeout(slowly(20)):
+        await one.pause(3600, "status 429")
+        with pytest.raises(AgentRefused, match="status 429: no answer for"):
+            await one.pause(3600, "status 429")
 
 
 @pytest.mark.parametrize("kind", [Outcome.REJECTED, Outcome.UNPAID, Outcome.UNAUTHORIZED])

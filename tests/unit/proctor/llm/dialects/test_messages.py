@@ -154,7 +154,7 @@ def test_long_conversations_are_cached_at_four_places() -> None:
     assert [marked(tool) for tool in body["tools"]] == [0, 1]
     assert marked(body["system"]) == 1
     assert [marked(turn) for turn in body["messages"]] == [0, 0, 1, 0, 1]
-    assert marked(sent(conversation, [TOOL], Form(caches=False))) == 0
+    assert marked(sent(conversation, [TOOL], Form(cached_from=None))) == 0
     assert marked(sent([USER], [TOOL])) == 0, "what is short is not cached anyway"
 
 
