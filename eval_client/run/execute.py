@@ -6,7 +6,7 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -38,7 +38,7 @@ from eval_client.run.supply import TrialSupply
 from eval_client.run.task_watcher import TaskWatcher
 from eval_client.store.connection import RunExists, RunOver, StoreError, retry_until_available
 from eval_client.store.lock import taken_over
-from eval_client.store.records import Manifest, PairTotals, now_text
+from eval_client.store.records import Manifest, PairTotals, Trial, now_text
 from eval_client.store.runs import find_parts
 from eval_client.store.sqlite_file import check_before_resume, check_whole, file_of
 from eval_client.store.store import Store
@@ -103,16 +103,13 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
         listed = await listed_samples(plan, client, known.digests() if known else {}, own=local.controller is not None)
         seen = await check_servers(known, plan, http)
         manifest = _begin(request, listed, known, seen)
-        if seen.noted(manifest) != manifest:
-            manifest = seen.noted(manifest)
-            request.store.update_manifest(manifest)
         await _say_bounds(request, client, manifest)
         user = os.environ.get("PROCTOR_USER", "")
         client.play_for(sender := Sender(manifest.id, request.store.run, user, client=secrets.token_hex(16)))
         ready = partial(_take_up, request, client, sender)
         async with taken_over(request.store, ready, waits=request.either) as fence:
-            if request.resume:
-                manifest = _resumed(request, manifest, fence)
+            if request.resume or request.either:
+                manifest = _resumed(request, listed, seen, fence)
             async with (
                 loop_agents(plan, request.folder) as commands,
                 run_context(
@@ -138,9 +135,19 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
             return ended
 
 
-def _resumed(request: RunRequest, manifest: Manifest, fence: int) -> Manifest:
-    """The manifest with the plan that goes on, stored; trials that are to be played again are pending then."""
+def _resumed(request: RunRequest, listed: Mapping[str, SampleList], seen: SeenServers, fence: int) -> Manifest:
+    """The manifest with the plan that goes on, stored; trials that are to be played again are pending then.
+
+    It is read with the run's lock: until then another client may have extended the run.
+    """
+    manifest = seen.noted(request.store.manifest())
+    trials: Iterable[Trial] = ()
+    if request.extend is not None:
+        manifest, trials = request.extend(request, manifest, listed)
     unchecked = check_plan(manifest, request.plan, request.functions)
+    if not request.resume:
+        request.store.update_manifest(manifest)
+        return manifest
     for note in unchecked:
         log.warning("%s", note)
     changed = {"plan": request.plan.model_dump(mode="json"), "overrides": request.overrides}
@@ -148,7 +155,7 @@ def _resumed(request: RunRequest, manifest: Manifest, fence: int) -> Manifest:
     changed["model_notes"] = tuple(dict.fromkeys((*manifest.model_notes, *unchecked)))
     manifest = manifest.model_copy(update=changed)
     list_run(request.store.run, manifest)
-    request.store.update_manifest(manifest)
+    request.store.update_manifest(manifest, trials, fence)
     if request.again is not None:
         request.store.play_again(request.again, fence)
     return manifest
@@ -197,6 +204,7 @@ def _begin(
         manifest, trials = new_run(
             *from_plan, request.limit, listed, filters=request.filters, part=request.part, functions=request.functions
         )
+        manifest = seen.noted(manifest)
         list_run(request.store.run, manifest)
         try:
             request.store.create(manifest, trials)
