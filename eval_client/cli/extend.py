@@ -145,9 +145,9 @@ def _with_names(
 
 
 def _assigned(field: str, name: str, plan: Plan) -> list[str]:
-    """The option by which a new agent plays all tasks, or all agents a new task, of a plan that assigns them."""
-    names = {each: [entry.name for entry in getattr(plan, each)] for each in ENTRY} | {field: [name]}
-    return [f"assignments.+={json.dumps(names)}"] if plan.assignments else []
+    """The option by which a new agent plays all tasks, or all agents a new task, of those that a plan assigns."""
+    played = dict(zip(ENTRY, (list(dict.fromkeys(names)) for names in zip(*plan.pairs(), strict=True)), strict=True))
+    return [f"assignments.+={json.dumps(played | {field: [name]})}"] if plan.assignments else []
 
 
 def _left_out(filters: Filters, plan: Plan) -> tuple[str, ...]:

@@ -85,12 +85,16 @@ def check_plan(manifest: Manifest, plan: Plan, functions: Mapping[str, Any] = NO
     Raises PreflightError if a plan differs from the run's own in anything that shapes a trial. Also for a re-scored
     run: its answers are those of another run.
     """
+    _check_parent(manifest)
+    return check_identity(manifest, plan, functions)
+
+
+def _check_parent(manifest: Manifest) -> None:
     if manifest.parent is not None:
         raise PreflightError(
             f"the run holds answers of run {manifest.parent!r}, scored again; resume that run, then: "
             f"proctor rescore {manifest.parent}"
         )
-    return check_identity(manifest, plan, functions)
 
 
 def check_identity(manifest: Manifest, plan: Plan, functions: Mapping[str, Any] = NOTHING) -> list[str]:
@@ -108,6 +112,7 @@ def check_identity(manifest: Manifest, plan: Plan, functions: Mapping[str, Any] 
 
 def added(manifest: Manifest, plan: Plan, functions: Mapping[str, Any]) -> list[str]:
     """What a plan adds to the run's, a line for each. Raises PreflightError where it differs otherwise."""
+    _check_parent(manifest)
     before, now = copy.deepcopy(manifest.identity), _identity(plan, functions)
     changed, _ = _changed_functions(before, now)
     more, others = additions(before, now)
