@@ -88,7 +88,7 @@ class Store(Results):
                 else:
                     insert_trials(connection, self.run, trials)
         except sa.exc.IntegrityError as error:
-            raise RunExists(f"run {self.run!r} exists already; resume it, or choose another name") from error
+            raise RunExists(f"run {self.run!r} exists already; resume or extend it, or choose another name") from error
 
     def exists(self) -> bool:
         """Whether the store has the run."""

@@ -2,7 +2,8 @@
 
 import json
 import signal
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,9 @@ from eval_client.store.planned_trials import PlannedTrials
 from eval_client.store.records import Manifest, Trial
 from eval_client.store.store import Store
 from eval_client.store.trials.scores import planned_scores
-from proctor.config.yaml import parse_value
+from proctor.config.yaml import parse
 from tests.database_servers import postgresql
-from tests.e2e.gates import gate
+from tests.e2e.gates import Gate, gate
 from tests.e2e.proctor import Server, begin, exits, server
 from tests.faults.parts.farm import put_away
 from tests.pace import until
@@ -75,7 +76,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def told(folder: Path, run: str, *, whole: bool = True, **store: str) -> dict[str, Any]:
+def told(folder: Path, run: str, store: Mapping[str, str] = KEY, *, whole: bool = True) -> dict[str, Any]:
     """All figures of a run, its trials and turns, without what differs between equal runs."""
     found: dict[str, Any] = {}
     for what in ("report", "compare")[: 2 if whole else 0]:
@@ -94,6 +95,15 @@ def without(value: object) -> object:
     return [without(each) for each in value] if isinstance(value, list) else value
 
 
+def stopped_in_mid_extension(way: Gate, *step: str, cwd: Path, **store: str) -> "subprocess.Popen[str]":
+    """A client that extends the run, three of whose calls have passed."""
+    calls = way.calls
+    way.shut(spared=3)
+    playing = begin("extend", "r", *step, "-q", cwd=cwd, **store)
+    until(lambda: way.calls > calls + 3 or playing.poll() is not None)
+    return playing
+
+
 def test_a_run_extended_in_five_steps_is_the_run_planned_whole(
     tmp_path: Path, agents: Server, store: dict[str, str]
 ) -> None:
@@ -104,22 +114,19 @@ def test_a_run_extended_in_five_steps_is_the_run_planned_whole(
         exits(0, "run", "plan.yaml", "--name", "whole", *both, "-q", cwd=tmp_path, **KEY)
         begun = ("--agent", "naive", "--task", "db-own", "--sample", "db-own/*", "--limit", "2")
         exits(0, "run", "plan.yaml", "--name", "r", *begun, "-q", cwd=tmp_path, **store)
-        before = told(tmp_path, "r", whole=False, **store)["turns"]
+        before = told(tmp_path, "r", store, whole=False)["turns"]
         for number, step in enumerate(STEPS):
             if number not in KILLED:
                 exits(0, "extend", "r", *step, "-q", cwd=tmp_path, **store)
                 continue
-            calls = way.calls
-            way.shut(spared=3)
-            playing = begin("extend", "r", *step, "-q", cwd=tmp_path, **store)
-            until(lambda calls=calls, playing=playing: way.calls > calls + 3 or playing.poll() is not None)
+            playing = stopped_in_mid_extension(way, *step, cwd=tmp_path, **store)
             refused = exits(2, "extend", "r", "--epochs", "9", cwd=tmp_path, **store)
             assert "is being played by another client; wait for that client to end, or stop it" in refused.stderr
             playing.send_signal(signal.SIGKILL)
             put_away(playing)
             way.open()
             exits(0, "resume", "r", "-q", cwd=tmp_path, **store)
-    whole, grown = told(tmp_path, "whole", **KEY), told(tmp_path, "r", **store)
+    whole, grown = told(tmp_path, "whole"), told(tmp_path, "r", store)
     assert len(whole["trials"]) == 2 * 3 * (8 + 6)
     assert all(turn in grown["turns"] for turn in before), "what was played stays"
     assert list(whole) == list(grown)
@@ -187,13 +194,13 @@ def test_the_plan_file_may_add_and_so_may_agents_and_tasks_that_it_lacks(folder:
 
 def test_an_extension_that_ends_midway_leaves_the_run_as_it_was_and_samples_keep_their_order(folder: Path) -> None:
     names = [f"s{n:03}" for n in range(150)]
-    plan = Plan.model_validate({**parse_value(LOCAL, "plan"), "tasks": [{"name": "t", "environment": "ltp"}]})
+    plan = parse(f"{LOCAL}assignments: [{{agents: [naive, random], tasks: [ltp]}}]", "plan", Plan)
     store = Store(connect(sqlite_url(folder)), "r")
     begun = Manifest(version="1", plan_path="p", plan={}, identity={})
-    store.create(begun, PlannedTrials(plan, {"t": dict.fromkeys(names[::2], "c")}))
+    store.create(begun, PlannedTrials(plan, {"ltp": dict.fromkeys(names[::2], "c")}))
     there, first = store.planned()
-    new = list(PlannedTrials(plan, {"t": dict.fromkeys(names, "c")}).beyond(there, first))
-    wider = begun.model_copy(update={"order": {"t": tuple(names)}})
+    new = list(PlannedTrials(plan, {"ltp": dict.fromkeys(names, "c")}).beyond(there, first))
+    wider = begun.model_copy(update={"order": {"ltp": tuple(names)}})
 
     def broken() -> Iterator[Trial]:
         yield from new
