@@ -17,6 +17,7 @@ COMMANDS = {
     "init": ("plans.plan_file", "Write a commented plan, after three questions."),
     "run": ("run", "Play a plan, or models on environments: recorded turn by turn."),
     "resume": ("run", "Resume a run where it stopped; no model call is paid for twice."),
+    "extend": ("extend", "Add epochs, samples, agents or tasks to a run, and play what it lacks."),
     "status": ("results.status", "Show the progress of a run."),
     "report": ("results.report", "Show a run's scores with standard errors, coverage, validity, faults and costs."),
     "show": ("results.show", "Show the conversation of one trial, with its score and the evidence."),
@@ -69,7 +70,7 @@ CRASHED = 70
 """Exit code of a crash of Proctor. Python's own code would be 1, which means that trials are unscored."""
 
 OURS = ("agent_server", "environments", "eval_client", "proctor", "task_server")
-STARTED = frozenset({"demo", "run", "resume", "join", "rescore", "doctor", "view", "up"})
+STARTED = frozenset({"demo", "run", "resume", "extend", "join", "rescore", "doctor", "view", "up"})
 """The commands that say at once that they start; the others only print results."""
 
 

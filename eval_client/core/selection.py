@@ -29,6 +29,8 @@ class Filters(Value):
     samples: tuple[str, ...] = ()
     """Patterns of SAMPLE or of TASK/SAMPLE."""
     exclude: tuple[str, ...] = ()
+    added: tuple[str, ...] = Field(default=(), exclude_if=lambda patterns: not patterns)
+    """Patterns as those of `samples`, of what `proctor extend` added whatever the others and limits leave out."""
     left_out: tuple[str, ...] = Field(default=(), exclude_if=lambda lines: not lines)
     """What `tasks` and `agents` leave out of the plan, for reports."""
 
@@ -120,7 +122,8 @@ def choose(
         by.append("--limit" if limit is not None else field)
         left = _spread(task, left, catalogue, plan.shuffle_seed)[:most]
     kept = set(left)
-    samples = tuple(each for each in names if each in kept)
+    samples = tuple(each for each in names if each in kept or matches(filters.added, each, task))
+    by = by if len(samples) < len(names) else []
     text = _text(samples, len(names), by, catalogue.category_of) if by else ""
     return ChosenSamples(samples, len(names), text, tuple(dict.fromkeys(by)))
 

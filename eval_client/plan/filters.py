@@ -53,7 +53,7 @@ def choose_samples(
     plan: Plan, catalogues: Mapping[str, Catalogue], filters: Filters, limit: int | None
 ) -> dict[str, ChosenSamples]:
     """The samples that a run plays, by task. Raises SelectionError where a pattern matches no sample."""
-    for pattern in filters.samples:
+    for pattern in (*filters.samples, *filters.added):
         if not any(matches((pattern,), name, task) for task, of in catalogues.items() for name in of.cluster_of):
             raise no_match(
                 "--sample", pattern, [f"{task}/{name}" for task, of in catalogues.items() for name in of.cluster_of]

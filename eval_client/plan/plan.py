@@ -1,5 +1,6 @@
 """The plan of a run: who plays what, within which limits."""
 
+import copy
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -40,6 +41,8 @@ COMMANDS_AT_ONCE, FUNCTIONS_AT_ONCE, POLICIES_AT_ONCE = 4, 64, 256
 MOST_AT_ONCE = 10_000
 """Trials in flight at once of an agent whose servers a file lists: the endpoint bounds them."""
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+ADDED_TO: Mapping[str, type] = {"epochs": int, "endpoints": dict, "agents": dict, "tasks": dict, "pairs": list}
+"""What of a plan's identity an extension may widen."""
 SEVERAL = "replicas"
 """Stands for the URLs of several servers where those may change."""
 
@@ -328,6 +331,31 @@ def differences(before: JsonValue, after: JsonValue, path: str = "") -> list[str
             lines += differences(before.get(key), after.get(key), f"{path}.{key}" if path else key)
         return lines
     return [] if before == after else [f"{path}: {before!r} -> {after!r}"]
+
+
+def additions(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """What an identity adds to an earlier one, and where it differs from it otherwise, a line for each.
+
+    Which samples tasks choose is left out: that depends on what there is to choose from.
+    """
+    if not all(isinstance(before.get(key), kind) for key, kind in ADDED_TO.items()):
+        return [], differences(dict(before), dict(after))  # whatever a store holds
+    was, now = (copy.deepcopy({key: each[key] for key in each if key != "samples"}) for each in (before, after))
+    added = list[str]()
+    if now["epochs"] > was["epochs"]:
+        added.append(f"epochs: {was['epochs']} -> {now['epochs']}")
+        if was["epochs"] == 1:  # whose seed is that of the first of several
+            for agent in now["agents"].keys() & was["agents"].keys():
+                now["agents"][agent].pop("seed_per_epoch", None)
+        was["epochs"] = now["epochs"]
+    for kind in ("endpoints", "agents", "tasks"):
+        new = [name for name in now[kind] if name not in was[kind]]
+        added += [f"{kind[:-1]} {name}" for name in new if kind != "endpoints"]
+        was[kind] |= {name: now[kind][name] for name in new}
+    if all(pair in now["pairs"] for pair in was["pairs"]):
+        added += [] if added else [pair for pair in now["pairs"] if pair not in was["pairs"]]
+        was["pairs"] = now["pairs"]
+    return added, differences(was, now)
 
 
 def trial_seed(plan_seed: int, task: str, sample: str, epoch: int) -> int:

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.plan import Plan
 from eval_client.report.scrub import model_name, publishable
-from eval_client.store.records import Manifest
+from eval_client.store.records import Addition, Manifest
 from proctor.tables.table import Entry, ResultTable, TableColumn, TableRow
 
 SAMPLING = (
@@ -53,6 +53,7 @@ def run_facts(manifest: Manifest, plan: Plan, created_at: str, state: str) -> li
         ("State", state),
         ("Begun", f"{created_at[:10]} (UTC)"),
         *([("Resumed", "once" if resumed == 1 else f"{resumed:,} times")] if resumed else []),
+        *([("Extended", "; ".join(_added(addition) for addition in manifest.additions))] if manifest.additions else []),
         ("Proctor", manifest.version),
         ("Epochs", f"{plan.epochs:,}"),
         ("Seed", str(plan.seed)),
@@ -60,6 +61,11 @@ def run_facts(manifest: Manifest, plan: Plan, created_at: str, state: str) -> li
         *_samples(manifest),
         *([("Left out", "; ".join(manifest.filters.left_out))] if manifest.filters.left_out else []),
     ]
+
+
+def _added(addition: Addition) -> str:
+    """What was added, when, and by which version."""
+    return f"{addition.at[:10]} by Proctor {addition.version}: {', '.join(addition.what)}"
 
 
 def _samples(manifest: Manifest) -> list[tuple[str, str]]:

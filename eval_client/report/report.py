@@ -56,9 +56,10 @@ def report(store: Store) -> RunReport:
     """The report of a run, finished or not. Raises StoreError, DatabaseError."""
     made = _Made(store)
     pairs = [made.pair(totals) for totals in made.totals]
-    tasks, agents = list(made.manifest.tasks), list(dict.fromkeys(pair.agent for pair in pairs))
-    pairs.sort(key=lambda pair: (tasks.index(pair.task), agents.index(pair.agent)))
     manifest, plan = made.manifest, made.plan
+    planned = (agent for agent, _ in plan.pairs())  # an extension may add an agent that the plan has before others
+    tasks, agents = list(manifest.tasks), list(dict.fromkeys((*planned, *(pair.agent for pair in pairs))))
+    pairs.sort(key=lambda pair: (tasks.index(pair.task), agents.index(pair.agent)))
     return RunReport(
         run=store.run,
         state=store.state(),

@@ -6,8 +6,7 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from eval_client.core.events import Abandon
@@ -38,7 +37,7 @@ from eval_client.run.supply import TrialSupply
 from eval_client.run.task_watcher import TaskWatcher
 from eval_client.store.connection import RunExists, RunOver, StoreError, retry_until_available
 from eval_client.store.lock import taken_over
-from eval_client.store.records import Manifest, PairTotals, now_text
+from eval_client.store.records import Manifest, PairTotals, Trial, now_text
 from eval_client.store.runs import find_parts
 from eval_client.store.sqlite_file import check_before_resume, check_whole, file_of
 from eval_client.store.store import Store
@@ -103,16 +102,19 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
         listed = await listed_samples(plan, client, known.digests() if known else {}, own=local.controller is not None)
         seen = await check_servers(known, plan, http)
         manifest = _begin(request, listed, known, seen)
-        if seen.noted(manifest) != manifest:
-            manifest = seen.noted(manifest)
-            request.store.update_manifest(manifest)
         await _say_bounds(request, client, manifest)
         user = os.environ.get("PROCTOR_USER", "")
         client.play_for(sender := Sender(manifest.id, request.store.run, user, client=secrets.token_hex(16)))
-        ready = partial(_take_up, request, client, sender)
+        trials: Iterable[Trial] = ()
+
+        async def ready() -> None:
+            nonlocal manifest, trials
+            await _take_up(request, client, sender)
+            manifest, trials = _with_lock(request, manifest, listed, seen)
+
         async with taken_over(request.store, ready, waits=request.either) as fence:
-            if request.resume:
-                manifest = _resumed(request, manifest, fence)
+            if request.resume or request.either:
+                manifest = _resumed(request, manifest, trials, fence)
             async with (
                 loop_agents(plan, request.folder) as commands,
                 run_context(
@@ -138,17 +140,37 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
             return ended
 
 
-def _resumed(request: RunRequest, manifest: Manifest, fence: int) -> Manifest:
-    """The manifest with the plan that goes on, stored; trials that are to be played again are pending then."""
+def _with_lock(
+    request: RunRequest, manifest: Manifest, listed: Mapping[str, SampleList], seen: SeenServers
+) -> tuple[Manifest, Iterable[Trial]]:
+    """A run's manifest, which the request's plan fits, and the trials that are added.
+
+    Called with the run's lock, until which another client may have extended it, and before anything is changed. Raises
+    PreflightError.
+    """
+    if not (request.resume or request.either):
+        return manifest, ()
+    manifest = seen.noted(request.store.manifest())
+    trials: Iterable[Trial] = ()
+    if request.extend is not None:
+        manifest, trials = request.extend(request, manifest, listed)
     unchecked = check_plan(manifest, request.plan, request.functions)
+    if not request.resume:
+        return manifest, trials
     for note in unchecked:
         log.warning("%s", note)
-    changed = {"plan": request.plan.model_dump(mode="json"), "overrides": request.overrides}
-    changed |= {"plan_path": request.plan_path, "resumed_at": (*manifest.resumed_at, now_text())}
-    changed["model_notes"] = tuple(dict.fromkeys((*manifest.model_notes, *unchecked)))
-    manifest = manifest.model_copy(update=changed)
-    list_run(request.store.run, manifest)
-    request.store.update_manifest(manifest)
+    notes = dict.fromkeys((*manifest.model_notes, *unchecked))
+    return manifest.model_copy(update={"model_notes": tuple(notes)}), trials
+
+
+def _resumed(request: RunRequest, manifest: Manifest, trials: Iterable[Trial], fence: int) -> Manifest:
+    """The manifest with the plan that goes on, stored; trials that are to be played again are pending then."""
+    if request.resume:
+        changed = {"plan": request.plan.model_dump(mode="json"), "overrides": request.overrides}
+        changed |= {"plan_path": request.plan_path, "resumed_at": (*manifest.resumed_at, now_text())}
+        manifest = manifest.model_copy(update=changed)
+        list_run(request.store.run, manifest)
+    request.store.update_manifest(manifest, trials, fence)
     if request.again is not None:
         request.store.play_again(request.again, fence)
     return manifest
@@ -197,6 +219,7 @@ def _begin(
         manifest, trials = new_run(
             *from_plan, request.limit, listed, filters=request.filters, part=request.part, functions=request.functions
         )
+        manifest = seen.noted(manifest)
         list_run(request.store.run, manifest)
         try:
             request.store.create(manifest, trials)

@@ -27,7 +27,7 @@ from eval_client.endpoints.chat_configs import chat_config, check_settings, repl
 from eval_client.endpoints.replica_watch import rooms
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.filters import choose_samples
-from eval_client.plan.plan import NOTHING, Plan, differences
+from eval_client.plan.plan import NOTHING, Plan, additions, differences
 from eval_client.plan.published import other_play
 from eval_client.store.planned_trials import PlannedTrials
 from eval_client.store.records import Manifest, PlanPart, SeenModel, TaskRecord
@@ -85,23 +85,42 @@ def check_plan(manifest: Manifest, plan: Plan, functions: Mapping[str, Any] = NO
     Raises PreflightError if a plan differs from the run's own in anything that shapes a trial. Also for a re-scored
     run: its answers are those of another run.
     """
+    _check_parent(manifest)
+    return check_identity(manifest, plan, functions)
+
+
+def _check_parent(manifest: Manifest) -> None:
     if manifest.parent is not None:
         raise PreflightError(
             f"the run holds answers of run {manifest.parent!r}, scored again; resume that run, then: "
             f"proctor rescore {manifest.parent}"
         )
-    return check_identity(manifest, plan, functions)
 
 
 def check_identity(manifest: Manifest, plan: Plan, functions: Mapping[str, Any] = NOTHING) -> list[str]:
     """`check_plan`, also for the plan of a re-scored run."""
     before, now = copy.deepcopy(manifest.identity), _identity(plan, functions)
     lines, unchecked = _changed_functions(before, now)
+    only_more = not (lines or additions(before, now)[1])
     lines += differences(before, now)
     if lines:
         changed = "\n  ".join(lines)
-        raise PreflightError(f"the plan changed since the run began:\n  {changed}\nundo that, or start a new run")
+        fix = "add that to the run: proctor extend RUN" if only_more else "start a new run"
+        raise PreflightError(f"the plan changed since the run began:\n  {changed}\nundo that, or {fix}")
     return unchecked
+
+
+def added(manifest: Manifest, plan: Plan, functions: Mapping[str, Any]) -> list[str]:
+    """What a plan adds to the run's, a line for each. Raises PreflightError where it differs otherwise."""
+    _check_parent(manifest)
+    before, now = copy.deepcopy(manifest.identity), _identity(plan, functions)
+    changed, _ = _changed_functions(before, now)
+    more, others = additions(before, now)
+    if changed or others:
+        text = "\n  ".join([*changed, *others])
+        fix = "an extension adds, and changes nothing that the run has: undo that, or start a new run"
+        raise PreflightError(f"the plan changed since the run began:\n  {text}\n{fix}")
+    return more
 
 
 def _identity(plan: Plan, functions: Mapping[str, Any]) -> dict[str, JsonValue]:
@@ -323,21 +342,7 @@ def new_run(
 
     Raises PreflightError where nothing is left to play.
     """
-    catalogues = {name: Catalogue(task.cluster_of(), task.category_of()) for name, task in listed.items()}
-    try:
-        chosen = choose_samples(plan, catalogues, filters, limit)
-    except SelectionError as error:
-        raise PreflightError(str(error)) from error
-    samples = {name: {each: catalogues[name].cluster_of[each] for each in of.samples} for name, of in chosen.items()}
-    records = {
-        name: TaskRecord.of(
-            task,
-            len(samples[name]),
-            _cut(chosen[name]) or other_play(plan, name, task.published_rounds),
-            chosen[name].text,
-        )
-        for name, task in listed.items()
-    }
+    samples, records = chosen_tasks(plan, listed, filters, limit)
     played = None if part is None else PlanPart(**part._asdict(), samples=samples)
     manifest = Manifest(
         version=version("proctor"),
@@ -354,6 +359,28 @@ def new_run(
         part=played,
     )
     return manifest, PlannedTrials(plan, samples) if played is None else PlannedTrials(plan, samples, played.has)
+
+
+def chosen_tasks(
+    plan: Plan, listed: Mapping[str, SampleList], filters: Filters, limit: int | None
+) -> tuple[dict[str, dict[str, str]], dict[str, TaskRecord]]:
+    """task -> its samples that are played, with their clusters; and the tasks' records. Raises PreflightError."""
+    catalogues = {name: Catalogue(task.cluster_of(), task.category_of()) for name, task in listed.items()}
+    try:
+        chosen = choose_samples(plan, catalogues, filters, limit)
+    except SelectionError as error:
+        raise PreflightError(str(error)) from error
+    samples = {name: {each: catalogues[name].cluster_of[each] for each in of.samples} for name, of in chosen.items()}
+    records = {
+        name: TaskRecord.of(
+            task,
+            len(samples[name]),
+            _cut(chosen[name]) or other_play(plan, name, task.published_rounds),
+            chosen[name].text,
+        )
+        for name, task in listed.items()
+    }
+    return samples, records
 
 
 def _id_of_parts(plan: Plan, part: PlanPart, tasks: Mapping[str, TaskRecord]) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,9 @@ from eval_client.plan.plan import Plan
 from eval_client.run.context import RunContext
 from eval_client.run.preflight import PartAsked, PreflightError
 from eval_client.run.servers import LocalServers
+from eval_client.store.records import Manifest, Trial
 from eval_client.store.store import Store
+from task_server.wire.messages import SampleList
 
 if TYPE_CHECKING:
     from proctor.agent_function import AgentFunction, FunctionCaller
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
 Watcher = Callable[[RunContext], contextlib.AbstractContextManager[None]]
 """A context manager that shows a run while it plays."""
+
+Extend = Callable[["RunRequest", Manifest, Mapping[str, SampleList]], tuple[Manifest, Iterable[Trial]]]
+"""Makes of a run's manifest, with the tasks as they are now, what it is with more trials. Raises PreflightError."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,8 @@ class RunRequest:
     limit: int | None = None
     fail_on_error: ErrorLimit | None = None
     """The number of unscored trials at which the run ends early."""
+    extend: "Extend | None" = None
+    """What a resume adds to the run first."""
     filters: Filters = NO_FILTERS
     """What was chosen on the command line; the plan is narrowed by it already."""
     functions: Mapping[str, "AgentFunction"] = field(default_factory=dict)

@@ -40,6 +40,13 @@ class PlannedTrials:
         for pair in self._ids:
             yield from self._of_pair(pair)
 
+    def beyond(self, there: Mapping[Pair, Mapping[str, int]], first: int) -> Iterator[Trial]:
+        """Those that a run does not have, numbered from `first`; `there` has how many epochs of each sample it has."""
+        has = {pair: there.get(pair, {}) for pair in self._ids}
+        missing = (t for t in self if t.epoch >= has[t.agent, t.task].get(t.sample, 0))
+        for number, trial in enumerate(missing, first):
+            yield trial.model_copy(update={"id": number})
+
     def insert(self, connection: sa.Connection, run: str) -> None:
         """Insert the trials of the first agent of each task, and copy them in the database for the other agents."""
         first: dict[str, range] = {}

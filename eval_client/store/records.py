@@ -107,6 +107,18 @@ def part_name(plan: str, number: int, of: int) -> str:
     return f"{plan}.{number}of{of}"
 
 
+class Addition(Value):
+    """What `proctor extend` added to a run."""
+
+    at: str
+    """In UTC, as ISO 8601 text."""
+    version: str
+    """Of Proctor, which added it."""
+    what: tuple[str, ...]
+    trials: int
+    """How many trials it added; of a part of a plan, to this part."""
+
+
 class Manifest(Value):
     """A run's definition: the plan of its latest start or resume, and digests of everything that shapes its trials."""
 
@@ -137,6 +149,10 @@ class Manifest(Value):
     """Which part of its plan the run plays; None where it plays the plan in one piece."""
     resumed_at: tuple[str, ...] = Field(default=(), exclude_if=lambda times: not times)
     """When the run was resumed, in UTC, as ISO 8601 text."""
+    additions: tuple[Addition, ...] = Field(default=(), exclude_if=lambda additions: not additions)
+    """What was added since the run began."""
+    order: dict[str, tuple[str, ...]] = Field(default_factory=dict, exclude_if=lambda order: not order, repr=False)
+    """task -> its samples in the task's order, where some were added: their trials have later ids."""
 
     @property
     def alone(self) -> tuple[str, ...]:

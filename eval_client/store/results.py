@@ -14,8 +14,16 @@ from pydantic_core import from_json
 from eval_client.core import Pair
 from eval_client.core.progress import grouped_causes
 from eval_client.store.migration import existing_columns, stored
-from eval_client.store.records import RETRIED, HelperCost, JournalledTools, PairTotals, ReplicaCost, record
-from eval_client.store.tables import attempt_table, call_table, reply_table, summary_table, trial_table, turn_table
+from eval_client.store.records import RETRIED, HelperCost, JournalledTools, Manifest, PairTotals, ReplicaCost, record
+from eval_client.store.tables import (
+    attempt_table,
+    call_table,
+    reply_table,
+    run_table,
+    summary_table,
+    trial_table,
+    turn_table,
+)
 from eval_client.store.values import Number, json_object, json_of, parsed
 from proctor.types import NO_USAGE, Finish, FinishReason, Summary, Usage
 from task_server.wire.messages import cluster_numbers
@@ -50,6 +58,13 @@ class Results:
     def table(self, table: sa.Table) -> sa.FromClause:
         """A table to read as this store has it: NULL stands for columns that an earlier schema lacks."""
         return stored(self.engine, table)
+
+    def places(self, task: str) -> dict[str, int]:
+        """sample -> its place in the task's order; empty where the trials are in that order."""
+        with self.engine.connect() as connection:
+            text = connection.execute(sa.select(run_table.c.manifest).where(run_table.c.id == self.run)).scalar()
+        manifest = parsed(run_table.c.manifest, Manifest.model_validate_json, text)
+        return {sample: place for place, sample in enumerate(manifest.order.get(task, ()))}
 
     def spent(self, totals: Iterable[PairTotals]) -> dict[str, Usage]:
         """agent -> tokens paid so far: by final rows, as in the `totals` of all pairs, and by unfinished trials."""
@@ -131,11 +146,12 @@ class Results:
         return {(agent, task): float(mean) for agent, task, mean in connection.execute(query)}
 
     def finishes(self, agent: str, task: str) -> Iterator[tuple[str, int, Finish]]:
-        """(sample, epoch, finish) of the pair's final rows, faults included, in the run's order."""
-        t = trial_table.c
+        """(sample, epoch, finish) of the pair's final rows, faults included: by epoch, then in the task's order."""
+        t, places = trial_table.c, self.places(task)
         query = sa.select(t.sample, t.epoch, t.finish).where(t.run == self.run, t.agent == agent, t.task == task)
         with self.engine.connect() as connection:
-            for sample, epoch, finish in connection.execute(query.where(t.finish.is_not(None)).order_by(t.id)):
+            rows: Iterable[Any] = connection.execute(query.where(t.finish.is_not(None)).order_by(t.id))
+            for sample, epoch, finish in sorted(rows, key=lambda row: (row[1], places[row[0]])) if places else rows:
                 yield sample, epoch, parsed(t.finish, Finish.kept, finish)
 
     def clustered_finishes(self, agent: str, task: str) -> tuple[list[Finish], list[int], list[int]]:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
+from eval_client.core import Pair
 from eval_client.store.connection import RunExists, StoreError, hold_live, is_transient
 from eval_client.store.migration import existing_columns, migrate
 from eval_client.store.planned_trials import ROWS_AT_ONCE, PlannedTrials, insert_trials, numbered
@@ -87,7 +88,7 @@ class Store(Results):
                 else:
                     insert_trials(connection, self.run, trials)
         except sa.exc.IntegrityError as error:
-            raise RunExists(f"run {self.run!r} exists already; resume it, or choose another name") from error
+            raise RunExists(f"run {self.run!r} exists already; resume or extend it, or choose another name") from error
 
     def exists(self) -> bool:
         """Whether the store has the run."""
@@ -139,9 +140,28 @@ class Store(Results):
         migrate(self.engine)
         self._change(run_table.c.schema_version < SCHEMA_VERSION, schema_version=SCHEMA_VERSION)
 
-    def update_manifest(self, manifest: Manifest) -> None:
-        """Replace the manifest with that of a resume."""
-        self._change(manifest=manifest.model_dump_json())
+    def update_manifest(self, manifest: Manifest, trials: Iterable[Trial] = (), fence: int | None = None) -> None:
+        """Replace the manifest with that of a resume, and add `trials`, both or neither; with `fence` as `set_state`.
+
+        Raises Fenced.
+        """
+        with self.engine.begin() as connection:
+            if fence is not None:
+                hold_live(connection, self.run, fence)
+            written = run_table.update().where(run_table.c.id == self.run).values(manifest=manifest.model_dump_json())
+            connection.execute(written)
+            insert_trials(connection, self.run, trials)
+
+    def planned(self) -> tuple[dict[Pair, dict[str, int]], int]:
+        """(agent, task) -> sample -> its number of epochs, for all trials there are, and the number of the next one."""
+        t, there = trial_table.c, dict[Pair, dict[str, int]]()
+        query = sa.select(t.agent, t.task, t.sample, sa.func.count(), sa.func.max(t.id)).where(t.run == self.run)
+        last = -1
+        with self.engine.connect() as connection:
+            for agent, task, sample, epochs, newest in connection.execute(query.group_by(t.agent, t.task, t.sample)):
+                there.setdefault((agent, task), {})[sample] = int(epochs)
+                last = max(last, int(newest))
+        return there, last + 1
 
     def created_at(self) -> str:
         """When the run was created, in UTC, as ISO 8601 text (with microseconds since version 0.2).

@@ -243,7 +243,10 @@ def _at(node: Node) -> int:
 
 
 def _override(data: dict[str, object], override: str) -> Location:
-    """Set one dotted field and return its location. List items are named by their position or their field `name`."""
+    """Set one dotted field and return its location. List items are named by their position or their field `name`.
+
+    `+` is a new item at the end of a list.
+    """
     path, equals, value = override.partition("=")
     if not equals or not all(path.split(".")):
         raise FileError(f"--set {override}: write it as field.field=value")
@@ -253,6 +256,9 @@ def _override(data: dict[str, object], override: str) -> Location:
     for part in parents:
         key, target = _step_into(target, part, override)
         location = (*location, key)
+    if last == "+" and isinstance(target, list):
+        target.append(parse_value(value, f"--set {override}"))
+        return (*location, len(target) - 1)
     if not isinstance(target, dict):
         raise FileError(f"--set {override}: {'.'.join(parents)} holds no fields; name a field that does")
     target[last] = parse_value(value, f"--set {override}")

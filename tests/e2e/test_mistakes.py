@@ -80,7 +80,7 @@ def test_a_built_in_agent_whose_policy_the_environment_does_not_have(tmp_path: P
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_changed_plan_and_changed_data_are_refused_on_resume_with_what_changed(tmp_path: Path) -> None:
+def test_a_changed_plan_and_changed_data_are_refused_with_what_changed(tmp_path: Path) -> None:
     data = tmp_path / "data.jsonl"
     data.write_text((ROOT / "environments" / "database" / "samples" / "select.jsonl").read_text())
     plan = LOCAL.replace("environment: db,", "environment: db, data: data.jsonl,")
@@ -90,7 +90,8 @@ def test_a_changed_plan_and_changed_data_are_refused_on_resume_with_what_changed
     assert "epochs: 1 -> 2" in exits(2, "resume", "r", cwd=tmp_path).stderr
     (tmp_path / "plan.yaml").write_text(plan)
     data.write_text(data.read_text().replace("?", "!", 1))
-    assert "task own: its data, prompts or settings changed" in exits(2, "resume", "r", cwd=tmp_path).stderr
+    for command in (("resume", "r"), ("extend", "r", "--epochs", "2")):
+        assert "task own: its data, prompts or settings changed" in exits(2, *command, cwd=tmp_path).stderr
 
 
 @pytest.mark.parametrize("command", ["status", "report", "resume", "export"])

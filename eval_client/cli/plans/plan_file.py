@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -18,6 +19,7 @@ from proctor.config.task import named_task
 from proctor.config.yaml import parse, parse_value
 from proctor.environment import POLICY_KINDS, EnvironmentFault
 from proctor.llm.config import ChatConfig
+from proctor.registry import is_own
 
 SUGGESTED = "db,kg,alfworld"
 NO_DOCKER = "a model's commands need the full isolation"
@@ -110,6 +112,27 @@ def _agent(name: str, model: str) -> str:
     if _is_function(model):
         return f"  - {{name: {_quoted(name)}, function: {_quoted(str(Path.cwd() / model))}}}"
     return f"  - {{name: {_quoted(name)}, endpoint: models, model: {_quoted(model)}}}"
+
+
+def added_agent(model: str, plan: Plan) -> dict[str, object] | None:
+    """The entry that -m makes of an agent which a plan lacks; None for a model that the plan has no endpoint for."""
+    served = model not in POLICY_KINDS and not _is_function(model)
+    if served and "models" not in {endpoint.name for endpoint in plan.endpoints}:
+        return None
+    return _entry(_agent(_agent_names([*(agent.name for agent in plan.agents), model])[-1], model))
+
+
+def added_task(name: str, plan: Plan) -> dict[str, object] | None:
+    """The entry that -e makes of a task which a plan lacks; None where there is no such environment."""
+    if not is_own(name) and name not in registry.names():
+        return None
+    return _entry("\n".join(_task_lines(name, [agent.name for agent in plan.agents if agent.is_model])))
+
+
+def _entry(text: str) -> dict[str, object]:
+    """The only entry of a list in a plan's text."""
+    entries: Any = parse_value(text, text)
+    return dict(entries[0])
 
 
 def _task_lines(name: str, models: Sequence[str]) -> list[str]:

@@ -18,7 +18,7 @@ _COLUMNS = (
 
 
 PairScores = dict[str, Scores]
-"""sample -> its scores, in the run's order; without clusters in runs of schema 2"""
+"""sample -> its scores, in the task's order; without clusters in runs of schema 2"""
 
 
 def planned_scores(store: Store, agents: Sequence[str]) -> dict[tuple[str, str], PairScores]:
@@ -33,7 +33,11 @@ def planned_scores(store: Store, agents: Sequence[str]) -> dict[tuple[str, str],
             scores, missing, first = pair.get(sample, ((), 0, cluster))
             scored = () if score is None else (score,)
             pair[sample] = Scores((*scores, *scored), missing + (score is None), first)
-    return found
+    places = {task: store.places(task) for task in {task for _, task in found}}
+    return {
+        (agent, task): dict(sorted(pair.items(), key=lambda each: places[task][each[0]])) if places[task] else pair
+        for (agent, task), pair in found.items()
+    }
 
 
 class TrialFacts(NamedTuple):
