@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from eval_client.core import Pair
 from eval_client.core.run_view import PairView, RunView, clock
 from eval_client.run.context import RunContext
-from eval_client.run.stall_reporter import StallReporter, shared_lines
+from eval_client.run.reporters import StallReporter, shared_lines
 from eval_client.store.journal import Journal
 from proctor import breakpoints
 from proctor.event_loop import beside

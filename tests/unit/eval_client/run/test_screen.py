@@ -17,8 +17,8 @@ from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan.plan import Plan
 from eval_client.run.live import Live, table
 from eval_client.run.metrics import exposition, listener
+from eval_client.run.reporters import shared_lines
 from eval_client.run.screen import line
-from eval_client.run.stall_reporter import shared_lines
 from proctor.config.tokens import AccessTokens
 from proctor.http.auth import Access
 from proctor.http.server import ConfigError
