@@ -55,6 +55,7 @@ class PlanStore(Store):
         missing = found[0].of - len(found)
         state = min((*(part.state() for part in parts), *(["incomplete"] if missing else [])), key=STATES.index)
         facts = {"created_at": min(part.created_at() for part in parts), "state": state}
+        facts["notes"] = "".join(f"{note}\n" for part in parts for note in part.notes())
         planned = sum(1 for _ in PlannedTrials(plan, samples))
         with self.engine.begin() as writer:
             writer.execute(run_table.update().values(facts))
