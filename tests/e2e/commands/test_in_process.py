@@ -101,6 +101,34 @@ def test_a_breakpoint_in_an_agent_stops_too_and_q_ends_the_run(tmp_path: Path) -
     assert sorted(str(row["score"]) for row in rows("r", tmp_path)) == ["1.0", "None"]
 
 
+STATEFUL = """\
+class Agent:
+    stateful = True
+
+    def answer(self, messages, tools, conversation):
+        return messages[-1].content
+
+    def end(self, conversation):
+        breakpoint()
+        self.over = conversation
+"""
+
+
+def test_q_in_the_end_of_an_agent_is_asked_once(tmp_path: Path) -> None:
+    written(tmp_path)
+    (tmp_path / "agent.py").write_text(STATEFUL)
+    (tmp_path / "plan.yaml").write_text(PLAN.replace("answer", "Agent").format(seconds=600))
+    with on_a_terminal("run", "plan.yaml", "--name=r", cwd=tmp_path, COLUMNS="100", TERM="xterm") as (
+        process,
+        terminal,
+    ):
+        terminal.until(PROMPT)
+        time.sleep(1)  # the other trial ends meanwhile
+        terminal.type(b"q\n")
+        assert PROMPT not in terminal.rest()
+        assert process.wait() == 130
+
+
 @pytest.mark.parametrize("options", [("--in-process",), ()])
 def test_a_breakpoint_without_a_terminal_is_one_line_and_play_goes_on(tmp_path: Path, options: tuple[str, ...]) -> None:
     written(tmp_path, before="breakpoint()")
