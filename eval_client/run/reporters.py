@@ -14,6 +14,7 @@ from eval_client.plan.plan import Plan
 from eval_client.run.context import RunContext
 from eval_client.store.store import Store
 from proctor.observability.redaction import redacted
+from proctor.tables.table import counted
 
 COUNT_S = 2.0
 """Demand is counted at most this often, as a run may have many pairs."""
@@ -48,7 +49,8 @@ class StallReporter:
         for name, outage in self._context.endpoints.outages.items():
             if outage.since is None or (lasts_s := now - outage.since) < STILL_S:
                 continue
-            waits = f"is down, {schedule.held_up(name)} trials wait for it; it " if outage.down else ""
+            held = schedule.held_up(name)
+            waits = f"is down, {counted(held, 'trial')} wait{'s' * (held == 1)} for it; it " if outage.down else ""
             found.append(f"endpoint {name} {waits}has answered nothing for {lasts_s:.0f} s: {outage.cause}")
         return tuple(found)
 

@@ -22,7 +22,7 @@ def test_a_note_stands_in_the_report_also_of_a_run_under_way(tmp_path: Path) -> 
     )
     exits(0, "report", "--html", "page.html", cwd=tmp_path)
     page = (tmp_path / "page.html").read_text()
-    assert "UTC: the &lt;b&gt;endpoint" in page.partition("</p>\n")[2]
+    assert "UTC: the &lt;b&gt;endpoint" in page
     assert page.index("endpoint&lt;") < page.index("UTC: second") < page.index("<h2")
     assert "TEXT is empty" in exits(2, "note", "r", " ", cwd=tmp_path).stderr
 
