@@ -10,7 +10,6 @@ import click
 from eval_client.cli.common import output_option, report_usage_errors, set_option, store_option
 from eval_client.cli.doctor.finding import Check, Finding, Status, fail, findings, ok
 from eval_client.cli.doctor.plan_checks import Options, PlanChecks, machine_checks, whole_store
-from eval_client.cli.doctor.tasks import NOT_COMPARABLE
 from eval_client.cli.usage import FILE
 from eval_client.plan.load import read_plan
 from eval_client.store.runs import find_run
@@ -100,7 +99,7 @@ async def _joined(found: AsyncIterator[Finding]) -> AsyncIterator[Finding]:
     """The findings; a reason why scores can't be compared stands once, at the end, for all its tasks."""
     tasks: dict[str, list[str]] = {}
     async for finding in found:
-        if finding.id == NOT_COMPARABLE:
+        if finding.id == "not-comparable":
             name, _, reason = finding.what.removeprefix("task ").partition(": ")
             tasks.setdefault(reason, []).append(name)
             last = finding

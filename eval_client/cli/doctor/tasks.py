@@ -21,7 +21,6 @@ from proctor.types import Action, Message
 
 REACH_S = 2.0
 """Longest wait for one server in a quick check."""
-NOT_COMPARABLE = "not-comparable"
 UNPLAYED = "the task can't be played"
 
 
@@ -64,7 +63,7 @@ def data_findings(environment: Environment, task: str, plan: Plan, digest: str) 
     own = environment.not_comparable_because() or other_play(plan, task, environment.max_turns)
     if (reason := own or next(filter(None, sampled), None)) is not None:
         why, fix = "scores can't be compared with published ones", "see docs/reference/environments/"
-        found.append(warn(NOT_COMPARABLE, f"task {task}: {reason}", why, fix))
+        found.append(warn("not-comparable", f"task {task}: {reason}", why, fix))
     lacking = missing_policies(environment, playing.values())
     needed = [(agent, policy) for agent, policy in playing.items() if policy in lacking]
     return [*found, *model_findings(environment, task, plan), *(_no_policy(task, *each) for each in needed)]
