@@ -187,7 +187,8 @@ class FunctionCaller:
                     if inspect.isawaitable(ended):
                         await ended
             except (Exception, SystemExit) as error:
-                why = f"not done within {END_S:g} s" if isinstance(error, TimeoutError) else _raised(error)
+                told = error if isinstance(error, FunctionRaised) else _raised(error)
+                why = f"not done within {END_S:g} s" if isinstance(error, TimeoutError) else told
                 log.warning("the agent's `end` of the conversation %s: %s", conversation, why)
 
 

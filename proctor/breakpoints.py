@@ -24,6 +24,8 @@ PROMPT = threading.Lock()
 _screens: list[Callable[[], None]] = []
 """What clears each live screen."""
 _said: set[str] = set()
+_quit = threading.Event()
+"""Set by `q`: what is under way goes on without further prompts."""
 
 
 @contextlib.contextmanager
@@ -33,6 +35,7 @@ def stops() -> Iterator[None]:
     One prompt stands at a time; the time there counts in no limit.
     """
     before = sys.breakpointhook
+    _quit.clear()
     is_free = before is sys.__breakpointhook__ or _is_unheard()
     if is_free and not os.environ.get("PYTHONBREAKPOINT"):
         sys.breakpointhook = _stop
@@ -89,6 +92,8 @@ def _no_terminal() -> str | None:
 
 def _stop(*_: object, **__: object) -> None:
     frame = sys._getframe(1)
+    if _quit.is_set():
+        return
     if (why := _no_terminal()) is None:
         _debugger().set_trace(frame)
     elif (where := f"{frame.f_code.co_filename}:{frame.f_lineno}") not in _said:
@@ -105,11 +110,15 @@ def _debugger() -> "Pdb":
                 for clear in _screens:
                     clear()
                 self.stdout = sys.stdout
-                super().interaction(*given, **named)
+                if _quit.is_set():
+                    self.set_continue()
+                else:
+                    super().interaction(*given, **named)
 
         def set_quit(self) -> None:
             """End the trial by a fault, and the run as Ctrl-C does: else the next trial would stop here too."""
             super().set_quit()
+            _quit.set()
             os.kill(os.getpid(), signal.SIGINT)
 
     return Debugger(nosigint=True)

@@ -69,13 +69,17 @@ class BlockWatch:
     def __init__(self) -> None:
         self._loop, self._home = asyncio.get_running_loop(), threading.get_ident()
         self._ticked_at, self._blocked_s = time.monotonic(), 0.0
-        self._lock, self._prompts = threading.Lock(), 0
+        self._lock, self._prompts, self._prompt_s = threading.Lock(), 0, 0.0
         self._said: set[str] = set()
 
     def blocked_s(self) -> float:
         """How long the loop was blocked in all; the time at a prompt is part of it."""
         since_s = time.monotonic() - self._ticked_at
         return self._blocked_s + (since_s if self._prompts or since_s - LOOK_S > BLOCKED_S else 0.0)
+
+    def prompt_s(self) -> float:
+        """How long somebody was typing at prompts in all."""
+        return self._prompt_s + (time.monotonic() - self._ticked_at if self._prompts else 0.0)
 
     @contextlib.contextmanager
     def at_prompt(self) -> Iterator[None]:
@@ -88,7 +92,7 @@ class BlockWatch:
 
     def _tick(self, prompts: int = 0) -> None:
         with self._lock:
-            self._blocked_s, self._ticked_at = self.blocked_s(), time.monotonic()
+            self._blocked_s, self._prompt_s, self._ticked_at = self.blocked_s(), self.prompt_s(), time.monotonic()
             self._prompts += prompts
 
     async def beat(self) -> None:
@@ -105,7 +109,7 @@ class BlockWatch:
             task = asyncio.current_task(self._loop) if late else None
             if task is not None and task is before and (where := self._place(task)) and where not in self._said:
                 self._said.add(where)
-                told = "await there, call it by asyncio.to_thread, or let `play` be a plain `def`"
+                told = "await there, call it by asyncio.to_thread, or let the function be a plain `def`"
                 log.warning("%s has blocked the event loop for over %g s; %s", where, BLOCKED_S, told)
             before = task
 
@@ -154,6 +158,12 @@ def clock() -> float:
     """The monotonic clock for limits: it stands still while code blocks the loop, which sets it back by BLOCKED_S."""
     watch = _WATCH.get()
     return time.monotonic() if watch is None else time.monotonic() - watch.blocked_s()
+
+
+def played_clock() -> float:
+    """The monotonic clock for what trials take: it stands still while somebody types at a breakpoint's prompt."""
+    watch = _WATCH.get()
+    return time.monotonic() if watch is None else time.monotonic() - watch.prompt_s()
 
 
 def run(main: Coroutine[None, None, Answer]) -> Answer:

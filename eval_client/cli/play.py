@@ -79,10 +79,18 @@ def _exposed(played: RunContext, metrics: socket.socket | None) -> contextlib.Ab
     return exposed(played, metrics)
 
 
-def play(request: RunRequest, *, quiet: bool, metrics: socket.socket | None = None, as_matrix: bool = False) -> None:
+def play(
+    request: RunRequest,
+    *,
+    quiet: bool,
+    metrics: socket.socket | None = None,
+    as_matrix: bool = False,
+    begins: str = "",
+) -> None:
     """Execute a run, show its report, and exit with the run's exit code. `metrics` is a socket to serve metrics on.
 
-    `as_matrix`: show one table of tasks by agents in place of the report. Raises UsageProblem.
+    `as_matrix`: show one table of tasks by agents in place of the report; `begins` is said once nothing refuses the
+    run. Raises UsageProblem.
     """
     errors, begun = functools.cache(error_console), time.monotonic()
     request = replace(request, announce=say_step)
@@ -91,6 +99,8 @@ def play(request: RunRequest, *, quiet: bool, metrics: socket.socket | None = No
     @contextlib.contextmanager
     def watched(played: RunContext) -> Iterator[None]:
         end.begun = True
+        if begins:
+            errors().print(begins, soft_wrap=True)
         with screen(played, None if quiet else errors()), _exposed(played, metrics):
             yield
 

@@ -180,23 +180,18 @@ def resume(
     with report_usage_errors():
         resumed = _resumed(run, output, store, plan_path, overrides, trust_stored_plan)
         resumed = replace(resumed, fail_on_error=fail_on_error, in_process=in_process)
-        request: RunRequest | None = resumed
-        if selections:
-            request = _again(resumed, Again.of(selections), dry_run=dry_run)
-    if request is not None:
-        play(request, quiet=quiet, metrics=metrics)
-
-
-def _again(request: RunRequest, asked: Again, *, dry_run: bool) -> RunRequest | None:
-    """The request to play chosen trials alone; None where they are only listed. Raises SelectionError."""
-    chosen = chosen_again(lambda: _finished_rows(request.store), asked)
-    if dry_run:
-        for row in chosen:
-            click.echo(f"{row.id}: {row.agent}@{row.task}/{row.sample}: {row.cause or row.reason or 'not over yet'}")
+        chosen = chosen_again(lambda: _finished_rows(resumed.store), Again.of(selections)) if selections else []
+    for row in chosen if dry_run else ():
+        click.echo(f"{row.id}: {row.agent}@{row.task}/{row.sample}: {row.cause or row.reason or 'not over yet'}")
     scored = sum(row.reason is not None and row.cause is None for row in chosen)
-    kept = "which stays as an attempt"
-    click.echo(f"to play again: {counted(len(chosen), 'trial')}, {scored} with a score, {kept}", err=True)
-    return None if dry_run else replace(request, again=frozenset(row.id for row in chosen))
+    told = f"to play again: {counted(len(chosen), 'trial')}, {scored} with a score, which stays as an attempt"
+    if dry_run:
+        click.echo(told, err=True)
+    elif selections:
+        again = replace(resumed, again=frozenset(row.id for row in chosen))
+        play(again, quiet=quiet, metrics=metrics, begins=told)
+    else:
+        play(resumed, quiet=quiet, metrics=metrics)
 
 
 def _print_preview(chosen: ChosenPlan, limit: int | None) -> None:

@@ -36,6 +36,8 @@ class Progress:
     scored: dict[Pair, int]
     score_sum: dict[Pair, float]
     unscored: dict[Pair, int] = field(default_factory=dict)
+    slowest_s: dict[Pair, float] = field(default_factory=dict)
+    """pair -> how long its slowest trial took"""
     running: dict[Pair, int] = field(default_factory=dict)
     attempts_lost: int = 0
     causes: dict[str, int] = field(default_factory=dict)
@@ -45,8 +47,9 @@ class Progress:
     draining: bool = False
     task_waits: dict[str, str] = field(default_factory=dict)
 
-    def settled(self, pair: Pair, finish: Finish) -> None:
-        """Count a trial that has its final row."""
+    def settled(self, pair: Pair, finish: Finish, seconds: float) -> None:
+        """Count a trial that has its final row, after so many seconds of play."""
+        self.slowest_s[pair] = max(seconds, self.slowest_s.get(pair, 0.0))
         if finish.score is None:
             cause = str(finish.detail.get("cause"))
             self.unscored[pair] = self.unscored.get(pair, 0) + 1

@@ -4,6 +4,9 @@ from pydantic import Field
 
 from proctor.types import Value
 
+SLOTS = ("endpoint", "agent", "task")
+"""What trials wait for where its limit alone holds them up."""
+
 
 class PairView(Value):
     """The row of a pair of agent and task."""
@@ -53,6 +56,15 @@ class RunView(Value):
     def planned(self) -> int:
         """Number of trials of the run."""
         return sum(pair.planned for pair in self.pairs)
+
+    def waits(self, *, idle: bool = False) -> dict[str, str]:
+        """Cause that trials wait for -> a line with their tasks; `idle`: of pairs alone that play nothing."""
+        tasks: dict[str, dict[str, None]] = {}
+        for pair in self.pairs:
+            if pair.waits_for and not (idle and pair.running):
+                tasks.setdefault(pair.waits_for, {})[pair.task] = None
+        limits = {cause: f"waits for {cause}: {', '.join(tasks[cause])}" for cause in tasks if cause in SLOTS}
+        return limits | {cause: f"{', '.join(of)}: {cause}" for cause, of in tasks.items() if cause not in SLOTS}
 
 
 def clock(seconds: float | None) -> str:

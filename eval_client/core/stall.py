@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from proctor.tables.table import counted
+
 STILL_S = 5.0
 """A run without progress for this long shows the reasons."""
 CALM_S = 60.0
@@ -92,7 +94,9 @@ class StallReasons:
     def _otherwise(self) -> tuple[str, ...]:
         if self.quiet:
             return ("all trials are over; the last results are being stored",)
-        slots = (f"{trials} trials wait for a slot of their {kind}" for kind, trials in sorted(self.slots.items()))
+        slots = (
+            f"{counted(trials, 'trial')} without a slot of the {kind}" for kind, trials in sorted(self.slots.items())
+        )
         return tuple(slots) or ("trials pause before they are tried again",)
 
     def _store(self) -> list[str]:

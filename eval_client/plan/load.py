@@ -23,8 +23,8 @@ def load_plan(path: Path, overrides: Sequence[str] = (), narrow: Callable[[Plan]
     """
     document = Document(read_text(path), str(path), overrides)
     document.admit(path.resolve().parent)
-    plan = document.read(Plan)
-    with document.located():
+
+    def checked(plan: Plan) -> Plan:
         plan = narrow(placed(plan, path.resolve().parent))
         if plan.tls != Tls():
             plan.tls.context()
@@ -32,7 +32,9 @@ def load_plan(path: Path, overrides: Sequence[str] = (), narrow: Callable[[Plan]
             if not endpoint.tls.verify and any(map(unverified, endpoint.urls())):
                 raise FieldErrors([FieldProblem(("endpoints", endpoint.name, "tls", "verify"), UNVERIFIED)])
         check_data(plan)
-    return plan
+        return plan
+
+    return document.read(Plan, checked)
 
 
 def check_data(plan: Plan) -> None:
@@ -83,9 +85,7 @@ def read_plan(path: Path, overrides: Sequence[str] = ()) -> Plan:
     """The plan in a YAML file, without its data being checked; paths are relative to the file. Raises FileError."""
     document = Document(read_text(path), str(path), overrides)
     document.admit(path.resolve().parent)
-    plan = document.read(Plan)
-    with document.located():
-        return placed(plan, path.resolve().parent)
+    return document.read(Plan, lambda plan: placed(plan, path.resolve().parent))
 
 
 def placed(plan: Plan, folder: Path) -> Plan:

@@ -157,6 +157,8 @@ class RunReport(Value):
     state: str
     version: str
     pairs: tuple[PairReport, ...]
+    notes: tuple[str, ...] = Field(default=(), exclude_if=lambda notes: not notes)
+    """What people noted of the run, each with its time."""
     left_out: tuple[str, ...] = ()
     """What of the plan was left out on the command line, a line for each kind; it counts as not planned."""
     price_list: str | None = None

@@ -65,6 +65,7 @@ def report(store: Store) -> RunReport:
         state=store.state(),
         version=manifest.version,
         pairs=tuple(pairs),
+        notes=store.notes(),
         left_out=(*manifest.filters.left_out, *manifest.model_notes, *manifest.alone),
         price_list=plan.price_note(),
         replicas=tuple(store.replica_costs()) if any(one.has_replicas for one in plan.endpoints) else (),

@@ -46,7 +46,7 @@ def publishable_report(made: RunReport, facts: Mapping[Pair, Sequence[TrialFacts
             "helpers": tuple(each.model_copy(update={"model": model_name(each.model)}) for each in pair.helpers),
         }
         pairs.append(pair.model_copy(update=changed))
-    return made.model_copy(update={"pairs": tuple(pairs)})
+    return made.model_copy(update={"pairs": tuple(pairs), "notes": tuple(map(publishable, made.notes))})
 
 
 def publishable_comparison(found: Comparison) -> Comparison:

@@ -46,7 +46,7 @@ Named = tuple[tuple[str, ...], tuple[Entry, ...]]
 def shared_tables(reports: Sequence[RunReport]) -> list[ResultTable]:
     """Validity with faults, and costs, of all tasks together."""
     lines = lines_of(reports)
-    left_out = [f"{report.run}: {line}" for report in reports for line in report.left_out]
+    left_out = [f"{report.run}: {line}" for report in reports for line in (*report.notes, *report.left_out)]
     tables = [_validity(lines, left_out), _costs(reports, lines)]
     tables += [_replica_costs(reports)] if any(report.replicas for report in reports) else []
     return [*tables, _helper_costs(lines)] if any(line.pair.helpers for line in lines) else tables

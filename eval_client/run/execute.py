@@ -15,7 +15,6 @@ from eval_client.core.spend import OUT_OF
 from eval_client.own_runs import list_run, succeed
 from eval_client.plan.plan import Plan
 from eval_client.run.context import RunContext, divided_by, run_context
-from eval_client.run.demand_report import DemandReport
 from eval_client.run.preflight import (
     PreflightError,
     SeenServers,
@@ -30,6 +29,7 @@ from eval_client.run.preflight import (
     new_run,
     trials_at_once,
 )
+from eval_client.run.reporters import DemandReport
 from eval_client.run.request import RunRequest, Watcher, check_in_process, function_callers
 from eval_client.run.servers import LocalServers, local_servers, servers_with_called, servers_with_worker
 from eval_client.run.sharing import SharedSpending, Sharing

@@ -14,6 +14,7 @@ from eval_client.run.context import RunContext
 from eval_client.run.execute import execute
 from eval_client.run.request import RunRequest, Watcher
 from eval_client.store.connection import DatabaseError, StoreError
+from proctor.tables.table import counted
 
 STORE_PATIENCE_S = 15.0
 """A draining run ends at once when a write has waited for this long: a SIGKILL may follow the signal that drains it."""
@@ -91,6 +92,6 @@ class Interrupts:
             waiting_s = 0.0 if asked is None else time.monotonic() - max(since, asked)
         turns, results = context.journal.not_durable()
         trouble = context.progress.trouble or "the store does not answer"
-        lost = f"not stored: {turns} turns and {results} results, which a resume asks for again"
+        lost = f"not stored: {counted(turns, 'turn')} and {counted(results, 'result')}, which a resume asks for again"
         self._say(f"stopped at once: {trouble}; {lost}")
         context.runner.handle(Abandon(STOPPED_BY_USER))

@@ -4,7 +4,7 @@ import asyncio
 
 from eval_client.core.events import TaskLost, TaskSlots
 from eval_client.run.context import RunContext
-from eval_client.run.demand_report import DemandReport
+from eval_client.run.reporters import DemandReport
 from proctor.event_loop import clock
 from task_server.wire.errors import SessionTaken, TaskServerError, Unauthorized
 from task_server.wire.messages import LONG_POLL_S, SESSION_LEASE_S, TaskCapacity, TaskList

@@ -56,6 +56,7 @@ class PlanStore(Store):
         missing = found[0].of - len(found)
         state = min((*(part.state() for part in parts), *(["incomplete"] if missing else [])), key=STATES.index)
         facts = {"created_at": min(part.created_at() for part in parts), "state": state}
+        facts["notes"] = "".join(f"{note}\n" for part in parts for note in part.notes())
         planned = sum(1 for _ in PlannedTrials(plan, samples))
         extended = [part for part, manifest in zip(parts, manifests, strict=True) if manifest.additions]
         ids = {_key(trial): trial.id for trial in PlannedTrials(plan, samples)} if extended else {}

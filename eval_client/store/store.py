@@ -199,9 +199,22 @@ class Store(Results):
         stop: StopRequest | None = self._fact(run_table.c.stop)
         return stop
 
-    def _fact(self, column: sa.Column[Any]) -> Any:
+    def note(self, text: str) -> None:
+        """Add a line of a person's to the run's notes, with its time; a run under way goes on. Raises DatabaseError."""
+        if run_table.c.notes not in existing_columns(self.engine, run_table):
+            migrate(self.engine)
+        line = f"{now_text()[:16].replace('T', ' ')} UTC: {' '.join(text.split())}\n"
+        self._change(notes=sa.func.coalesce(run_table.c.notes, "").concat(line))
+
+    def notes(self) -> tuple[str, ...]:
+        """The run's notes, each with its time, the oldest first."""
+        return tuple((self._fact(self.table(run_table).c.notes) or "").split("\n")[:-1])
+
+    def _fact(self, column: sa.ColumnElement[Any]) -> Any:
+        """A column of the run's row, in the table or in what stands for it."""
         with self.engine.connect() as connection:
-            return connection.execute(sa.select(column).where(run_table.c.id == self.run)).scalar_one()
+            mine = sa.select(column).where(column.table.c.id == self.run)
+            return connection.execute(mine).scalar_one()
 
     def _change(self, *where: sa.ColumnElement[bool], fence: int | None = None, **values: object) -> None:
         """Change the run's row where conditions hold; with `fence`, only while that holds. Raises Fenced."""

@@ -82,9 +82,10 @@ run_table = sa.Table(
     sa.Column("state", sa.String(32), nullable=False),
     sa.Column("levels", LONG, nullable=False, default="{}"),
     sa.Column("stop", sa.String(32)),
+    sa.Column("notes", LONG),
 )
-"""`stop` is what `proctor stop` asks of the clients that play the run, until the next start or resume. Null in rows of
-earlier versions."""
+"""`stop` is what `proctor stop` asks of the clients that play the run, until the next start or resume, `notes` what
+`proctor note` wrote, a line each. Both are null in rows of earlier versions."""
 shard_table = sa.Table(
     "proctor_shard",
     metadata,

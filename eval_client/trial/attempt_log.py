@@ -119,5 +119,5 @@ class AttemptLog:
         except WriteRefused as refused:
             finish = Finish.fault(FinishReason.TASK_ERROR, str(refused))
             await self._journal.finish(trial, trial.attempts, url, finish, cost, outcome=outcome.value)
-        self._progress.settled(pair, finish)
+        self._progress.settled(pair, finish, cost.seconds)
         self._traces.settled(trial, finish)

@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -17,6 +16,7 @@ from eval_client.store.tables import turn_table
 from eval_client.store.values import parsed
 from eval_client.trial.attempt import FAILURES, AttemptEnd, Diverged, OutOfTime
 from proctor.environment import AgentStopped, AgentUnavailable, ConversationLost
+from proctor.event_loop import played_clock
 from proctor.llm.model import Completion
 from proctor.llm.outage import EndpointDown, paid_by
 from proctor.observability import tracing
@@ -134,7 +134,7 @@ class Episode:
 
     async def _played(self, seconds: float | None, forgiven_s: float = 0.0) -> AttemptEnd:
         """The end. Out of time, the attempt goes on for as long as its worker was blocked, less what was forgiven."""
-        begun = time.monotonic()
+        begun = played_clock()
         limit = TimeLimit(seconds)
         try:
             with tracing.begin(f"{tracing.INVOKE_AGENT} {self.trial.agent}", "internal", **self._attributes()):
@@ -146,7 +146,7 @@ class Episode:
                     if isinstance(step, Observed):
                         self._catch_up(step.turn)
                     while isinstance(step, Observed):
-                        turn = self._turn(started.url, step, time.monotonic() - sent_at)
+                        turn = self._turn(started.url, step, played_clock() - sent_at)
                         traced = tracing.within("turn", turn, turn=step.turn) if tracing.recorders else turn
                         try:
                             step, sent_at = await traced
@@ -169,7 +169,7 @@ class Episode:
         except FAILURES as failure:
             return AttemptEnd.of(failure)
         finally:
-            self.trial_history.seconds += time.monotonic() - begun - limit.waited_s
+            self.trial_history.seconds += played_clock() - begun - limit.waited_s
         going_on = dataclasses.replace(self, begun=True, _transcript=Transcript(), _offered=OfferedTools())
         return await going_on._played(blocked_s - forgiven_s, blocked_s)
 
@@ -239,7 +239,7 @@ class Episode:
                 journalled.append(turn)
                 self.trial_history.calls.clear()
         reply = self._remember(observation, turn.reply)
-        sent_at = time.monotonic()
+        sent_at = played_clock()
         after = await self.server.turn(url, self.session, step.turn, reply, self.reply_log)
         if step.turn == len(journalled) and (isinstance(after, Observed) or not after.finish.reason.is_fault):
             self.on_progress()

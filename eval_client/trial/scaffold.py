@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from eval_client.store.records import Turn
 from eval_client.trial.episode import TrialHistory, answered
 from proctor.agent_function import BROKEN_OFF, FunctionCaller, FunctionRaised, is_cancelled
 from proctor.environment import AgentRefused, AgentStopped, AgentUnavailable, RequestRejected
+from proctor.event_loop import played_clock
 from proctor.llm.config import RESERVED
 from proctor.llm.model import Completion
 from proctor.llm.outage import paid_by
@@ -49,7 +49,7 @@ class Scaffold:
         self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
     ) -> Completion:
         """The function's answer, with what its calls cost in sum. Raises what the model's failed call raised."""
-        begun = time.monotonic()
+        begun = played_clock()
         calls = _Calls(self, messages, metadata)
         try:
             action, told = await self.caller(calls.given, tools, metadata, calls.ask)
@@ -185,7 +185,7 @@ class _Calls:
             Usage(*map(sum, zip(told, self.lost, *map(Usage.of, calls), strict=True))),
             self._scaffold.agent if last is None else last.model or "",
             _stop(action, last),
-            time.monotonic() - begun,
+            played_clock() - begun,
             1 + sum(call.tries - 1 for call in calls),
             all(call.metered for call in calls),
             None if last is None else last.replica,

@@ -60,6 +60,7 @@ def report_page(store: Store, *, title: str | None = None, samples: bool = False
         title or f"{store.run}: results",
         run=store.run,
         kept=lambda _name, caller: caller(),
+        notes=made.notes,
         report=made,
         matrix=matrix(made.pairs, letters),
         letters=letters,

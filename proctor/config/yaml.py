@@ -1,8 +1,9 @@
 """Reads a YAML file into a pydantic model, with errors that name file, line, field and fix."""
 
 import contextlib
+import copy
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import yaml
@@ -85,13 +86,38 @@ class Document:
         self.data: dict[str, object] = data
         self._overridden = {_override(data, override): override for override in overrides}
 
-    def read(self, model: type[Model]) -> Model:
-        """The model that the text describes. Raises FileError."""
+    def read(self, model: type[Model], check: Callable[[Model], Model] = lambda value: value) -> Model:
+        """The model that the text describes, as `check`, which raises FieldErrors, returns it. Raises FileError."""
         with self.located():
             value, problems = validated(self.data, model)
             if value is None:
-                raise FieldErrors(problems)
-            return value
+                raise FieldErrors([*problems, *self._further(problems, model, check)])
+            return check(value)
+
+    def _further(
+        self, problems: Sequence[FieldProblem], model: type[Model], check: Callable[[Model], Model]
+    ) -> Iterator[FieldProblem]:
+        """What is found in other items once the wrong fields are left out, but for what follows from that."""
+        data, wrong = copy.deepcopy(self.data), {self._resolved(each.location)[1][:2] for each in problems}
+        for each in problems:
+            holder: object = data
+            for part in each.location[:-1]:
+                holder = value_at(holder, part)
+            if not each.location or not isinstance(holder, dict):
+                return
+            holder.pop(each.location[-1], None)
+        value, found = validated(data, model)
+        try:
+            if value is not None:
+                check(value)
+        except FieldErrors as error:
+            found = list(error.problems)
+        except (ValueError, ImportError, OSError):
+            return
+        for each in found:
+            follows = any(f"`{one.location[-1]}`" in each.text for one in problems)
+            if not follows and self._resolved(each.location)[1][:2] not in wrong:
+                yield each
 
     def admit(self, folder: Path) -> None:
         """Let the user's files of worlds that the text names, meant from a folder, be loaded; name their tasks.

@@ -27,9 +27,9 @@ MUTANTS = (
         "a finish is written twice",
         Change(
             "AttemptLog.settle",
-            "self._progress.settled(pair, finish)",
+            "self._progress.settled(pair, finish, cost.seconds)",
             "await self._journal.finish(trial, trial.attempts, url, finish, cost, outcome=outcome.value)\n"
-            "self._progress.settled(pair, finish)",
+            "self._progress.settled(pair, finish, cost.seconds)",
         ),
         "I1",
     ),

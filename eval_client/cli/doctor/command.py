@@ -62,7 +62,7 @@ def doctor(
 
 async def _examine(path: Path | None, overrides: tuple[str, ...], options: Options, as_json: bool) -> list[Finding]:
     found = list[Finding]()
-    async for finding in _found(path, overrides, options):
+    async for finding in _joined(_found(path, overrides, options)):
         said = any((each.why, each.fix) == (finding.why, finding.fix) for each in found)
         found.append(finding)
         if not as_json:
@@ -93,6 +93,21 @@ async def _found(path: Path | None, overrides: tuple[str, ...], options: Options
         checks = PlanChecks(plan, options, http)
         async for finding in findings(checks.all() | of_run, limit_s, closing=checks.played):
             yield finding
+
+
+async def _joined(found: AsyncIterator[Finding]) -> AsyncIterator[Finding]:
+    """The findings; a reason why scores can't be compared stands once, at the end, for all its tasks."""
+    tasks: dict[str, list[str]] = {}
+    async for finding in found:
+        if finding.id == "not-comparable":
+            name, _, reason = finding.what.removeprefix("task ").partition(": ")
+            tasks.setdefault(reason, []).append(name)
+            last = finding
+        else:
+            yield finding
+    for reason, names in tasks.items():
+        what = f"{'task' if len(names) == 1 else 'tasks'} {', '.join(names)}: {reason}"
+        yield last.model_copy(update={"what": what})
 
 
 def _print(finding: Finding, *, said: bool) -> None:

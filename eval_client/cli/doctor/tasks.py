@@ -62,7 +62,7 @@ def data_findings(environment: Environment, task: str, plan: Plan, digest: str) 
     sampled = (other_sampling(plan.agent(agent), published) for agent in playing)
     own = environment.not_comparable_because() or other_play(plan, task, environment.max_turns)
     if (reason := own or next(filter(None, sampled), None)) is not None:
-        why, fix = "its scores can't be compared with published ones", "see docs/reference/environments/"
+        why, fix = "scores can't be compared with published ones", "see docs/reference/environments/"
         found.append(warn("not-comparable", f"task {task}: {reason}", why, fix))
     lacking = missing_policies(environment, playing.values())
     needed = [(agent, policy) for agent, policy in playing.items() if policy in lacking]

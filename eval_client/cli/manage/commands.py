@@ -1,4 +1,4 @@
-"""`proctor stop`, `proctor rm` and `proctor completion`."""
+"""`proctor note`, `proctor stop`, `proctor rm` and `proctor completion`."""
 
 import datetime
 import re
@@ -65,6 +65,25 @@ def stop(run: str, output: Path, store: str | None, owner: str | None, now: bool
         while is_worked_on(found):
             time.sleep(LOOK_S)
     click.echo(f"{found.run} has stopped; resume with: proctor resume {folder}", err=True)
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.argument("text")
+@output_option
+@store_option
+def note(run: str, text: str, output: Path, store: str | None) -> None:
+    """Add TEXT to the notes of RUN (a folder, a name, or `latest`), also while it plays: its report and pages show it.
+
+    Example: `proctor note latest "the endpoint was restarted at noon"`
+    """
+    if not text.strip():
+        raise UsageProblem("TEXT is empty; write what is to be noted")
+    with report_usage_errors():
+        found, _ = find_run(run, store, output)
+        found.manifest()
+        found.note(text)
+    click.echo(f"noted at {found.run}", err=True)
 
 
 def _age(_context: click.Context, _option: click.Parameter, given: str | None) -> datetime.timedelta | None:

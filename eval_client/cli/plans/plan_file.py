@@ -9,16 +9,18 @@ from typing import Any
 
 import click
 
-from eval_client.cli.common import report_usage_errors, set_option
+from eval_client.cli.common import output_option, report_usage_errors, set_option, store_option
 from eval_client.cli.usage import FILE, UsageProblem, report_file_errors
-from eval_client.plan.load import admitted, check_data, load_plan
+from eval_client.plan.load import admitted, check_data, load_plan, read_plan
 from eval_client.plan.plan import Plan
+from eval_client.store.runs import find_run
 from proctor import registry
 from proctor.config.model_fields import describe
 from proctor.config.task import named_task
 from proctor.config.yaml import parse, parse_value
 from proctor.environment import POLICY_KINDS, EnvironmentFault
 from proctor.llm.config import ChatConfig
+from proctor.observability.redaction import redacted
 from proctor.registry import is_own
 
 SUGGESTED = "db,kg,alfworld"
@@ -247,7 +249,7 @@ def _asked_environments() -> tuple[str, ...]:
 
 @click.group()
 def plan() -> None:
-    """Check a plan, print it resolved, or print the JSON Schema of plans."""
+    """Check a plan, print it resolved, or tell two apart; print the JSON Schema of plans."""
 
 
 @plan.command("print")
@@ -275,3 +277,40 @@ def check(path: Path, overrides: tuple[str, ...]) -> None:
     with report_usage_errors():
         loaded = load_plan(path, overrides)
     click.echo(f"{path}: {loaded.sizes()}")
+
+
+@plan.command()
+@click.argument("first", metavar="RUN|PLAN")
+@click.argument("second", metavar="RUN|PLAN")
+@output_option
+@store_option
+@click.pass_context
+def diff(ctx: click.Context, first: str, second: str, output: Path, store: str | None) -> None:
+    """Tell field by field where the plans of two runs, or two plans' files, differ, defaults included.
+
+    Exit codes: 0 they are alike, 1 they differ, 2 one can't be read.
+    """
+    with report_usage_errors():
+        one, other = (_fields(_plan_of(name, store, output)) for name in (first, second))
+    differ = [field for field in {**one, **other} if one.get(field) != other.get(field)]
+    for field in differ:
+        click.echo(redacted(f"{field}: {one.get(field, 'not set')} -> {other.get(field, 'not set')}"))
+    ctx.exit(1 if differ else 0)
+
+
+def _plan_of(name: str, store: str | None, output: Path) -> Plan:
+    """The plan in a file, or of a run."""
+    path = Path(name)
+    return read_plan(path) if path.is_file() else find_run(name, store, output)[0].manifest().read_plan()
+
+
+def _fields(value: object) -> dict[str, str]:
+    """field, by its path, to its value as JSON; what has a name is found by it."""
+    if isinstance(value, Plan):
+        return _fields(value.model_dump(mode="json", exclude_none=True))
+    if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+        value = {str(each.get("name", number)): each for number, each in enumerate(value, 1)}
+    if not isinstance(value, dict) or not value:
+        return {"": json.dumps(value, ensure_ascii=False)}
+    inner = ((key, *field) for key, each in value.items() for field in _fields(each).items())
+    return {f"{key}.{path}".rstrip("."): text for key, path, text in inner}

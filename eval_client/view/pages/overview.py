@@ -48,6 +48,7 @@ def overview_page(viewer: Viewer, request: Request) -> Response:
         run=viewer.head(store),
         place="overview",
         created_at=store.created_at(),
+        notes=store.notes(),
         kept=lambda name, caller: kept.made(f"overview {name}", caller),
         live=live,
         **figures,

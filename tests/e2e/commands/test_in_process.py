@@ -1,6 +1,7 @@
 """Worlds and agents of the user's own in the client's process: what stops, blocks, prints or raises there."""
 
 import json
+import math
 import re
 import subprocess
 import time
@@ -52,10 +53,11 @@ def line_of(folder: Path, file: str, text: str) -> str:
     return f"{folder / file}:{number}"
 
 
-def all_scored(folder: Path) -> bool:
-    """Whether each trial has its whole score, by its first attempt."""
+def all_scored(folder: Path, within_s: float = math.inf) -> bool:
+    """Whether each trial has its whole score, by its first attempt, after less than so many seconds of play."""
     exits(0, "export", "r", "--to", "rows.jsonl", cwd=folder)
     trials = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
+    assert all(trial["seconds"] < within_s for trial in trials)
     return [(trial["score"], trial["attempts"]) for trial in trials] == [(1.0, 1), (1.0, 1)]
 
 
@@ -79,7 +81,7 @@ def test_a_breakpoint_in_a_world_stops_at_the_terminal_trial_by_trial(tmp_path: 
             terminal.type(b"c\n")
         terminal.rest()
         assert process.wait() == 0
-    assert all_scored(tmp_path)
+    assert all_scored(tmp_path, within_s=limit_s)
 
 
 def test_a_breakpoint_in_an_agent_stops_too_and_q_ends_the_run(tmp_path: Path) -> None:
@@ -97,6 +99,34 @@ def test_a_breakpoint_in_an_agent_stops_too_and_q_ends_the_run(tmp_path: Path) -
         assert "draining" in terminal.rest()
         assert process.wait() == 130
     assert sorted(str(row["score"]) for row in rows("r", tmp_path)) == ["1.0", "None"]
+
+
+STATEFUL = """\
+class Agent:
+    stateful = True
+
+    def answer(self, messages, tools, conversation):
+        return messages[-1].content
+
+    def end(self, conversation):
+        breakpoint()
+        self.over = conversation
+"""
+
+
+def test_q_in_the_end_of_an_agent_is_asked_once(tmp_path: Path) -> None:
+    written(tmp_path)
+    (tmp_path / "agent.py").write_text(STATEFUL)
+    (tmp_path / "plan.yaml").write_text(PLAN.replace("answer", "Agent").format(seconds=600))
+    with on_a_terminal("run", "plan.yaml", "--name=r", cwd=tmp_path, COLUMNS="100", TERM="xterm") as (
+        process,
+        terminal,
+    ):
+        terminal.until(PROMPT)
+        time.sleep(1)  # the other trial ends meanwhile
+        terminal.type(b"q\n")
+        assert PROMPT not in terminal.rest()
+        assert process.wait() == 130
 
 
 @pytest.mark.parametrize("options", [("--in-process",), ()])
@@ -132,7 +162,7 @@ def test_what_a_world_prints_and_logs_stands_above_the_live_screen(tmp_path: Pat
     for text in ("printed 1", "printed 2"):
         assert text in lines
     assert any("has blocked the event loop" in line for line in lines)
-    assert sum("waits for" in line for line in lines) == 1, "the live screen stands once"
+    assert sum("mean score" in line for line in lines) == 1, "the live screen stands once"
 
 
 def shown(written: str) -> list[str]:

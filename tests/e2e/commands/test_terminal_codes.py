@@ -97,7 +97,7 @@ COMMANDS = dict(leaves(proctor))
 def positional(argument: click.Argument, folder: Path) -> str:
     """What an argument is given: the hostile run, a plan of a hostile name, or a hostile text."""
     match argument.name:
-        case "run" | "runs" | "reference" | "candidate":
+        case "run" | "runs" | "reference" | "candidate" | "first" | "second":
             return str(hostile_run(folder))
         case "trial":
             return "0"

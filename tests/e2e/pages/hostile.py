@@ -84,7 +84,9 @@ def fill(store: Store) -> None:
     store.create(manifest, trials)
     mine = {"run": store.run}
     with store.engine.begin() as connection:
-        connection.execute(run_table.update().values(state=named("state"), levels=json.dumps({TEXT: 1})))
+        connection.execute(
+            run_table.update().values(state=named("state"), levels=json.dumps({TEXT: 1}), notes=f"{TEXT}\n")
+        )
         shard = {"shard": 1, "state": named("shard.state"), "beats": 0, "standing": json.dumps({TEXT: TEXT})}
         connection.execute(shard_table.insert(), {**mine, **shard})
         for trial, finish in enumerate((_finish(), _fault())):

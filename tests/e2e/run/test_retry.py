@@ -107,6 +107,13 @@ def test_what_is_not_there_is_not_played_again(folder: Path, options: tuple[str,
     assert says in ended.stderr
 
 
+def test_what_a_refused_run_would_play_again_is_not_said(folder: Path, worker: Server) -> None:
+    plan = (folder / "plan.yaml").read_text()
+    (folder / "plan.yaml").write_text(plan.replace(worker.url, "http://127.0.0.1:9"))
+    ended = exits(2, "resume", "r", "--retry", "0", cwd=folder)
+    assert "to play again" not in ended.stderr
+
+
 @pytest.mark.postgresql
 def test_in_postgresql_too_only_the_chosen_trials_are_played(
     tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint

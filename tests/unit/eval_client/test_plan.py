@@ -78,6 +78,26 @@ def test_a_built_in_agent_whose_policy_no_environment_has_is_refused(tmp_path: P
     assert "agents.dice.builtin" in dice
 
 
+@pytest.mark.parametrize(
+    ("task", "further"),
+    [
+        ("parameters: {engine: other}", ["plan.yaml:3: tasks.t.parameters.engine: must be mariadb or sqlite"]),
+        ("data: none.jsonl", ["plan.yaml:3: tasks.t.data: there is no file"]),
+        ("colour: red", ["plan.yaml:3: tasks.t.colour: unknown field"]),
+        ("parameters: {}", []),
+    ],
+)
+def test_mistakes_of_different_kinds_are_told_at_once(tmp_path: Path, task: str, further: list[str]) -> None:
+    agent = "agents: [{name: a, builtin: naive}]"
+    text = f"epochs: many\n{agent}\ntasks: [{{name: t, environment: db, {task}}}]\n"
+    (tmp_path / "plan.yaml").write_text(text)
+    with pytest.raises(FileError) as refused:
+        load_plan(tmp_path / "plan.yaml")
+    first, *others = str(refused.value).replace(f"{tmp_path}/", "").splitlines()
+    assert first.startswith("plan.yaml:1: epochs: must be a whole number")
+    assert [other[: len(expected)] for other, expected in zip(others, further, strict=True)] == further
+
+
 def test_built_in_agents_that_play_other_tasks_are_not_refused(tmp_path: Path) -> None:
     text = LACKING.replace("tasks: [", "tasks: [{name: letters, environment: toy-letters}, ")
     text += "assignments: [{agents: [r, gpt], tasks: [toy]}, {agents: [weak, dice], tasks: [letters]}]\n"

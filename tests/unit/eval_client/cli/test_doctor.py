@@ -70,8 +70,8 @@ def test_an_engine_that_is_missing_is_a_warning_where_a_run_falls_back(
 
 def test_why_and_how_are_said_once_of_several_findings(tmp_path: Path) -> None:
     told = doctored(tmp_path, "{name: one, environment: alfworld}", "{name: two, environment: alfworld}").output
-    assert len(re.findall("^warn +not-comparable", told, re.MULTILINE)) == 2
-    assert told.count("why: its scores can't be compared") == 1
+    assert len(re.findall("^warn +not-comparable: tasks one, two: ", told, re.MULTILINE)) == 1
+    assert told.count("why: scores can't be compared") == 1
 
 
 def test_the_folder_of_the_runs() -> None:

@@ -46,7 +46,7 @@ ASKED = [Call("gpt", 41.0), Call("llama", 45.0)]
         (StallReasons(now=100.0, store_since=99.9), ("trials pause before they are tried again",)),
         (
             StallReasons(now=0.0, slots={"endpoint": 3, "agent": 1}),
-            ("1 trials wait for a slot of their agent", "3 trials wait for a slot of their endpoint"),
+            ("1 trial without a slot of the agent", "3 trials without a slot of the endpoint"),
         ),
         (StallReasons(now=0.0, quiet=True), ("all trials are over; the last results are being stored",)),
     ],

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from eval_client.plan.plan import Plan
-from eval_client.run.demand_report import as_text, wanted
+from eval_client.run.reporters import as_text, wanted
 from task_server.metrics import kind_of, waiting_class
 from task_server.shares import MAX_CLIENTS, SILENT_S, Shares
 from task_server.wire.messages import NOBODY, TasksQuery

@@ -1,9 +1,12 @@
 """What a run prints and serves while it plays: its plain line, its endpoints, its metrics."""
 
 import asyncio
+import re
+from io import StringIO
 
 import httpx
 import pytest
+from rich.console import Console
 
 from eval_client.core.limits.pool import Share
 from eval_client.core.limits.rates import Rates
@@ -12,9 +15,10 @@ from eval_client.core.run_view import PairView, RunView
 from eval_client.core.spend import RunLimits, Spend
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan.plan import Plan
+from eval_client.run.live import Live, table
 from eval_client.run.metrics import exposition, listener
+from eval_client.run.reporters import shared_lines
 from eval_client.run.screen import line
-from eval_client.run.stall_reporter import shared_lines
 from proctor.config.tokens import AccessTokens
 from proctor.http.auth import Access
 from proctor.http.server import ConfigError
@@ -27,16 +31,86 @@ def view(money: float) -> RunView:
 
 
 def test_money_stands_in_the_line_where_a_price_is_known() -> None:
-    assert "| tokens 3 | money 0.005 |" in line(view(0.005))
-    assert "money" not in line(view(0.0))
+    assert "| tokens 3 | money 0.005 |" in line(view(0.005), ())
+    assert "money" not in line(view(0.0), ())
 
 
 def test_a_cause_that_several_tasks_wait_for_is_said_once() -> None:
     counts = {"planned": 2, "scored": 0, "unscored": 0, "running": 0, "mean": None}
     waits = {"db": "endpoint", "ltp": "endpoint", "kg": "no worker"}
     pairs = [PairView(agent=agent, task=task, waits_for=why, **counts) for agent in "ab" for task, why in waits.items()]
-    told = line(view(0.0).model_copy(update={"pairs": tuple(pairs)}))
-    assert told.endswith("| waits for endpoint: db, ltp | waits for no worker: kg")
+    run = view(0.0).model_copy(update={"pairs": tuple(pairs)})
+    assert line(run, run.waits().values()).endswith("| waits for endpoint: db, ltp | kg: no worker")
+    screen = drawn(run, 60)
+    assert screen.count("endpoint") == screen.count("no worker") == 1
+
+
+class Screen:
+    """What a terminal shows: it wraps long lines, and wraps its lines anew when it is made narrower."""
+
+    CODES = re.compile(r"\x1b\[([\d;?]*)([A-Za-z])|(.)", re.DOTALL)
+
+    def __init__(self, width: int) -> None:
+        self.width, self.rows, self.x, self.y = width, [""], 0, 0
+
+    def write(self, text: str) -> None:
+        for number, code, char in self.CODES.findall(text):
+            if code == "J":
+                self.rows[self.y :] = [self.rows[self.y][: self.x]]
+            elif code == "A":
+                self.y -= int(number or 1)
+            elif code == "G" or char == "\r":
+                self.x = int(number or 1) - 1
+            elif char == "\n":
+                self._down()
+            elif char:
+                if self.x == self.width:
+                    self._down()
+                self.rows[self.y] = self.rows[self.y][: self.x].ljust(self.x) + char
+                self.x += 1
+
+    def _down(self) -> None:
+        self.x, self.y = 0, self.y + 1
+        self.rows += [""] * (self.y == len(self.rows))
+
+    def narrow(self, width: int) -> None:
+        wrapped = [[row[at : at + width] for at in range(0, max(1, len(row)), width)] for row in self.rows]
+        self.y = sum(map(len, wrapped[: self.y])) + self.x // width
+        self.x, self.width, self.rows = self.x % width, width, [row for rows in wrapped for row in rows]
+
+
+def drawn(run: RunView, width: int) -> str:
+    console = Console(width=width, file=StringIO(), no_color=True)
+    with console.capture() as text:
+        console.print(table(run))
+    return "\n".join(row.rstrip() for row in text.get().splitlines())
+
+
+def test_the_live_screen_is_drawn_anew_in_its_place_when_the_terminal_is_narrower() -> None:
+    counts = {"planned": 9, "scored": 1, "unscored": 0, "running": 1, "mean": 0.5, "waits_for": None}
+    pairs = tuple(PairView(agent="an-agent", task=task, **counts) for task in ("knowledge_graph", "card_game"))
+    use = {"endpoint built-in": (0, 10_000), "agent an-agent": (3, 3)}
+    run = view(0.0).model_copy(update={"run": "a-long-name-of-a-run", "pairs": pairs, "use": use})
+    written = StringIO()
+    console = Console(
+        width=140, height=30, file=written, force_terminal=True, no_color=True, _environ={"TERM": "xterm"}
+    )
+    live, screen = Live(console, lambda: table(run)), Screen(140)
+    for width in (140, 80, 60, 40):
+        console.width = width
+        screen.narrow(width)
+        for _ in range(2):
+            live.show()
+            console.print(f"said at {width}")
+            screen.write(written.getvalue())
+            written.seek(written.truncate(0))
+        shown = [row.rstrip() for row in screen.rows]
+        assert shown == [row for row in shown if row.startswith("said at")] + drawn(run, width).splitlines()
+    assert "agent an-agent 3/3" in "".join(shown)
+    assert "built-in" not in "".join(shown)
+    live.stop()
+    screen.write(written.getvalue())
+    assert [row.rstrip() for row in screen.rows] == [*shown, ""]
 
 
 PLAN = Plan.model_validate(
