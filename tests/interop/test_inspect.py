@@ -44,7 +44,7 @@ def test_frames_scores_and_scans_have_every_log_trial_and_answer(demo: Path, tmp
 @pytest.mark.browser
 def test_inspects_viewer_lists_every_log_and_shows_a_turn(demo: Path, tmp_path: Path) -> None:
     program, port = Path(interpreter("inspect")).parent / "inspect", free_port()
-    command = [program, "view", "start", "--log-dir", demo / "inspect", "--port", str(port)]
+    command = [str(program), "view", "start", "--log-dir", str(demo / "inspect"), "--port", str(port)]
     address, logs = f"http://127.0.0.1:{port}", sorted((demo / "inspect").iterdir())
     with (
         (tmp_path / "output").open("w") as output,
