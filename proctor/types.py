@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from enum import StrEnum
 from html import escape
 from operator import not_
-from typing import ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import pydantic_core
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, JsonValue, ValidationError, model_validator
@@ -343,7 +343,7 @@ class Judgements(Value):
     """Ratings, whose differences count, or 1 for yes and 0 for no."""
     judges: tuple[str, ...] = Field(min_length=2)
     """Their names."""
-    rows: tuple[tuple[FiniteFloat | None, ...], ...]
+    rows: tuple[tuple[Annotated[float, Field(ge=-1e9, le=1e9)] | None, ...], ...]
     """For each thing judged a value of each judge, in the order of the names; None where it could not be read."""
 
     @model_validator(mode="after")

@@ -1,33 +1,30 @@
 """Makes the report of a run from its store, finished or not."""
 
 import math
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from statistics import fmean
 from typing import NamedTuple
 
 from eval_client.core import Pair
 from eval_client.core.spend import helper, money_of
-from eval_client.core.statistics.agreement import JudgeAgreement, agreements
+from eval_client.core.statistics.agreement import agreements
 from eval_client.core.statistics.clustered import clustered_mean
 from eval_client.core.statistics.samples import Interval
 from eval_client.core.statistics.single import mean_interval, metric_interval, shares, steps
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.published import other_sampling
 from eval_client.report.pair_report import VALIDITY, HelperReport, PairReport, RepeatedShare, RunReport, UnfinishedCost
-from eval_client.store.records import HelperCost, Manifest, PairTotals, TaskRecord
+from eval_client.store.records import HelperCost, PairTotals, TaskRecord
 from eval_client.store.results import SampleMeans
 from eval_client.store.store import Store
 from eval_client.store.tables import trial_table
-from eval_client.store.values import Unreadable, parsed
+from eval_client.store.values import Unreadable
 from proctor import registry
 from proctor.tables.table import counted
-from proctor.types import JUDGEMENTS, Finish, FinishReason, Judgements, Summary, Usage
+from proctor.types import FinishReason, Summary, Usage
 
 NO_MEANS = SampleMeans([], [], [])
 ALPHA = 0.05
-FIRST = 20
-"""Scored trials that show whether a controller's task, whose parameters are not known, has several judges."""
 FEW = 10
 """With fewer effective samples a note says that intervals are rough."""
 COUNTED = PairReport.model_fields.keys() & PairTotals.model_fields.keys()
@@ -72,21 +69,6 @@ def report(store: Store) -> RunReport:
         price_list=plan.price_note(),
         replicas=tuple(store.replica_costs()) if any(one.has_replicas for one in plan.endpoints) else (),
     )
-
-
-def judge_agreement(store: Store, manifest: Manifest, agent: str, task: str) -> tuple[JudgeAgreement, ...]:
-    """How far the task's judges agree on the scored trials of an agent; empty where there are not several."""
-    parameters = manifest.parameters(task)
-    if parameters is not None and not parameters.get("judges"):
-        return ()
-
-    def scored() -> Iterator[Finish]:
-        return (finish for _, _, finish in store.finishes(agent, task) if finish.score is not None)
-
-    if parameters is None and not any(JUDGEMENTS in finish.detail for finish in islice(scored(), FIRST)):
-        return ()
-    told = (finish.detail[JUDGEMENTS] for finish in scored() if JUDGEMENTS in finish.detail)
-    return agreements(parsed(trial_table.c.finish, Judgements.model_validate, each) for each in told)
 
 
 class _Made:
@@ -135,7 +117,7 @@ class _Made:
             unfinished=None if unfinished is None else self._paid(totals, unfinished),
             money=money_of(totals.agent, totals.tokens(), self._prices),
             helpers=tuple(self._helper(cost) for cost in self._costs if (cost.agent, cost.task) == key),
-            agreement=judge_agreement(self._store, self.manifest, *key),
+            agreement=agreements(self._store.judgements(self.manifest, *key)),
         )
 
     def _notes(self, task: TaskRecord, name: str, retried: int) -> list[str]:

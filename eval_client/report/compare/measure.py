@@ -8,7 +8,7 @@ from statistics import fmean
 
 from pydantic import Field
 
-from eval_client.core.statistics.agreement import JudgeAgreement
+from eval_client.core.statistics.agreement import JudgeAgreement, agreements
 from eval_client.core.statistics.missing import difference_bounds, mean_bounds, missing
 from eval_client.core.statistics.paired import Difference, cluster_sums, difference
 from eval_client.core.statistics.power import (
@@ -29,7 +29,6 @@ from eval_client.report.compare.values import (
     SamplesNeeded,
     TaskComparison,
 )
-from eval_client.report.report import judge_agreement
 from eval_client.report.task_environment import scoring_environment
 from eval_client.store.trials.scores import PairScores
 from proctor.summary import paired_difference
@@ -101,12 +100,12 @@ def measure(a: TaskSide, b: TaskSide, settings: Settings, tests: int) -> TaskCom
         missing=MissingTrials(a=gone.a, b=gone.b, p=gone.p),
         primary=primary_difference(a, b, clusters, found),
         passes=_passes(matched, settings.pass_at),
-        agreement=(judges_of(a), judges_of(b)),
+        agreement=(_agreement(a), _agreement(b)),
     )
 
 
-def judges_of(side: TaskSide) -> tuple[JudgeAgreement, ...]:
-    return judge_agreement(side.store, side.manifest, side.agent, side.task)
+def _agreement(side: TaskSide) -> tuple[JudgeAgreement, ...]:
+    return agreements(side.store.judgements(side.manifest, side.agent, side.task))
 
 
 def planned_pairs(a: PairScores, b: PairScores) -> dict[str, SamplePair]:

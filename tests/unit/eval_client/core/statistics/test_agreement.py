@@ -80,3 +80,5 @@ def test_judgements_without_rows_have_no_figures() -> None:
 def test_a_row_has_a_value_of_each_judge() -> None:
     with pytest.raises(ValueError, match="each judge"):
         Judgements(scale="rating", judges=("a", "b"), rows=((1.0,),))
+    with pytest.raises(ValueError, match="1000000000"):
+        Judgements(scale="rating", judges=("a", "b"), rows=((1.0, 1e200),))
