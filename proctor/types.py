@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from enum import StrEnum
 from html import escape
 from operator import not_
-from typing import ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import pydantic_core
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, JsonValue, ValidationError, model_validator
@@ -330,6 +330,27 @@ def _check_keys(text: str | bytes, finish: Finish) -> None:
 
 def _is_finite(value: object) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
+
+
+JUDGEMENTS = "judgements"
+"""The field of a finish's detail with the Judgements of several judges."""
+
+
+class Judgements(Value):
+    """What several judges said of the same things in a trial."""
+
+    scale: Literal["rating", "yes_no"]
+    """Ratings, whose differences count, or 1 for yes and 0 for no."""
+    judges: tuple[str, ...] = Field(min_length=2)
+    """Their names."""
+    rows: tuple[tuple[Annotated[float, Field(ge=-1e9, le=1e9)] | None, ...], ...]
+    """For each thing judged a value of each judge, in the order of the names; None where it could not be read."""
+
+    @model_validator(mode="after")
+    def _rows_fit(self) -> "Judgements":
+        if any(len(row) != len(self.judges) for row in self.rows):
+            raise ValueError("rows: each has to have a value of each judge")
+        return self
 
 
 class Summary(Value):

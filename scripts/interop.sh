@@ -13,7 +13,7 @@ COUNTERPARTS=${COUNTERPARTS:-inspect agentrl openenv harbor eee jupyter litellm}
 # asked NAME: the packages that a counterpart's list is made from.
 asked() {
     case $1 in
-    inspect) echo inspect-ai==0.3.285 openai==3.54.0 ;;
+    inspect) echo inspect-ai==0.3.285 inspect-scout==0.6.1 openai==3.57.0 pandas pyarrow ;;
     agentrl) echo agentrl-worker==0.4.0 agentrl-eval==0.1.2 ;;
     openenv) echo 'openenv[core]==0.10.0' ;;
     litellm) echo 'litellm[proxy]==1.108.7' ;;

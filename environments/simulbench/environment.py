@@ -18,6 +18,7 @@ from environments.simulbench.scoring import Direction, Setting
 from environments.simulbench.summary import RULES, RULES_CAUTION
 from proctor.digest import json_digest
 from proctor.environment import Agent, AgentStopped, Environment, Policy, default_folder
+from proctor.llm.judges import check_judges, judge_names
 from proctor.published import lowered, other_records, records_of, unlike
 from proctor.tools import Protocol
 from proctor.types import Finish, FinishReason, Summary
@@ -62,6 +63,8 @@ class SimulBench(Environment):
     """`compat` parses ratings and verdicts as the published code does; `strict` also accepts common variants."""
     judge: HelperConfig | None = None
     """The judge model in `script` and `live`; None for the judge by rules, which needs no model."""
+    judges: tuple[HelperConfig, ...] = ()
+    """Several judge models in place of `judge`: the rating is the median of theirs, of two the mean."""
     user: HelperConfig | None = None
     """The user model in `live`; None for the user by rules."""
     prompts: Path | None = None
@@ -96,6 +99,9 @@ class SimulBench(Environment):
     def _fields_fit_together(self) -> "SimulBench":
         if self.protocol == "tools":
             raise ValueError("protocol: the agent's reply is what is judged, so there are no functions; set it to text")
+        check_judges(self.judge, self.judges, JUDGE_DEFAULTS)
+        if self.judges and self.mode == "compare":
+            raise ValueError("judges: in the mode 'compare' the agent is the judge; leave it out")
         if self.prompts is not None and self.mode not in ("script", "live"):
             raise ValueError(f"prompts: the mode {self.mode!r} has no judge beside the agent; leave it out")
         if self.task_config is not None and self.mode != "live":
@@ -116,11 +122,12 @@ class SimulBench(Environment):
         setting = self._setting.model_dump(exclude={"data", "types", "task_config"})
         shape = [_REVISIONS[self.mode], self.mode, setting, helpers, ALL, self._stage.shape()]
         shape += _STRICT_READING if self.profile == "strict" else []
+        shape += [[[each.model, each.sampling] for each in self.judges]] if self.judges else []
         return json_digest([*shape, _RULES_REVISION] if self._rated_by_rules else shape)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        async with open_judges(self.judge, self.user, self.cache or default_folder("simulbench")) as judges:
+        async with open_judges(self._judge_models, self.user, self.cache or default_folder("simulbench")) as judges:
             self._judges = judges
             try:
                 yield
@@ -168,6 +175,8 @@ class SimulBench(Environment):
             return f"the mode {self.mode!r} has no published scores"
         if self.data is None:
             return "the samples are Proctor's own, not the published ones"
+        if self.judges:
+            return "several judges; published ratings are those of one"
         if self.judge is None:
             return "the judge goes by rules; published ratings are a language model's"
         if self.profile != "compat":
@@ -202,11 +211,17 @@ class SimulBench(Environment):
 
     @property
     def _rated_by_rules(self) -> bool:
-        return self.judge is None and self.mode in ("script", "live")
+        return not self._judge_models and self.mode in ("script", "live")
+
+    @property
+    def _judge_models(self) -> tuple[HelperConfig, ...]:
+        return self.judges or (() if self.judge is None else (self.judge,))
 
     @cached_property
     def _setting(self) -> Setting:
         judged_by = RULES if self.judge is None else f"model {self.judge.model}"
+        if self.judges:
+            judged_by = f"models {', '.join(judge_names(self.judges))}; a rating is the median of theirs"
         published = None if self.prompts is None else read_judge(self.prompts)
         fields = self.model_dump(include=set(Setting.model_fields))
         if published is not None and "system" not in self.model_fields_set:

@@ -17,6 +17,7 @@ from proctor.environment import EnvironmentFault
 from proctor.http.client import HttpClient, http_client
 from proctor.llm.cached_model import Answer, CachedModel, NoReadableReply, Question, Replies, key_of
 from proctor.llm.config import ChatConfig
+from proctor.llm.judges import all_answers, judge_names
 from proctor.llm.model import Completion
 from proctor.session.kept_replies import ModelReply
 from proctor.session.thoughts import without_thought
@@ -129,22 +130,29 @@ class ModelPool(CachedModel):
 
 
 class Judges:
-    """The judge and the user: each a model if there is a pool for it, else rules.
+    """The judges and the user: models if there are pools for them, else rules.
 
     Methods raise Unparsed and EnvironmentFault, never due to the agent under test.
     """
 
-    def __init__(self, judge: ModelPool | None, user: ModelPool | None) -> None:
-        self._judge = judge
+    def __init__(self, judges: Mapping[str, ModelPool], user: ModelPool | None) -> None:
+        self._judges = judges
         self._user = user
 
-    async def rate(self, question: Question[float], script: Script, response: str, profile: Profile) -> Answer[float]:
-        """A rating of a response. Each profile has its own cached replies, since it parses replies differently."""
-        if self._judge is not None:
-            return await self._judge.answer(question, profile)
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the judges that are models."""
+        return tuple(self._judges)
+
+    async def rate(
+        self, question: Question[float], script: Script, response: str, profile: Profile
+    ) -> list[Answer[float]]:
+        """Each judge's rating of a response. Each profile has its own cached replies, since it parses differently."""
+        if self._judges:
+            return await all_answers([judge.answer(question, profile) for judge in self._judges.values()])
         history = [line.message() for line in script.dialogue_history]
         rating = rules.rate(history, response, script.exchange)
-        return _by_rules("judge", question, f"Judged by rules, not by a model.\nRating: [[{rating:g}]]")
+        return [_by_rules("judge", question, f"Judged by rules, not by a model.\nRating: [[{rating:g}]]")]
 
     async def follow_up(
         self, question: Question[UserRequest], task: Task, history: tuple[DialogueLine, ...], seed: int
@@ -165,15 +173,18 @@ def _by_rules(role: str, question: Question[Meaning], text: str) -> Answer[Meani
 
 
 @asynccontextmanager
-async def open_judges(judge: HelperConfig | None, user: HelperConfig | None, cache: Path) -> AsyncIterator[Judges]:
+async def open_judges(judges: Sequence[HelperConfig], user: HelperConfig | None, cache: Path) -> AsyncIterator[Judges]:
     """The judges of a lifespan. Raises EnvironmentFault if the cache can't be used."""
-    if judge is None and user is None:
-        yield Judges(None, None)
+    if not judges and user is None:
+        yield Judges({}, None)
         return
     replies = Replies(cache)
     replies.open()
     async with http_client() as client:
         yield Judges(
-            None if judge is None else ModelPool("judge", judge, JUDGE_DEFAULTS, client, replies),
+            {
+                name: ModelPool("judge", judge, JUDGE_DEFAULTS, client, replies)
+                for name, judge in zip(judge_names(judges), judges, strict=True)
+            },
             None if user is None else ModelPool("user", user, USER_DEFAULTS, client, replies),
         )

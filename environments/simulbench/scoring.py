@@ -1,7 +1,9 @@
 """Has a judge rate a response (SimulBench, arXiv 2409.07641, Appendix B.4)."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
@@ -14,7 +16,7 @@ from environments.simulbench.reply import Profile
 from environments.simulbench.summary import GIVEN_PROMPT_NOTE, OWN_PROMPT_NOTE
 from proctor.llm.cached_model import key_of
 from proctor.session.kept_replies import ModelReply
-from proctor.types import Finish, FinishReason, Message, Value
+from proctor.types import JUDGEMENTS, Finish, FinishReason, Judgements, Message, Value
 
 Direction = Literal["both", "random"]
 
@@ -68,7 +70,10 @@ class Response(NamedTuple):
 
 
 async def judged(script: Script, response: Response, setting: Setting, judges: Judges) -> Finish:
-    """The finish with the judge's rating of the last response. Raises Unparsed, EnvironmentFault."""
+    """The finish with the rating of the last response, of several judges the median of theirs (of two, their mean).
+
+    Raises Unparsed, EnvironmentFault, also where one of several judges gives no rating.
+    """
     messages = _messages(script, response.text, setting)
     reminder = setting.reminder(prompt.RATING_REMINDER)
     asked = question(messages, partial(reply.rating, profile=setting.profile), reminder, setting.tries)
@@ -87,17 +92,29 @@ async def judged(script: Script, response: Response, setting: Setting, judges: J
         }
 
     try:
-        answer = await judges.rate(asked, script, response.text, setting.profile)
+        answers = await judges.rate(asked, script, response.text, setting.profile)
     except Unparsed as unparsed:
         unparsed.detail.pop("text")
         unparsed.detail |= detail(unparsed.reply)
         raise
-    return Finish(
-        reason=FinishReason.COMPLETED,
-        score=min(1.0, max(0.0, (answer.meaning - 1) / 9)),
-        metrics={"rating": answer.meaning},
-        detail=detail(answer.reply),
-    )
+    ratings = tuple(answer.meaning for answer in answers)
+    rating, told = median(ratings), detail(_together(judges.names, [answer.reply for answer in answers]))
+    if len(ratings) > 1:
+        judgements = Judgements(scale="rating", judges=judges.names, rows=(ratings,))
+        told |= {JUDGEMENTS: judgements.model_dump(mode="json")}
+    score = min(1.0, max(0.0, (rating - 1) / 9))
+    return Finish(reason=FinishReason.COMPLETED, score=score, metrics={"rating": rating}, detail=told)
+
+
+def _together(names: Sequence[str], replies: Sequence[ModelReply]) -> ModelReply:
+    """One judge's reply as it is; of several their names and texts, and what all cost."""
+    if len(replies) == 1:
+        return replies[0]
+    limit = MAX_ANSWER_CHARS // len(replies)
+    texts = (f"{name}: {each.text[:limit]}" for name, each in zip(names, replies, strict=True))
+    counted = ("tries", "prompt_tokens", "completion_tokens")
+    sums = {field: sum(getattr(each, field) for each in replies) for field in counted}
+    return ModelReply(text="\n\n".join(texts), model=", ".join(names), **sums)
 
 
 def _messages(script: Script, response: str, setting: Setting) -> tuple[Message, ...]:

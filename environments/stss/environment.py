@@ -7,32 +7,33 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from pydantic import Field, JsonValue, PrivateAttr
+from pydantic import Field, JsonValue, PrivateAttr, model_validator
 
 from environments.stss import policies, prompt, scoring
 from environments.stss.agent.performer import CallForms, Forms, Performer, Silent, toolset
 from environments.stss.agent.script import PerformerScript, public_places, script
 from environments.stss.characters.driver import Driver
-from environments.stss.characters.model import CharacterModel, ModelDriver, open_models
+from environments.stss.characters.model import MODEL_DEFAULTS, CharacterModel, ModelDriver, open_models
 from environments.stss.characters.rule_driver import RuleDriver
 from environments.stss.data.repairs import instantiate, repair
 from environments.stss.dataset import SHIPPED, Data, SocialTask, shipped
 from environments.stss.days.simulation import DayLimits, Simulation
 from environments.stss.days.transcript import DayTranscript, EventLog, pack, picture
 from environments.stss.invitation import FORM_RULE
-from environments.stss.language.level import FormJudge, ModelJudge, language_metrics, play_scenarios
+from environments.stss.language.level import FormJudge, ModelJudge, SeveralJudges, language_metrics, play_scenarios
 from environments.stss.language.scenarios import Scenario, by_task
 from environments.stss.summary import OWN_WORLD, RULES_CAUTION, summarize
 from proctor.digest import json_digest
 from proctor.environment import Agent, Environment, Policy, TurnAddress, default_folder
 from proctor.llm.config import ChatConfig
+from proctor.llm.judges import check_judges, judge_names
 from proctor.tools import NO_PUBLISHED_FUNCTIONS, Protocol
-from proctor.types import Drawing, Finish, Summary
+from proctor.types import JUDGEMENTS, Drawing, Finish, Summary
 
 _REVISION = "17"
 """Raise it with every change to what a trial shows or how it is scored."""
 MAX_CALLS = 200
-_UNSHAPING = {"data", "scenarios", "cache", "driver", "judge", "protocol"}
+_UNSHAPING = {"data", "scenarios", "cache", "driver", "judge", "judges", "protocol"}
 """Fields with paths and endpoints, and how requests are put: the digest's dump of all fields leaves them out."""
 Outcome = tuple[float, dict[str, float], dict[str, JsonValue]]
 """Score, metrics, detail."""
@@ -53,6 +54,8 @@ class Stss(Environment):
     """The model that plays the background characters; None for rules, which need no model."""
     judge: ChatConfig | None = None
     """The model that judges the language level; None for the reader of the one form."""
+    judges: tuple[ChatConfig, ...] = ()
+    """Several models in place of `judge`: a condition is met if most say so, and by one half if they are split."""
     cache: Path | None = None
     """Folder for replies of driver and judge; None for `proctor/stss` in the user's cache folder."""
     planning: Literal["tdp", "ga"] = "tdp"
@@ -86,6 +89,11 @@ class Stss(Environment):
     _helpers: dict[str, CharacterModel] = PrivateAttr(default_factory=dict)
     _floors: dict[tuple[str, int], float] = PrivateAttr(default_factory=dict)
 
+    @model_validator(mode="after")
+    def _judges_fit(self) -> "Stss":
+        check_judges(self.judge, self.judges, MODEL_DEFAULTS)
+        return self
+
     def samples(self) -> Sequence[str]:
         return tuple(self._tasks)
 
@@ -94,6 +102,7 @@ class Stss(Environment):
         shape: list[object] = [_REVISION, fields, list(self._tasks.values()), prompt.RULES]
         shape += [FORM_RULE if self.driver is None else None]
         shape += [model and (model.model, model.sampling) for model in (self.driver, self.judge)]
+        shape += [[[each.model, each.sampling] for each in self.judges]] if self.judges else []
         if self.level == "language":
             shape.append(list(self._meetings.values()))
         town = self._data.town
@@ -105,7 +114,8 @@ class Stss(Environment):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        configs = {"driver": self.driver, "judge": self.judge}
+        several = {f"judge {name}": each for name, each in zip(judge_names(self.judges), self.judges, strict=True)}
+        configs = {"driver": self.driver, "judge": self.judge, **several}
         async with open_models(configs, self.cache or default_folder("stss")) as models:
             self._helpers.update(models)
             try:
@@ -146,7 +156,13 @@ class Stss(Environment):
     async def _talks(self, task: SocialTask, performer: Performer, seed: int) -> Outcome:
         """Plays the language level: the task's scenarios."""
         town = self._data.town
-        judge = FormJudge(town.places) if self.judge is None else ModelJudge(self._helper("judge"))
+        judge: FormJudge | ModelJudge | SeveralJudges = FormJudge(town.places)
+        if self.judge is not None:
+            judge = ModelJudge(self._helper("judge"))
+        elif self.judges:
+            judge = SeveralJudges(
+                {name: ModelJudge(self._helper(f"judge {name}")) for name in judge_names(self.judges)}
+            )
         scenarios, mended = self._meetings[task.env_name], self._mended[task.env_name]
         driver = self._driver(task, seed)
         results = await play_scenarios(mended, scenarios, performer, personas=town.personas, driver=driver, judge=judge)
@@ -155,6 +171,8 @@ class Stss(Environment):
             "judge": judge.name,
             "scenarios": [result.model_dump(mode="json") for result in results],
         }
+        if isinstance(judge, SeveralJudges):
+            detail[JUDGEMENTS] = judge.judgements().model_dump(mode="json")
         return metrics["sr_conversation"], metrics, detail
 
     def _performer(self, shown: SocialTask, agent: Agent, calls: int) -> Performer:

@@ -184,5 +184,6 @@ def _sum(costs: Iterable[PairCost]) -> PairCost:
 
 def _have_models(plan: Plan) -> bool:
     """Whether a task has a model of its own, such as a judge."""
-    parameters = (value for task in plan.definitions() for value in task.parameters.values())
-    return any(isinstance(value, dict) and "model" in value for value in parameters)
+    parameters = [value for task in plan.definitions() for value in task.parameters.values()]
+    several = [each for value in parameters if isinstance(value, list) for each in value]
+    return any(isinstance(value, dict) and "model" in value for value in (*parameters, *several))

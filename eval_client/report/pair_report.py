@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from eval_client.core.statistics.agreement import JudgeAgreement
 from eval_client.core.statistics.samples import Interval
 from eval_client.store.records import ReplicaCost
 from proctor.tables.table import Figure, Part
@@ -108,6 +109,8 @@ class PairReport(Value):
     seconds: float
     helpers: tuple[HelperReport, ...]
     """Costs of models on the environment's side, over finished and unfinished trials."""
+    agreement: tuple[JudgeAgreement, ...] = Field(default=(), exclude_if=lambda found: not found)
+    """Of the task's judges, over the scored trials; empty where it has one judge or none."""
 
     @property
     def figure(self) -> Figure:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from eval_client.core import Pair
 from eval_client.core.spend import helper, money_of
+from eval_client.core.statistics.agreement import agreements
 from eval_client.core.statistics.clustered import clustered_mean
 from eval_client.core.statistics.samples import Interval
 from eval_client.core.statistics.single import mean_interval, metric_interval, shares, steps
@@ -76,7 +77,7 @@ class _Made:
     """What the reports of pairs are made of, each read once for all pairs."""
 
     def __init__(self, store: Store) -> None:
-        self.manifest = store.manifest()
+        self._store, self.manifest = store, store.manifest()
         self.plan = self.manifest.read_plan()
         self._agents = {agent.name: agent for agent in self.plan.agents}
         self._prices, self._costs, self._retried = self.plan.all_prices(), store.helper_costs(), store.retried()
@@ -118,6 +119,7 @@ class _Made:
             unfinished=None if unfinished is None else self._paid(totals, unfinished),
             money=money_of(totals.agent, totals.tokens(), self._prices),
             helpers=tuple(self._helper(cost) for cost in self._costs if (cost.agent, cost.task) == key),
+            agreement=agreements(self._store.judgements(self.manifest, *key)),
         )
 
     def _notes(self, task: TaskRecord, name: str, retried: int) -> list[str]:

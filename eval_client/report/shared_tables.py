@@ -49,6 +49,7 @@ def shared_tables(reports: Sequence[RunReport]) -> list[ResultTable]:
     left_out = [f"{report.run}: {line}" for report in reports for line in (*report.notes, *report.left_out)]
     tables = [_validity(lines, left_out), _costs(reports, lines)]
     tables += [_replica_costs(reports)] if any(report.replicas for report in reports) else []
+    tables += [_agreement(lines)] if any(line.pair.agreement for line in lines) else []
     return [*tables, _helper_costs(lines)] if any(line.pair.helpers for line in lines) else tables
 
 
@@ -177,6 +178,22 @@ def _slowest(costs: Sequence[ReplicaCost]) -> list[str]:
             speed = f"writes {known[slowest]:.1f} tokens a second and call, the median {median:.1f}"
             lines.append(f"{agent}: the slowest server, {slowest}, {speed}")
     return lines
+
+
+def _agreement(lines: Sequence[Line]) -> ResultTable:
+    """How far several judges of one task agree."""
+    rows: list[Named] = [
+        ((pair.agent, _task(pair), run), (each.judged, each.unread, *each.texts))
+        for run, pair in lines
+        for each in pair.agreement
+    ]
+    titles = ("judged", "unread", "exact match", "alpha", "apart", "means of the judges")
+    note = (
+        "alpha is Krippendorff's, who draws no conclusions below 0.667: 1 is perfect agreement, 0 that of chance; of "
+        "ratings by the interval metric, of yes and no by the nominal one; none where all values are the same"
+    )
+    title = "agreement of the tasks' judges, over the scored trials"
+    return _named_table(title, ("agent", "task"), rows, titles, [note])
 
 
 def _helper_costs(lines: Sequence[Line]) -> ResultTable:

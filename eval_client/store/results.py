@@ -25,9 +25,11 @@ from eval_client.store.tables import (
     turn_table,
 )
 from eval_client.store.values import Number, json_object, json_of, parsed
-from proctor.types import NO_USAGE, Finish, FinishReason, Summary, Usage
+from proctor.types import JUDGEMENTS, NO_USAGE, Finish, FinishReason, Judgements, Summary, Usage
 from task_server.wire.messages import cluster_numbers
 
+FIRST = 20
+"""So many scored trials show whether a controller's task has several judges."""
 _TRIAL_KEYS = [trial_table.c[name] for name in ("agent", "task", "sample", "epoch")]
 _SUMMED = ("score", "turns", *Usage._fields, "seconds", "cut_answers")
 _FRACTIONS = ("score", "seconds", "billed_money")
@@ -153,6 +155,22 @@ class Results:
             rows: Iterable[Any] = connection.execute(query.where(t.finish.is_not(None)).order_by(t.id))
             for sample, epoch, finish in sorted(rows, key=lambda row: (row[1], places[row[0]])) if places else rows:
                 yield sample, epoch, parsed(t.finish, Finish.kept, finish)
+
+    def judgements(self, manifest: Manifest, agent: str, task: str) -> Iterator[Judgements]:
+        """What several judges said in the pair's scored trials; none where the task has one judge or none.
+
+        Of a controller's task the parameters are not known: its first FIRST scored trials decide.
+        """
+        parameters = manifest.parameters(task)
+        if parameters is not None and not parameters.get("judges"):
+            return
+        found, scored = False, (finish for _, _, finish in self.finishes(agent, task) if finish.score is not None)
+        for number, finish in enumerate(scored):
+            if (told := finish.detail.get(JUDGEMENTS)) is not None:
+                found = True
+                yield parsed(trial_table.c.finish, Judgements.model_validate, told)
+            elif parameters is None and not found and number == FIRST:
+                return
 
     def clustered_finishes(self, agent: str, task: str) -> tuple[list[Finish], list[int], list[int]]:
         """The pair's final rows, and the numbers of the cluster and the sample of each, as summaries take them.

@@ -16,7 +16,7 @@ from eval_client.core import Pair
 from eval_client.store.connection import RunExists, StoreError, hold_live, is_transient
 from eval_client.store.migration import existing_columns, migrate
 from eval_client.store.planned_trials import ROWS_AT_ONCE, PlannedTrials, insert_trials, numbered
-from eval_client.store.records import DIVERGED, RETRIED, Manifest, Trial, Turn, kept_reply, record, turn_of
+from eval_client.store.records import DIVERGED, RETRIED, Manifest, Trial, Turn, kept_reply, now_text, record, turn_of
 from eval_client.store.results import Results, token_sums, tokens_of
 from eval_client.store.sqlite_file import file_of, is_writable, losses
 from eval_client.store.tables import (

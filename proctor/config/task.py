@@ -3,7 +3,8 @@
 import contextlib
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Self, get_args
 
@@ -47,9 +48,12 @@ class TaskDefinition(Value):
             name: str(folder / value) if name in paths and isinstance(value, str) else value
             for name, value in self.parameters.items()
         }
-        for name, value in parameters.items():
-            if isinstance(value, dict) and isinstance(file := value.get("api_key_file"), str):
-                parameters[name] = {**value, "api_key_file": str(folder / file)}
+
+        def keyed(model: dict[str, JsonValue], _: Location) -> JsonValue:
+            file = model.get("api_key_file")
+            return {**model, "api_key_file": str(folder / file)} if isinstance(file, str) else model
+
+        parameters = {name: _each_model(value, keyed) for name, value in parameters.items()}
         data = None if self.data is None else folder / self.data
         return self.model_copy(update={"data": data, "parameters": parameters})
 
@@ -74,8 +78,9 @@ class TaskDefinition(Value):
         for name, value in naming.items():
             kinds = _kinds(fields[name].annotation) if name in fields else []
             given = set[str]().union(*(kind.of_endpoint for kind in kinds))
-            if given and isinstance(value, dict):
-                named[name] = _at_endpoint((self.name, "parameters", name, "endpoint"), value, known, given)
+            if given:
+                there = partial(_at_endpoint, known=known, given=given)
+                named[name] = _each_model(value, there, (self.name, "parameters", name))
         return self.model_copy(update={"parameters": {**self.parameters, **named}}) if named else self
 
     def shape(self) -> dict[str, JsonValue]:
@@ -196,27 +201,40 @@ def listed_samples(environment: Environment) -> tuple[str, ...]:
 
 
 def _shape(value: JsonValue, annotation: object) -> JsonValue:
-    """A parameter; where it configures a `Value`, without the operational fields of that."""
+    """A parameter; where it configures a `Value`, or several, without the operational fields of that."""
     kinds = _kinds(annotation)
-    if not kinds or not isinstance(value, dict):
+    if not kinds:
         return value
-    return {name: field for name, field in value.items() if name not in kinds[0].operational}
+    return _each_model(value, lambda own, _: {name: own[name] for name in own if name not in kinds[0].operational})
 
 
 def _kinds(annotation: object) -> list[type[Value]]:
-    """The values that a field may be."""
+    """The values that a field may be, or hold."""
     return [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type) and issubclass(kind, Value)]
 
 
 def _names_endpoint(value: JsonValue) -> bool:
+    if isinstance(value, list):
+        return any(map(_names_endpoint, value))
     return isinstance(value, dict) and isinstance(value.get("endpoint"), str)
 
 
+def _each_model(
+    value: JsonValue, change: Callable[[dict[str, JsonValue], Location], JsonValue], place: Location = ()
+) -> JsonValue:
+    """The value with a change of the model that it configures, or of each in a list of them."""
+    if isinstance(value, list):
+        return [_each_model(each, change, (*place, number)) for number, each in enumerate(value)]
+    return change(value, place) if isinstance(value, dict) else value
+
+
 def _at_endpoint(
-    place: Location, own: dict[str, JsonValue], known: Mapping[str, Mapping[str, JsonValue]], given: Collection[str]
+    own: dict[str, JsonValue], place: Location, known: Mapping[str, Mapping[str, JsonValue]], given: Collection[str]
 ) -> JsonValue:
     """A model's fields with those of the endpoint that it names; its own ones take precedence. Raises FieldError."""
-    name = str(own["endpoint"])
+    if not _names_endpoint(own):
+        return own
+    name, place = str(own["endpoint"]), (*place, "endpoint")
     if name not in known:
         close = nearest(name, known)
         meant = f"; did you mean {close}?" if close else ""

@@ -136,7 +136,7 @@ class Containers:
         self._default_runtime = str(info.get("DefaultRuntime"))
         self._is_podman = is_podman(self.client)
         if self._is_podman and self._disk == "tmpfs":
-            raise EnvironmentFault("disk: tmpfs: Podman's archives lose the owners of files; set `disk: quota` or `auto`")
+            raise EnvironmentFault("disk: tmpfs: Podman's archives lose files' owners; set `disk: quota` or `auto`")
         if lacking := unlimited(info):
             _log.warning("one agent can use all of the machine's %s: the engine can't limit it", " and ".join(lacking))
         self._home = self._find_home()

@@ -113,11 +113,11 @@ def test_1_inspect_reads_what_the_store_has(name: str, runs: dict[str, Exports],
             for call in turn["action"]["tool_calls"]
         ]
         assert [call[:2] for call in sample["calls"] if call[0] != "ex"] == called
+        assert sample["events"].count("model") == len(answers)
+        assert sample["events"].count("info") == len(sample["conversations"])
         if not sample["conversations"]:
             said = [turn["action"]["content"] for turn in answers]
             assert [text for text in sample["texts"] if text in said][-len(said) :] == said
-        else:
-            assert sample["events"] == ["info"] * len(sample["conversations"])
 
 
 @each_run

@@ -20,6 +20,7 @@ from proctor.llm.config import ChatConfig
 from proctor.session.thoughts import without_thought
 from proctor.types import Message
 
+MODEL_DEFAULTS: Mapping[str, JsonValue] = {"temperature": 0}
 TRIES = 3
 """Limit of replies requested for one answer."""
 PARAGRAPH = "\n\n"
@@ -49,7 +50,7 @@ class CharacterModel:
 
     def __init__(self, role: str, config: ChatConfig, client: HttpClient, replies: Replies) -> None:
         self.name = f"model {config.model}"
-        self._model = CachedModel(role, config, client, replies, {"temperature": 0})
+        self._model = CachedModel(role, config, client, replies, MODEL_DEFAULTS)
 
     async def ask(self, system: str, text: str, read: Reader[Result]) -> Result:
         """What `read` makes of the model's reply, without its thoughts; else the model gets the whole request again.

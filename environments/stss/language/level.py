@@ -17,7 +17,8 @@ from environments.stss.town.schedule import DAY, read_stamp
 from environments.stss.town.world import Places
 from proctor.environment import EnvironmentFault
 from proctor.llm.cached_model import NoReadableReply
-from proctor.types import Value
+from proctor.llm.judges import all_answers, majority
+from proctor.types import Judgements, Value
 
 _LABELLED = r"[^\w\n]{0,20}(?:(?:condition|criterion|question|no\.?)\s{0,3})?(\d{1,2})(?!\w)"
 _LABEL = re.compile(_LABELLED, re.IGNORECASE)
@@ -139,6 +140,28 @@ class ModelJudge:
             return None
 
 
+class SeveralJudges:
+    """Judges with several models: what most of them say of a condition, and 0.5 where they are split evenly.
+
+    None, as of one judge, where the replies of one are unreadable.
+    """
+
+    def __init__(self, judges: Mapping[str, ModelJudge]) -> None:
+        self.name, self._judges = f"models {', '.join(judges)}, by majority", judges
+        self._votes: list[tuple[float | None, ...]] = []
+
+    async def verdicts(self, task: SocialTask, lines: Sequence[SpokenLine]) -> "Verdicts":
+        given = await all_answers([judge.verdicts(task, lines) for judge in self._judges.values()])
+        count = len(conditions(task))
+        self._votes += zip(*(votes or (None,) * count for votes in given), strict=True)
+        read = [votes for votes in given if votes is not None]
+        return tuple(map(majority, zip(*read, strict=True))) if len(read) == len(given) else None
+
+    def judgements(self) -> Judgements:
+        """What each has said of each condition so far."""
+        return Judgements(scale="yes_no", judges=tuple(self._judges), rows=tuple(self._votes))
+
+
 def read_verdicts(reply: str, count: int) -> tuple[bool, ...]:
     """The verdicts of a reply, one for each condition. Raises ValueError.
 
@@ -171,7 +194,8 @@ def _row(line: str) -> tuple[int, bool] | None:
     return (int(label[1]) if label else 0, verdict[1].lower() == "yes") if verdict else None
 
 
-Verdicts = tuple[bool, ...] | None
+Verdicts = tuple[bool | float, ...] | None
+"""For each condition whether it is met; 0.5 where several judges are split evenly."""
 
 
 class Judged(Value):
@@ -192,7 +216,7 @@ async def play_scenarios(
     *,
     personas: Mapping[str, Persona],
     driver: Driver,
-    judge: FormJudge | ModelJudge,
+    judge: FormJudge | ModelJudge | SeveralJudges,
 ) -> list[Judged]:
     """Plays the scenarios of a task one after the other. Raises AgentUnavailable and EnvironmentFault."""
     results = []
@@ -218,6 +242,7 @@ async def play_scenarios(
 def language_metrics(results: Sequence[Judged]) -> dict[str, float]:
     """Success rate (SR) and goal condition success rate (GCSR) of conversations and summaries, and their numbers.
 
+    A success meets all conditions; it is half of one where judges are split on some and no other is unmet.
     Raises EnvironmentFault if no conversation has readable verdicts.
     """
     judged: Mapping[str, list[Verdicts]] = {
@@ -235,6 +260,6 @@ def language_metrics(results: Sequence[Judged]) -> dict[str, float]:
         metrics[f"judged_{level}"] = float(len(read))
         metrics[f"unscored_{level}"] = float(len(verdicts) - len(read))
         if read:
-            metrics[f"sr_{level}"] = sum(map(all, read)) / len(read)
+            metrics[f"sr_{level}"] = sum(map(min, read)) / len(read)
             metrics[f"gcsr_{level}"] = sum(sum(verdict) / len(verdict) for verdict in read) / len(read)
     return metrics

@@ -8,6 +8,7 @@ from statistics import fmean
 
 from pydantic import Field
 
+from eval_client.core.statistics.agreement import JudgeAgreement, agreements
 from eval_client.core.statistics.missing import difference_bounds, mean_bounds, missing
 from eval_client.core.statistics.paired import Difference, cluster_sums, difference
 from eval_client.core.statistics.power import (
@@ -99,7 +100,12 @@ def measure(a: TaskSide, b: TaskSide, settings: Settings, tests: int) -> TaskCom
         missing=MissingTrials(a=gone.a, b=gone.b, p=gone.p),
         primary=primary_difference(a, b, clusters, found),
         passes=_passes(matched, settings.pass_at),
+        agreement=(_agreement(a), _agreement(b)),
     )
+
+
+def _agreement(side: TaskSide) -> tuple[JudgeAgreement, ...]:
+    return agreements(side.store.judgements(side.manifest, side.agent, side.task))
 
 
 def planned_pairs(a: PairScores, b: PairScores) -> dict[str, SamplePair]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
+from eval_client.core.statistics.agreement import JudgeAgreement
 from eval_client.core.statistics.paired import Test
 from eval_client.core.statistics.samples import Interval
 from proctor.tables.table import MISSING, Entry, Figure, ResultTable, TableColumn, TableRow
@@ -119,6 +120,10 @@ class TaskComparison(Value):
     """None where the run has no metrics of the environment for these trials yet."""
     passes: tuple[RepeatedPasses, ...]
     """Empty where each sample has one epoch."""
+    agreement: tuple[tuple[JudgeAgreement, ...], tuple[JudgeAgreement, ...]] = Field(
+        default=((), ()), exclude_if=lambda found: not any(found)
+    )
+    """Of the judges of A's and of B's scored trials, matched or not; empty where a side has not several."""
     warnings: tuple[str, ...] = ()
     """Why the figures deserve less trust than they seem to."""
 
@@ -192,7 +197,13 @@ def comparison_table(found: Comparison) -> ResultTable:
         for warning in row.warnings:
             said.setdefault(warning, []).append(row.name)
     warnings = tuple(f"{', '.join(names)}: {warning}" for warning, names in said.items())
-    return ResultTable(title, columns, rows, (*warnings, *(notes if missing else notes[:1])))
+    judged = tuple(
+        f"{row.name}: the judges of {side}: {each.line}."
+        for row in found.tasks
+        for side, of_side in zip("AB", row.agreement, strict=True)
+        for each in of_side
+    )
+    return ResultTable(title, columns, rows, (*warnings, *judged, *(notes if missing else notes[:1])))
 
 
 def letters_tables(found: Comparisons) -> list[ResultTable]:

@@ -3,23 +3,23 @@
 from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
-from pydantic import JsonValue
-
-from eval_client.report.exports.trials import ExportedPair, Json, Said, Spoken, arguments_object, spoken
+from eval_client.report.exports.inspect_events import SOURCE as SCORER
+from eval_client.report.exports.inspect_events import Recorded, message, stop_reason, tokens
+from eval_client.report.exports.trials import ExportedPair, Json, Said, Spoken, spoken
 from eval_client.report.pair_report import PairReport
 from eval_client.store.trials.trajectory import Trajectory, conversation
+from proctor.digest import digest_of
 from proctor.environment import MEAN_SCORE
-from proctor.types import FinishReason, ToolCall
+from proctor.types import FinishReason
 
 VERSION = 2
-SCORER = "proctor"
 SUMMARY_CHARS = 1000
 """Of a text in a summary, as Inspect cuts its own."""
 _KEPT = " !#$&'()+,-;=@[]^{}~"
 """Characters that need no escape in the name of a file in a zip."""
 _SUMMARY = (
     *("id", "epoch", "target", "scores", "model_usage", "started_at", "completed_at"),
-    *("total_time", "working_time"),
+    *("total_time", "working_time", "turn_count"),
 )
 
 
@@ -41,37 +41,30 @@ def is_metered(trial: Trajectory) -> bool:
 
 def sample(trial: Trajectory, pair: ExportedPair) -> Json:
     """A trial that is over. A fault is an error without scores."""
-    told = spoken(conversation(trial.turns))
-    first, further = (told[0] if told else Spoken("main")), told[1:]
+    told, uuid = spoken(conversation(trial.turns)), sample_id(f"{pair.run}-{trial.trial}")
+    started = trial.attempts[0].started_at if trial.attempts else pair.created_at
+    recorded = Recorded(trial, told, uuid, model_of(pair), started)
+    first, *further = recorded.conversations.items() or [("main", [])]
     metadata: Json = {"sample": trial.sample, "trial": trial.trial, "attempts": len(trial.attempts)}
     if further:
-        metadata["conversations"] = {each.name: _messages(each.said) for each in further}
-    started = trial.attempts[0].started_at if trial.attempts else pair.created_at
-    worked = sum(turn.model_seconds + (turn.world_seconds or 0.0) for turn in trial.turns)
+        metadata["conversations"] = dict(further)
     made: Json = {
         "id": sample_id(trial.sample),
         "epoch": trial.epoch + 1,
-        "input": next((each.content for each in first.messages() if each.role == "user"), ""),
+        "input": next((each.content for each in told[0].messages() if each.role == "user"), "") if told else "",
         "target": "",
-        "messages": _messages(first.said),
+        "messages": first[1],
         "output": _output(trial, told, pair),
         "metadata": metadata,
-        "events": [
-            {
-                "event": "info",
-                "source": SCORER,
-                "timestamp": started,
-                "working_start": 0,
-                "data": {"conversation": each.name, "messages": _messages(each.said)},
-            }
-            for each in further
-        ],
-        "model_usage": {model_of(pair): _tokens(trial)} if is_metered(trial) else {},
+        "events": recorded.events,
+        "events_data": {"messages": recorded.pool, "calls": []},
+        "model_usage": {model_of(pair): tokens(trial)} if is_metered(trial) else {},
         "started_at": started,
         "completed_at": trial.ended_at,
         "total_time": trial.seconds,
-        "working_time": min(worked, trial.seconds),
-        "uuid": f"{pair.run}/{trial.trial}",
+        "working_time": min(recorded.seconds, trial.seconds),
+        "turn_count": trial.answers,
+        "uuid": uuid,
     }
     return made | _outcome(trial, pair)
 
@@ -94,22 +87,22 @@ def summary(made: Json) -> Json:
 def start(pair: ExportedPair, samples: Iterable[str], epochs: int) -> Json:
     """The log's beginning: what is evaluated. `samples` are the ids of those that are over."""
     result, ids = pair.result, [sample_id(each) for each in samples]
-    metadata = pair.provenance()
+    own = digest_of([pair.run, result.agent, result.task])
     return {
         "version": VERSION,
         "eval": {
-            "eval_id": f"{pair.run}/{result.agent}/{result.task}",
+            "eval_id": own,
             "run_id": pair.run,
             "created": pair.created_at,
             "task": result.task,
-            "task_id": pair.task_digest,
+            "task_id": own,
             "task_version": 0,
             "dataset": {"name": result.task, "samples": len(ids), "sample_ids": [*ids]},
             "solver": result.agent,
             "model": model_of(pair),
-            "model_args": pair.sampling,
+            "model_args": {**pair.sampling, "proctor_model": pair.model},
             "config": {"epochs": epochs},
-            "metadata": metadata,
+            "metadata": pair.provenance(),
         },
         "plan": {"name": result.agent, "steps": []},
     }
@@ -133,7 +126,7 @@ def header(pair: ExportedPair, begun: Json, completed_at: str, *, metered: bool)
         "stats": {
             "started_at": pair.created_at,
             "completed_at": completed_at,
-            "model_usage": {model_of(pair): _tokens(result)} if metered else {},
+            "model_usage": {model_of(pair): tokens(result)} if metered else {},
         },
     }
 
@@ -166,44 +159,13 @@ def _output(trial: Trajectory, told: Sequence[Spoken], pair: ExportedPair) -> Js
     if answered is None or answered.action is None:
         declined: Json = {"message": {"role": "assistant", "content": ""}, "stop_reason": "content_filter"}
         return {"model": model_of(pair), "choices": [declined] if refused else []}
-    stop = "tool_calls" if answered.action.tool_calls else "stop"
-    if answered.finish_reason == "length":
-        stop = "max_tokens"
+    stop = stop_reason(answered)
     if trial.finish is not None and trial.finish.reason is FinishReason.CONTEXT_LIMIT:
         stop = "model_length"
     if refused:
         stop = "content_filter"
-    message = _message(Said(answered.action.message(), answered), {})
-    return {"model": answered.model or pair.model, "choices": [{"message": message, "stop_reason": stop}]}
-
-
-def _messages(said: Iterable[Said]) -> list[JsonValue]:
-    names: dict[str, str] = {}
-    return [_message(each, names) for each in said]
-
-
-def _message(said: Said, names: dict[str, str]) -> Json:
-    """A message; `names` keeps the function of each call, for the results after it."""
-    message, turn = said.message, said.turn
-    made: Json = {"role": message.role, "content": message.content}
-    if turn and turn.action and turn.action.reasoning:
-        reasoning: Json = {"type": "reasoning", "reasoning": turn.action.reasoning}
-        made["content"] = [reasoning, {"type": "text", "text": message.content}]
-    if message.role == "assistant":
-        made["source"] = "generate" if turn is not None else "input"
-    if message.tool_calls:
-        names |= {call.id: call.name for call in message.tool_calls}
-        made["tool_calls"] = [_call(call) for call in message.tool_calls]
-    if message.tool_call_id is not None:
-        made["tool_call_id"] = message.tool_call_id
-        made["function"] = names.get(message.tool_call_id)
-    return made
-
-
-def _call(call: ToolCall) -> Json:
-    arguments = arguments_object(call.arguments)
-    made: Json = {"id": call.id, "function": call.name, "type": "function", "arguments": arguments or {}}
-    return made if arguments is not None else {**made, "parse_error": f"no JSON object: {call.arguments}"}
+    last = message(Said(answered.action.message(), answered), {})
+    return {"model": answered.model or pair.model, "choices": [{"message": last, "stop_reason": stop}]}
 
 
 def _metrics(result: PairReport) -> dict[str, float]:
@@ -214,15 +176,3 @@ def _metrics(result: PairReport) -> dict[str, float]:
     if result.standard_error is not None:
         metrics["stderr" if result.primary == MEAN_SCORE else f"stderr_{result.primary}"] = result.standard_error
     return metrics
-
-
-def _tokens(of: Trajectory | PairReport) -> Json:
-    """Tokens by Inspect's names: its input tokens leave the cached ones out."""
-    cached = of.cached_tokens or 0
-    return {
-        "input_tokens": of.prompt_tokens - cached,
-        "output_tokens": of.completion_tokens,
-        "total_tokens": of.prompt_tokens + of.completion_tokens,
-        "input_tokens_cache_read": cached,
-        "reasoning_tokens": of.reasoning_tokens or 0,
-    }

@@ -122,6 +122,8 @@ class Spoken:
     tools: tuple[Tool, ...] = ()
     opening: tuple[Message, ...] = ()
     """The worked examples' answers: the assistant messages of the first history."""
+    stopped: ConversationTurn | None = None
+    """The turn that the agent did not answer, where there is one."""
 
     def answers(self) -> list[ConversationTurn]:
         """The turns in which the agent answered."""
@@ -157,6 +159,8 @@ def spoken(turns: Iterable[ConversationTurn]) -> list[Spoken]:
         one.tools = turn.tools or one.tools
         if turn.action is not None:
             one.said.append(Said(turn.action.message(), turn))
+        elif one.stopped is None:
+            one.stopped = turn
     return begun
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from environments.stss import policies
 from environments.stss.dataset import SHIPPED, shipped
@@ -15,7 +16,9 @@ from environments.stss.language.level import FormJudge, read_verdicts
 from environments.stss.language.scenarios import load
 from proctor.llm.config import ChatConfig
 from proctor.session.play import PolicyAgent, play_to_finish
-from proctor.types import Action, Finish, FinishReason
+from proctor.types import JUDGEMENTS, Action, Finish, FinishReason, Judgements
+from tests.scripted_model import Reply, ScriptedModel
+from tests.support import serving
 from tests.unit.environments.stss.town_model import Model, model
 
 __all__ = ["model"]
@@ -149,6 +152,65 @@ def test_who_drives_and_who_judges_are_told_apart_by_the_digest() -> None:
     other = ChatConfig(model="town", sampling={"top_p": 0.5})
     made = [{"driver": config}, {"judge": config}, {"driver": config, "judge": config}, {"driver": other}, {}]
     assert len({Stss.model_validate({"level": "language"} | fields).digest() for fields in made}) == len(made)
+
+
+YES, NO = "1: yes\n2: yes\n3: yes", "1: yes\n2: no\n3: yes"
+
+
+async def by_several(cache: Path, said: dict[str, Reply]) -> tuple[Stss, Finish]:
+    """A task of the language level by the reference, judged by models that always say the same."""
+    with ScriptedModel(lambda request: said[request["model"]]) as server, serving(server):
+        judges = [{"model": name, "base_url": server.url, "max_tries": 1} for name in said]
+        environment = Stss.model_validate({"level": "language", "judges": judges, "cache": cache})
+        return environment, await talked(environment)
+
+
+@pytest.mark.parametrize(
+    ("said", "success", "met"),
+    [
+        ({"a": YES, "b": YES, "c": NO}, 1.0, 1.0),
+        ({"a": NO, "b": YES, "c": NO}, 0.0, 2 / 3),
+        ({"a": YES, "b": NO}, 0.5, 2.5 / 3),
+        ({"a": YES, "b": NO, "c": NO, "d": YES}, 0.5, 2.5 / 3),
+        ({"a": NO, "b": "1: no\n2: no\n3: yes"}, 0.0, 1.5 / 3),  # 1 is split, and 2 unmet
+    ],
+)
+async def test_of_several_judges_most_decide_and_an_even_split_is_one_half(
+    tmp_path: Path, said: dict[str, Reply], success: float, met: float
+) -> None:
+    environment, finish = await by_several(tmp_path, said)
+    assert (finish.score, finish.metrics["sr_summary"]) == (success, success)
+    assert finish.metrics["gcsr_conversation"] == pytest.approx(met)
+    assert finish.detail["judge"] == f"models {', '.join(said)}, by majority"
+    judgements = Judgements.model_validate(finish.detail[JUDGEMENTS])
+    assert (judgements.scale, judgements.judges) == ("yes_no", tuple(said))
+    talks = int(finish.metrics["judged_conversation"] + finish.metrics["judged_summary"])
+    assert len(judgements.rows) == 3 * talks
+    assert judgements.rows[1] == tuple(float("2: yes" in str(text)) for text in said.values())
+    assert environment.summarize([finish]).metrics["sr_conversation"] == success
+
+
+async def test_a_talk_that_one_judge_gives_no_verdict_on_is_unscored_and_the_others_are_kept(tmp_path: Path) -> None:
+    _, finish = await by_several(tmp_path, {"a": YES, "b": "perhaps"})
+    assert finish.reason is FinishReason.TASK_ERROR, "no talk has a verdict"
+    _, finish = await by_several(tmp_path, {"a": YES, "b": NO, "c": 500})
+    assert (finish.reason, finish.score) == (FinishReason.TASK_ERROR, None)
+    assert "judge c" in str(finish.detail["cause"])
+
+
+def test_several_judges_are_in_the_digest_and_one_has_the_digest_it_had() -> None:
+    judges = [{"model": "a"}, {"model": "b"}]
+    made: list[dict[str, object]] = [
+        {},
+        {"judge": judges[0]},
+        {"judges": judges},
+        {"judges": [*judges, {"model": "c"}]},
+    ]
+    digests = [Stss.model_validate({"level": "language"} | fields).digest() for fields in made]
+    assert len(set(digests)) == len(made)
+    assert Stss.model_validate({"level": "language", "judge": judges[0], "judges": []}).digest() == digests[1]
+    with pytest.raises(ValidationError, match="judges: two are one model"):
+        Stss.model_validate({"judges": [judges[0], judges[0]]})
 
 
 async def judged(sample: str, said: Sequence[str]) -> tuple[bool, ...] | None:

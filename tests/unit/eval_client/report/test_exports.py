@@ -16,11 +16,12 @@ from eval_client.report.exports.trials import arguments_object, exported_pairs
 from eval_client.report.exports.write import json_lines, write_inspect
 from eval_client.store.connection import StoreError
 from eval_client.store.store import Store
-from eval_client.store.trials.trajectory import BATCH, read_trajectories
+from eval_client.store.trials.trajectory import BATCH, conversation, read_trajectories
 from proctor.types import FinishReason, Message, ToolCall
 from proctor_bridges.exports.atif import trajectories
 from proctor_bridges.exports.files import write_atif, write_sft
 from proctor_bridges.exports.sft import RowChoice
+from task_server.wire.messages import Stop
 from tests.exported_run import ECHO, FINISHES, SECRET, THOUGHT, write_run
 from tests.tool_calls import invalid_history
 
@@ -139,11 +140,89 @@ def test_messages_calls_and_tokens_are_the_journals(store: Store, tmp_path: Path
         *("Guess? [a, b]", "a", "No. Guess? [b]", "b")
     ]
     assert list(talked["metadata"]["conversations"]) == ["..", "main-2"]
-    assert [event["data"]["conversation"] for event in talked["events"]] == ["..", "main-2"]
+    assert [event["data"]["conversation"] for event in talked["events"] if event["event"] == "info"] == ["..", "main-2"]
     assert talked["limit"]["type"] == "turn"
     assert talked["limit"]["limit"] == 4
     assert samples(found["bob", "talk"])["full", 1]["output"]["choices"][0]["stop_reason"] == "model_length"
     assert found["bob", "talk"]["header.json"]["eval"]["model"].startswith("url-"), "never an endpoint's address"
+
+
+def test_each_turn_is_an_event_with_the_history_that_was_sent(store: Store, tmp_path: Path) -> None:
+    write_inspect(store, tmp_path)
+    for (agent, task), log in logs(tmp_path).items():
+        by_trial = {made["metadata"]["trial"]: made for made in samples(log).values()}
+        for trial in read_trajectories(store, agent, task):
+            made, turns = by_trial[trial.trial], list(conversation(trial.turns))
+            pool, calls = made["events_data"]["messages"], [e for e in made["events"] if e["event"] == "model"]
+            assert [e["metadata"]["turn"] for e in calls] == [turn.turn for turn in turns if turn.action is not None]
+            for event, turn in zip(calls, turns, strict=False):
+                sent = [message for start, end in event["input_refs"] for message in pool[start:end]]
+                assert [(m["role"], text(m)) for m in sent] == [
+                    (m.role, m.content) for m in (*turn.earlier, *turn.messages)
+                ]
+                (choice,) = event["output"]["choices"]
+                assert turn.action is not None
+                assert text(choice["message"]) == turn.action.content
+                assert event["output"]["usage"]["total_tokens"] == turn.prompt_tokens + turn.completion_tokens
+            assert len({message["id"] for message in pool}) == len(pool)
+            assert {m["id"] for m in made["messages"]} | {
+                e["output"]["choices"][0]["message"]["id"] for e in calls
+            } <= {message["id"] for message in pool}
+    walked = samples(logs(tmp_path)["ann", "walk"])["won", 1]
+    assert [(e["event"], e["working_start"], e["working_time"]) for e in walked["events"]] == [
+        *(("model", 1.0, 2.0), ("tool", 3.0, 1.0), ("model", 4.0, 2.0))
+    ]
+    tool = walked["events"][1]
+    assert (tool["result"], tool["error"]["type"]) == ("Unreadable.", "parsing")
+    assert tool["message_id"] in {message["id"] for message in walked["messages"]}
+
+
+def text(message: dict[str, Any]) -> str:
+    content = message["content"]
+    return content if isinstance(content, str) else content[-1]["text"]
+
+
+def test_ids_are_safe_and_each_pairs_own(store: Store, tmp_path: Path) -> None:
+    """Else inspect-scout's scan ends at its first trial, and Inspect's viewer hides the other agents' logs."""
+    write_inspect(store, tmp_path)
+    heads = [log["header.json"]["eval"] for log in logs(tmp_path).values()]
+    assert len({head["task_id"] for head in heads}) == len({head["eval_id"] for head in heads}) == 4
+    assert heads[0]["model_args"]["proctor_model"] in ("org/ann-7b", "bob")
+    ids = [made["uuid"] for log in logs(tmp_path).values() for made in samples(log).values()]
+    assert len(set(ids)) == 4 * EPOCHS * len(OVER)
+    assert not any("/" in each for head in heads for each in (*ids, head["task_id"], head["eval_id"], head["run_id"]))
+
+
+def test_a_refusal_is_an_event_without_a_thing_said(store: Store) -> None:
+    pair = exported_pairs(store)[0]
+    trial = next(each for each in read_trajectories(store, pair.result.agent, pair.result.task) if each.turns)
+    stopped = trial.turns[1].model_copy(update={"reply": Stop(reason=FinishReason.REFUSED), "tries": 1})
+    made: Any = inspect_log.sample(trial.model_copy(update={"turns": (trial.turns[0], stopped)}), pair)
+    last = made["events"][-1]
+    assert (last["error"], last["output"]["choices"][0]["stop_reason"]) == ("refused", "content_filter")
+    assert len(last["input_refs"]) == 1
+    assert last["input_refs"][0][1] == len(made["messages"])
+
+
+@pytest.mark.parametrize(
+    ("schema", "wanted"),
+    [
+        ({"type": "string", "description": "d", "enum": ["a"]}, {"type": "string", "description": "d", "enum": ["a"]}),
+        ({"type": "array", "items": {"type": "any"}}, {"type": "array", "items": {}}),
+        ({"type": "object", "properties": {"a": True}, "required": ["a", "b"]},
+         {"type": "object", "properties": {"a": {}}, "required": ["a"]}),
+        ({"type": ["string", "null"], "enum": "a", "description": 1}, {}),
+        ({"$ref": "#/a"}, {}),
+    ],
+)  # fmt: skip
+def test_of_a_functions_schema_stays_what_inspect_can_read(store: Store, schema: Any, wanted: Any) -> None:
+    pair = exported_pairs(store)[0]
+    trial = next(each for each in read_trajectories(store, pair.result.agent, pair.result.task) if each.turns)
+    seen = json.loads(trial.turns[0].observation)
+    tools = [{"name": "f", "description": "", "parameters": {"properties": {"x": schema}}}]
+    turn = trial.turns[0].model_copy(update={"observation": json.dumps({**seen, "tools": tools})})
+    made: Any = inspect_log.sample(trial.model_copy(update={"turns": (turn,)}), pair)
+    assert made["events"][0]["tools"][0]["parameters"]["properties"] == {"x": wanted}
 
 
 @pytest.mark.parametrize("text", ['{"a":1e999}', '{"a":[{"b":-1e999}]}', '{"a":NaN}', '{"a":'])

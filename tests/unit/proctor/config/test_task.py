@@ -29,6 +29,7 @@ class Shelf(Environment):
     books: int = 3
     lamps: int = 1
     keeper: ChatConfig | None = None
+    keepers: tuple[ChatConfig, ...] = ()
 
     @model_validator(mode="after")
     def _one_shelf_has_no_room(self) -> "Shelf":
@@ -65,20 +66,23 @@ def test_parameters_become_the_environments_fields_and_texts_set_them() -> None:
 
 def test_what_shapes_no_trial_is_no_part_of_the_shape() -> None:
     keeper = {"model": "m", "sampling": {"temperature": 0}, "api_key_env": "KEY", "deadline_s": 5, "max_tries": 2}
-    defined = task(capacity=9, data="shelf.json", parameters={"books": 2, "lamps": 4, "overlay": "o", "keeper": keeper})
+    parameters = {"books": 2, "lamps": 4, "overlay": "o", "keeper": keeper, "keepers": [keeper, {"model": "n"}]}
+    defined = task(capacity=9, data="shelf.json", parameters=parameters)
+    shaping = {"model": "m", "sampling": {"temperature": 0}}
     assert defined.shape() == {
         "name": "books",
         "environment": "shelf",
-        "parameters": {"books": 2, "keeper": {"model": "m", "sampling": {"temperature": 0}}},
+        "parameters": {"books": 2, "keeper": shaping, "keepers": [shaping, {"model": "n"}]},
     }
 
 
 def test_every_path_is_taken_relative_to_the_file() -> None:
     keeper = {"model": "m", "api_key_file": "secrets/key"}
-    parameters = {"overlay": "b", "books": 1, "keeper": keeper}
+    parameters = {"overlay": "b", "books": 1, "keeper": keeper, "keepers": [keeper]}
     moved = task(data="a", parameters=parameters).relative_to(Path("/plans")).build().model_dump()
     assert (moved["data"], moved["overlay"], moved["books"]) == (Path("/plans/a"), Path("/plans/b"), 1)
     assert moved["keeper"]["api_key_file"] == Path("/plans/secrets/key")
+    assert moved["keepers"][0]["api_key_file"] == Path("/plans/secrets/key")
     assert task(data="/else/a").relative_to(Path("/plans")).data == Path("/else/a")
 
 
@@ -91,6 +95,20 @@ tasks:
   - {name: u, environment: shelf, parameters: {keeper: {endpoint: other, model: n, base_url: "http://127.0.0.1:8/v1"}}}
   - {name: v, environment: shelf, parameters: {keeper: {model: n}}}
 """
+
+
+SEVERAL = "[{model: n}, {endpoint: lab, model: m}]"
+
+
+def test_several_models_of_a_task_may_each_name_an_endpoint(tmp_path: Path) -> None:
+    path = tmp_path / "plan.yaml"
+    path.write_text(PLACES.replace("keeper: {model: n}", f"keepers: {SEVERAL}"))
+    plain, named = load_tasks(path)[-1].build().model_dump()["keepers"]
+    assert (plain["base_url"], named["base_url"]) == (None, "http://127.0.0.1:9/v1")
+    assert (named["model"], named["api_key_file"]) == ("m", tmp_path / "key")
+    path.write_text(PLACES.replace("keeper: {model: n}", f"keepers: {SEVERAL.replace('lab', 'leb')}"))
+    with pytest.raises(FileError, match=r"plan.yaml:7: tasks.v.parameters.keepers.1.endpoint: unknown name 'leb'"):
+        load_tasks(path)
 
 
 def test_a_model_of_a_task_has_all_fields_of_the_endpoint_that_it_names(tmp_path: Path) -> None:
