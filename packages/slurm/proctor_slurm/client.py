@@ -1,0 +1,138 @@
+"""The run's client in the job: begins when a model server has loaded, keeps the file of replicas, drains in time.
+
+USR1 drains the client, and stops it at once where that takes too long; TERM stops it at once.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from eval_client.cli.play import INTERRUPTED
+
+USAGE = 2
+LOOK_S = 0.5
+PRESS_S = 1.0
+"""Between the two signals that stop a client at once."""
+
+
+def say(text: str) -> None:
+    """Write a line into the job's log."""
+    print(f"proctor slurm: {text}", file=sys.stderr, flush=True)
+
+
+@dataclass
+class Replicas:
+    """The model servers of the job, and the file that lists those that have loaded."""
+
+    file: Path
+    count: int
+    """How many there are to be; 0: none."""
+    urls: dict[str, str] = field(default_factory=dict)
+    failed: set[str] = field(default_factory=set)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def write(self) -> None:
+        """Write the file; nobody else may read or write it, or see it half written."""
+        part = self.file.with_suffix(".part")
+        with contextlib.suppress(FileNotFoundError):
+            part.unlink()
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as written:
+            written.write("".join(f"{url}  # {name}\n" for name, url in sorted(self.urls.items())))
+        part.replace(self.file)
+
+    def heard(self, line: str) -> None:
+        """Act on a line of the nodes' step: `NAME URL` of a server that has loaded, `NAME ended`, `NAME failed`."""
+        name, _, what = line.strip().partition(" ")
+        if "://" in what:
+            self.urls[name] = what
+        else:
+            self.urls.pop(name, None)
+            self.failed |= {name} if what == "failed" else set()
+        say(f"model server {name}: {what}")
+        self.write()
+        self.changed.set()
+
+    async def listen(self, said: Path, nodes: int) -> None:
+        """Hear what the nodes' step writes into a file, until the process of this id, its srun, has ended."""
+        with said.open() as lines:
+            while _runs(nodes):
+                for line in iter(lines.readline, ""):
+                    self.heard(line)
+                await asyncio.sleep(LOOK_S)
+
+    async def loaded(self) -> bool:
+        """Return once a server has loaded, or False once all have failed."""
+        while not self.urls and len(self.failed) < self.count:
+            self.changed.clear()
+            await self.changed.wait()
+        return bool(self.urls) or not self.count
+
+
+async def play(replicas: Replicas, said: Path, nodes: int, drain_s: float, command: Sequence[str]) -> int:
+    """Run the client to its end; its exit code. See `Replicas.listen` for `said` and `nodes`."""
+    loop, late, stop = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
+    loop.add_signal_handler(signal.SIGUSR1, late.set)
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    if replicas.count:
+        replicas.write()
+    listening = asyncio.create_task(replicas.listen(said, nodes))
+    asked = asyncio.create_task(late.wait()), asyncio.create_task(stop.wait())
+    loading = asyncio.create_task(replicas.loaded())
+    await asyncio.wait({listening, loading, *asked}, return_when=asyncio.FIRST_COMPLETED)
+    if stop.is_set():
+        return INTERRUPTED
+    if not (loading.done() and loading.result()):  # it would not load in the next job either
+        why = "within the wall time; give the job more" if late.is_set() else "at all; the logs beside this one say why"
+        say(f"no model server has loaded {why}")
+        return USAGE
+    client = await asyncio.create_subprocess_exec(*command, "--with-stdin", stdin=PIPE)
+    ended = asyncio.create_task(client.wait())
+    await asyncio.wait({listening, ended, *asked}, return_when=asyncio.FIRST_COMPLETED)
+    if late.is_set() and not ended.done():
+        say(f"the wall time is nearly over: trials under way may play on for {drain_s:g} s")
+        _press(client)
+        await asyncio.wait({ended, asked[1]}, timeout=drain_s, return_when=asyncio.FIRST_COMPLETED)
+    lost = not (ended.done() or late.is_set() or stop.is_set())
+    if lost:
+        say("the nodes' step has ended, which SLURM's messages above may explain; submit the script again to go on")
+    while not ended.done():
+        _press(client)
+        await asyncio.wait({ended}, timeout=PRESS_S if not late.is_set() else drain_s)
+    return USAGE if lost else ended.result()
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _press(client: Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        client.terminate()
+
+
+def main() -> None:
+    """Play the run as the arguments say."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("logs", type=Path)
+    parser.add_argument("nodes", type=int)
+    parser.add_argument("--models", type=int, default=0)
+    parser.add_argument("--drain", type=float, required=True)
+    own, command = sys.argv[1 : (end := sys.argv.index("--"))], sys.argv[end + 1 :]
+    given = parser.parse_args(own)
+    replicas = Replicas(given.logs / "replicas", given.models)
+    sys.exit(asyncio.run(play(replicas, given.logs / "servers", given.nodes, given.drain, command)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""Runs as jobs of a real SLURM cluster of two nodes, while parts of it die and the wall time ends them."""
+
+import json
+import os
+import signal
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.gates import Gate, gate
+from tests.e2e.proctor import Server, exits, rows, scored, server
+from tests.e2e.slurm.cluster import Cluster, logs, slurm_cluster
+from tests.pace import until
+
+pytestmark = pytest.mark.slurm
+KEY = {"OPENAI_API_KEY": "token-of-the-tests"}
+TASKS = "tasks: [{name: db-own, environment: db, parameters: {engine: sqlite}}]\n"
+PLAN = """\
+name: on-slurm
+endpoints: [{{name: e, base_url: "{agents}", concurrency: 4}}]
+agents:
+  - {{name: reference, builtin: reference, endpoint: e}}
+  - {{name: naive, builtin: naive, endpoint: e}}
+"""
+TRIALS = 40
+CALLS = "proctor_agent_requests_total"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with slurm_cluster() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def agents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder: Path = tmp_path_factory.mktemp("agents")
+    (folder / "tasks.yaml").write_text(TASKS)
+    with server("agents", "--tasks", "tasks.yaml", cwd=folder) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def expected(agents: Server, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]]:
+    """The trials of the run in one piece, without SLURM."""
+    folder: Path = tmp_path_factory.mktemp("alone")
+    write_plan(folder, agents)
+    exits(0, "run", "plan.yaml", "--name", "r", "-q", cwd=folder, **KEY)
+    return rows("r", folder)
+
+
+def write_plan(folder: Path, agents: Server) -> Path:
+    (folder / "plan.yaml").write_text(PLAN.format(agents=agents.url) + TASKS)
+    return folder / "plan.yaml"
+
+
+@pytest.fixture
+def way(tmp_path: Path, agents: Server) -> Iterator[Gate]:
+    """The gate that the model calls of the plan in the test's folder pass."""
+    with gate(write_plan(tmp_path, agents), agents.url) as found:
+        yield found
+
+
+def test_a_job_on_two_nodes_is_the_run_in_one_piece_and_leaves_nothing(
+    cluster: Cluster, tmp_path: Path, way: Gate, expected: list[dict[str, object]]
+) -> None:
+    way.shut(spared=20)
+    job = cluster.submit(tmp_path, "--time", "10", **KEY)
+    until(lambda: scored(tmp_path, "r") > 0, 120, lambda: logs(tmp_path))
+    folder = tmp_path / "runs" / "r" / "slurm"
+    token = (folder / "token").read_text().strip()
+    assert stat.S_IMODE((folder / "token").stat().st_mode) == 0o600
+    running = cluster.processes()
+    seen = [(*each.cmdline(), *each.environ().values()) for each in running]
+    assert not any(token in word for words in seen for word in words)
+    workers = {each.environ()["SLURMD_NODENAME"] for each in running if "worker" in each.cmdline()}
+    assert workers == {"n1", "n2"}
+    assert "/40 trials" in exits(0, "status", "runs/r", cwd=tmp_path).stdout
+    way.open()
+    cluster.ended(job, tmp_path)
+    assert rows("r", tmp_path) == expected
+    until(lambda: not cluster.processes(), 60)
