@@ -83,3 +83,71 @@ def test_a_job_on_two_nodes_is_the_run_in_one_piece_and_leaves_nothing(
     cluster.ended(job, tmp_path)
     assert rows("r", tmp_path) == expected
     until(lambda: not cluster.processes(), 60)
+
+
+def test_a_node_and_a_worker_that_die_change_the_capacity_and_nothing_else(
+    cluster: Cluster, tmp_path: Path, way: Gate, expected: list[dict[str, object]]
+) -> None:
+    way.shut(spared=20)
+    job = cluster.submit(tmp_path, "--time", "10", **KEY)
+    until(lambda: scored(tmp_path, "r") > 0, 120, lambda: logs(tmp_path))
+    cluster.lose("n2")
+    (worker,) = [each for each in cluster.processes("n1") if "worker" in each.cmdline()]
+    worker.kill()
+    way.open()
+    try:
+        cluster.ended(job, tmp_path)
+    finally:
+        cluster.start_node("n2")
+    assert rows("r", tmp_path) == expected
+
+
+def test_a_run_that_outlasts_its_wall_time_goes_on_until_it_is_whole(
+    cluster: Cluster, tmp_path: Path, way: Gate, agents: Server, expected: list[dict[str, object]]
+) -> None:
+    before = agents.metric(CALLS)
+    way.shut(spared=20)
+    job = cluster.submit(tmp_path, "--time", "1", "--notice", "10", **KEY)
+    for restarts in (1, 2):  # the wall time is over twice
+        until(lambda times=restarts: requeued(cluster, job) >= times, 240, lambda: logs(tmp_path))
+        way.shut(spared=10)
+    way.open()
+    cluster.ended(job, tmp_path)
+    assert rows("r", tmp_path) == expected
+    assert requeued(cluster, job) >= 2
+    exits(0, "export", "r", "--what", "turns", "--to", "turns.jsonl", cwd=tmp_path)
+    answered = sum(bool(json.loads(line)["action"]) for line in (tmp_path / "turns.jsonl").read_text().splitlines())
+    paid = agents.metric(CALLS) - before
+    assert answered <= paid <= answered + 3 * 4, "what was under way at the end of a job is asked for again"
+
+
+def requeued(cluster: Cluster, job: str) -> int:
+    """How often; a job that is to wait does not."""
+    if cluster.fact(job, "Reason") == "BeginTime":
+        cluster.does("scontrol", "update", f"JobId={job}", "StartTime=now")
+    return int(cluster.fact(job, "Restarts"))
+
+
+def test_an_array_of_parts_is_the_run_in_one_piece(
+    cluster: Cluster, tmp_path: Path, agents: Server, expected: list[dict[str, object]]
+) -> None:
+    write_plan(tmp_path, agents)
+    job = cluster.submit(tmp_path, "--time", "10", "--array", "1-4", nodes=1, **KEY)
+    until(lambda: not cluster.does("squeue", "-h", "-j", job), 240, lambda: logs(tmp_path))
+    together = rows("r", tmp_path)
+    assert sorted(together, key=str) == sorted(expected, key=str), logs(tmp_path)
+    assert "40/40" in exits(0, "report", "r", cwd=tmp_path).stdout
+
+
+def test_a_cancelled_job_leaves_no_process_and_its_run_can_be_resumed(
+    cluster: Cluster, tmp_path: Path, way: Gate, expected: list[dict[str, object]]
+) -> None:
+    way.shut(spared=20)
+    job = cluster.submit(tmp_path, "--time", "10", **KEY)
+    until(lambda: scored(tmp_path, "r") > 0, 120, lambda: logs(tmp_path))
+    cluster.does("scancel", job)
+    cluster.ended(job, tmp_path, state="CANCELLED")
+    until(lambda: not cluster.processes(), 60, cluster.processes)
+    way.open()
+    cluster.ended(cluster.submit(tmp_path, "--time", "10", **KEY), tmp_path)
+    assert rows("r", tmp_path) == expected
