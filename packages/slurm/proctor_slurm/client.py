@@ -1,4 +1,4 @@
-"""The run's client in the job: begins when a model server has loaded, keeps the file of replicas, drains in time.
+"""The run's client in the job: begins when its servers have started, keeps the file of replicas, drains in time.
 
 USR1 drains the client, and stops it at once where that takes too long; TERM stops it at once.
 """
@@ -28,12 +28,13 @@ def say(text: str) -> None:
 
 
 @dataclass
-class Replicas:
-    """The model servers of the job, and the file that lists those that have loaded."""
+class Servers:
+    """The servers on the nodes: whether there is a worker, and the file that lists the model servers that have loaded."""
 
     file: Path
     count: int
-    """How many there are to be; 0: none."""
+    """How many model servers there are to be."""
+    works: bool = False
     urls: dict[str, str] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -48,15 +49,18 @@ class Replicas:
         part.replace(self.file)
 
     def heard(self, line: str) -> None:
-        """Act on a line of the nodes' step: `NAME URL` of a server that has loaded, `NAME ended`, `NAME failed`."""
-        name, _, what = line.strip().partition(" ")
-        if "://" in what:
+        """Act on a line of the nodes' step: `worker NAME URL`, and `model NAME` with a URL, `ended` or `failed`."""
+        kind, name, what = line.split()
+        if kind == "worker":
+            self.works = True
+        elif "://" in what:
             self.urls[name] = what
         else:
             self.urls.pop(name, None)
             self.failed |= {name} if what == "failed" else set()
-        say(f"model server {name}: {what}")
-        self.write()
+        say(line.strip())
+        if kind == "model":
+            self.write()
         self.changed.set()
 
     async def listen(self, said: Path, nodes: int) -> None:
@@ -67,30 +71,30 @@ class Replicas:
                     self.heard(line)
                 await asyncio.sleep(LOOK_S)
 
-    async def loaded(self) -> bool:
-        """Return once a server has loaded, or False once all have failed."""
-        while not self.urls and len(self.failed) < self.count:
+    async def started(self) -> bool:
+        """Return once there is a worker, and a model server where there are to be any; False once all those failed."""
+        while not (self.works and (self.urls or not self.count)) and (not self.count or len(self.failed) < self.count):
             self.changed.clear()
             await self.changed.wait()
-        return bool(self.urls) or not self.count
+        return self.works and len(self.failed) < max(1, self.count)
 
 
-async def play(replicas: Replicas, said: Path, nodes: int, drain_s: float, command: Sequence[str]) -> int:
-    """Run the client to its end; its exit code. See `Replicas.listen` for `said` and `nodes`."""
+async def play(servers: Servers, said: Path, nodes: int, drain_s: float, command: Sequence[str]) -> int:
+    """Run the client to its end; its exit code. See `Servers.listen` for `said` and `nodes`."""
     loop, late, stop = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
     loop.add_signal_handler(signal.SIGUSR1, late.set)
     loop.add_signal_handler(signal.SIGTERM, stop.set)
-    if replicas.count:
-        replicas.write()
-    listening = asyncio.create_task(replicas.listen(said, nodes))
+    if servers.count:
+        servers.write()
+    listening = asyncio.create_task(servers.listen(said, nodes))
     asked = asyncio.create_task(late.wait()), asyncio.create_task(stop.wait())
-    loading = asyncio.create_task(replicas.loaded())
-    await asyncio.wait({listening, loading, *asked}, return_when=asyncio.FIRST_COMPLETED)
+    starting = asyncio.create_task(servers.started())
+    await asyncio.wait({listening, starting, *asked}, return_when=asyncio.FIRST_COMPLETED)
     if stop.is_set():
         return INTERRUPTED
-    if not (loading.done() and loading.result()):  # it would not load in the next job either
-        why = "within the wall time; give the job more" if late.is_set() else "at all; the logs beside this one say why"
-        say(f"no model server has loaded {why}")
+    if not (starting.done() and starting.result()):  # a further job would fare no better
+        what = "no worker has started" if not servers.works else "no model server has loaded"
+        say(f"{what}{' in time: give the job more' if late.is_set() else ''}; the logs beside this one say why")
         return USAGE
     client = await asyncio.create_subprocess_exec(*command, "--with-stdin", stdin=PIPE)
     ended = asyncio.create_task(client.wait())
@@ -130,8 +134,8 @@ def main() -> None:
     parser.add_argument("--drain", type=float, required=True)
     own, command = sys.argv[1 : (end := sys.argv.index("--"))], sys.argv[end + 1 :]
     given = parser.parse_args(own)
-    replicas = Replicas(given.logs / "replicas", given.models)
-    sys.exit(asyncio.run(play(replicas, given.logs / "servers", given.nodes, given.drain, command)))
+    servers = Servers(given.logs / "replicas", given.models)
+    sys.exit(asyncio.run(play(servers, given.logs / "servers", given.nodes, given.drain, command)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What runs on each node of the job: workers, model servers where they are asked for, on the first the controller too.
 
-Each is restarted when it dies. A model server that has loaded is told on standard output, for `proctor_slurm.client`.
+Each is restarted when it dies. What has started is told on standard output, for `proctor_slurm.client`.
 Without arguments this prints the URL that the controller is to have on this node.
 """
 
@@ -87,7 +87,7 @@ class Models:
                 if loading.done() and not ending.done():
                     failures = -1
                     if tells:
-                        print(f"{name} {url}/v1", flush=True)
+                        print(f"model {name} {url}/v1", flush=True)
                 await ending
             finally:
                 loading.cancel()
@@ -95,7 +95,7 @@ class Models:
                     await _stop(process)
             failures += 1
             if tells:
-                print(f"{name} {'ended' if failures <= RESTARTS else 'failed'}", flush=True)
+                print(f"model {name} {'ended' if failures <= RESTARTS else 'failed'}", flush=True)
             await asyncio.sleep(RESTART_WAIT_S * failures)
 
     async def _start(self, number: int, url: str, log: int) -> Process | None:
@@ -161,7 +161,8 @@ async def serve(controller: str, job: Path, workers: int, models: Models) -> Non
 
     async def worker(name: str) -> None:
         served = ("worker", f"--tasks={job / 'plan.yaml'}", f"--controller={controller}", f"--name={name}")
-        await up(name, *served, url=free_url())
+        await up(name, *served, url=(url := free_url()))
+        print(f"worker {name} {url}", flush=True)
 
     try:
         if models.rank == 0:  # a worker has the clients' token, so it may announce whatever address a node's name has

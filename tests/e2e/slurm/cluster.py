@@ -20,6 +20,7 @@ from tests.pace import slowly, until
 from tests.support import free_port
 
 NODES = ("n1", "n2")
+OVER = ("CANCELLED", "COMPLETED", "FAILED", "NODE_FAIL", "TIMEOUT")
 CONF = """\
 ClusterName=tests
 SlurmctldHost={host}(127.0.0.1)
@@ -114,7 +115,7 @@ class Cluster:
         def over() -> bool:
             if self.fact(job, "Reason") == "BeginTime":
                 self.does("scontrol", "update", f"JobId={job}", "StartTime=now")
-            return self.fact(job, "JobState") not in ("PENDING", "RUNNING", "COMPLETING")
+            return self.fact(job, "JobState") in OVER
 
         until(over, within_s, lambda: logs(cwd))
         assert self.fact(job, "JobState") == state, logs(cwd)
