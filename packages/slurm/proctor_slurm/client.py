@@ -29,7 +29,7 @@ def say(text: str) -> None:
 
 @dataclass
 class Servers:
-    """The servers on the nodes: whether there is a worker, and the file that lists the model servers that have loaded."""
+    """The servers on the nodes: whether there is a worker, and the file of the model servers that have loaded."""
 
     file: Path
     count: int
@@ -50,7 +50,7 @@ class Servers:
 
     def heard(self, line: str) -> None:
         """Act on a line of the nodes' step: `worker NAME URL`, and `model NAME` with a URL, `ended` or `failed`."""
-        kind, name, what = line.split()
+        kind, name, what = [*line.split(), "", ""][:3]
         if kind == "worker":
             self.works = True
         elif "://" in what:
@@ -58,16 +58,18 @@ class Servers:
         else:
             self.urls.pop(name, None)
             self.failed |= {name} if what == "failed" else set()
-        say(line.strip())
+        say(line)
         if kind == "model":
             self.write()
         self.changed.set()
 
     async def listen(self, said: Path, nodes: int) -> None:
         """Hear what the nodes' step writes into a file, until the process of this id, its srun, has ended."""
-        with said.open() as lines:
+        rest = ""
+        with said.open() as file:
             while _runs(nodes):
-                for line in iter(lines.readline, ""):
+                *lines, rest = (rest + file.read()).split("\n")
+                for line in lines:
                     self.heard(line)
                 await asyncio.sleep(LOOK_S)
 
@@ -99,17 +101,20 @@ async def play(servers: Servers, said: Path, nodes: int, drain_s: float, command
     client = await asyncio.create_subprocess_exec(*command, "--with-stdin", stdin=PIPE)
     ended = asyncio.create_task(client.wait())
     await asyncio.wait({listening, ended, *asked}, return_when=asyncio.FIRST_COMPLETED)
-    if late.is_set() and not ended.done():
-        say(f"the wall time is nearly over: trials under way may play on for {drain_s:g} s")
-        _press(client)
-        await asyncio.wait({ended, asked[1]}, timeout=drain_s, return_when=asyncio.FIRST_COMPLETED)
     lost = not (ended.done() or late.is_set() or stop.is_set())
     if lost:
         say("the nodes' step has ended, which SLURM's messages above may explain; submit the script again to go on")
-    while not ended.done():
+    if not ended.done():
         _press(client)
-        await asyncio.wait({ended}, timeout=PRESS_S if not late.is_set() else drain_s)
-    return USAGE if lost else ended.result()
+        drains = late.is_set() and not stop.is_set()
+        if drains:
+            say(f"the wall time is nearly over: trials under way may play on for {drain_s:g} s")
+        more = {asked[1]} if drains else set()
+        await asyncio.wait({ended, *more}, timeout=drain_s if drains else PRESS_S, return_when=asyncio.FIRST_COMPLETED)
+    if not ended.done():
+        _press(client)
+    code = await ended
+    return USAGE if lost else code
 
 
 def _runs(process: int) -> bool:

@@ -1,19 +1,21 @@
 """Runs as jobs of a real SLURM cluster of two nodes, while parts of it die and the wall time ends them."""
 
 import json
-import os
-import signal
+import re
+import socket
 import stat
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.e2e.gates import Gate, gate
 from tests.e2e.proctor import Server, exits, rows, scored, server
+from tests.e2e.replicas.replica_server import TURNS
 from tests.e2e.slurm.cluster import Cluster, logs, slurm_cluster
 from tests.pace import until
+from tests.support import ROOT
 
 pytestmark = pytest.mark.slurm
 KEY = {"OPENAI_API_KEY": "token-of-the-tests"}
@@ -25,7 +27,6 @@ agents:
   - {{name: reference, builtin: reference, endpoint: e}}
   - {{name: naive, builtin: naive, endpoint: e}}
 """
-TRIALS = 40
 CALLS = "proctor_agent_requests_total"
 
 
@@ -136,7 +137,7 @@ def test_an_array_of_parts_is_the_run_in_one_piece(
     until(lambda: not cluster.does("squeue", "-h", "-j", job), 240, lambda: logs(tmp_path))
     together = rows("r", tmp_path)
     assert sorted(together, key=str) == sorted(expected, key=str), logs(tmp_path)
-    assert "40/40" in exits(0, "report", "r", cwd=tmp_path).stdout
+    assert exits(0, "report", "r", cwd=tmp_path).stdout.count(" 20/20 ") == 2
 
 
 def test_a_cancelled_job_leaves_no_process_and_its_run_can_be_resumed(
@@ -151,3 +152,66 @@ def test_a_cancelled_job_leaves_no_process_and_its_run_can_be_resumed(
     way.open()
     cluster.ended(cluster.submit(tmp_path, "--time", "10", **KEY), tmp_path)
     assert rows("r", tmp_path) == expected
+
+
+def test_where_requeueing_is_forbidden_a_job_that_follows_goes_on(
+    cluster: Cluster, tmp_path: Path, way: Gate, expected: list[dict[str, object]]
+) -> None:
+    way.shut(spared=20)
+    job = cluster.submit(tmp_path, "--time", "1", "--notice", "10", "--", "--no-requeue", "--comment=a job", **KEY)
+    assert (cluster.fact(job, "Requeue"), cluster.fact(job, "Comment")) == ("0", "a")
+    cluster.ended(job, tmp_path, state="FAILED")
+    way.open()
+    cluster.ended(str(int(job) + 1), tmp_path)
+    assert rows("r", tmp_path) == expected
+
+
+SERVED = """\
+name: on-slurm
+epochs: 10
+endpoints: [{name: e, replicas_file: servers, concurrency: 4}]
+agents: [{name: model, endpoint: e, model: m}]
+"""
+OWN = f"{sys.executable} -m tests.e2e.replicas.replica_server {{port}} 0.05"
+
+
+def replicas(folder: Path) -> list[str]:
+    """The URLs that the job lists now."""
+    file = folder / "runs" / "r" / "slurm" / "replicas"
+    return re.findall(r"^http://\S+/v1(?=  # n)", file.read_text() if file.exists() else "", re.MULTILINE)
+
+
+def test_one_agent_is_served_by_a_model_server_on_each_node_of_which_one_is_killed(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    (tmp_path / "plan.yaml").write_text(SERVED + TASKS)
+    job = cluster.submit(tmp_path, "--time", "10", "--model-command", OWN, PYTHONPATH=str(ROOT))
+    until(lambda: scored(tmp_path, "r") > 20, 120, lambda: logs(tmp_path))
+    until(lambda: len(replicas(tmp_path)) == 2, 60, lambda: logs(tmp_path))
+    before = replicas(tmp_path)
+    (killed,) = [each for each in cluster.processes("n2") if "tests.e2e.replicas.replica_server" in each.cmdline()]
+    assert (tmp_path / "runs" / "r" / "slurm" / "key").read_text().strip() not in killed.cmdline()
+    killed.kill()
+    until(lambda: len(set(before) | set(replicas(tmp_path))) == 3, 60, lambda: logs(tmp_path))
+    cluster.ended(job, tmp_path)
+    found = rows("r", tmp_path)
+    assert (len(found), {row["reason"] for row in found}) == (200, {"completed"})
+    exits(0, "export", "r", "--what", "turns", "--to", "turns.jsonl", cwd=tmp_path)
+    turns = [json.loads(line) for line in (tmp_path / "turns.jsonl").read_text().splitlines()]
+    assert len(turns) == 200 * TURNS, "no turn is paid for twice"
+    assert set(before) <= {turn["replica"] for turn in turns}
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_one_model_over_both_nodes_has_one_url_and_one_that_never_loads_ends_the_job(
+    cluster: Cluster, tmp_path: Path, fails: bool
+) -> None:
+    (tmp_path / "plan.yaml").write_text(SERVED.replace("epochs: 10", "epochs: 1") + TASKS)
+    first = "exit 3; {port}" if fails else f"exec {OWN}"
+    command = f"bash -c '[ {{rank}} = 0 ] || exec sleep 1000; echo {{nodes}} {{head}} {{gpu}}; {first}'"
+    job = cluster.submit(tmp_path, "--time", "10", "--model-command", command, PYTHONPATH=str(ROOT))
+    cluster.ended(job, tmp_path, state="FAILED" if fails else "COMPLETED")
+    said = logs(tmp_path)
+    assert f"2 {socket.gethostname()} 0" in said
+    assert ("proctor slurm: no model server has loaded" in said) == fails
+    assert len(replicas(tmp_path)) == (0 if fails else 1)
