@@ -114,6 +114,8 @@ async def play(servers: Servers, said: Path, nodes: int, drain_s: float, command
     if not ended.done():
         _press(client)
     code = await ended
+    if code < 0 and (late.is_set() or stop.is_set()):  # it had not yet come to where it hears signals
+        code = INTERRUPTED
     return USAGE if lost else code
 
 

@@ -96,9 +96,9 @@ class Cluster:
         done = subprocess.run(command, env=full, capture_output=True, text=True, timeout=within, check=False)
         return done.stdout.strip()
 
-    def submit(self, cwd: Path, *options: str, nodes: int = 2, **variables: str) -> str:
-        """The job of `proctor slurm plan.yaml --name r`."""
-        command = ("slurm", "plan.yaml", "--name", "r", "--nodes", str(nodes), *options)
+    def submit(self, cwd: Path, *options: str, **variables: str) -> str:
+        """The job of `proctor slurm plan.yaml --name r`, on both nodes if the options don't say otherwise."""
+        command = ("slurm", "plan.yaml", "--name", "r", "--nodes", "2", *options)
         said = exits(0, *command, cwd=cwd, **self.variables, **variables).stdout
         found = re.match(r"job (\d+): proctor status", said)
         assert found is not None, said
