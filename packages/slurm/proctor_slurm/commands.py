@@ -238,7 +238,8 @@ def _write_folder(folder: Path, plan: Plan, script: str, array: int | None) -> N
     folder.chmod(0o700)
     for number in range(1, (array or 0) + 1):
         (folder / f"part-{number}").mkdir(exist_ok=True)
-    (folder / "plan.yaml").write_text(yaml.safe_dump(plan.model_dump(mode="json", exclude_unset=True), sort_keys=False))
+    own = plan.model_dump(mode="json", exclude_unset=True, exclude={"token_env"})
+    (folder / "plan.yaml").write_text(yaml.safe_dump(own, sort_keys=False))
     (folder / "job.sh").write_text(script)
     for name in ("token", "key"):  # a job that is under way has read those that are there
         if not (folder / name).exists():
