@@ -28,7 +28,7 @@ def say(text: str) -> None:
 
 
 @dataclass
-class Servers:
+class JobServers:
     """The servers on the nodes: whether there is a worker, and the file of the model servers that have loaded."""
 
     file: Path
@@ -81,8 +81,8 @@ class Servers:
         return self.works and len(self.failed) < max(1, self.count)
 
 
-async def play(servers: Servers, said: Path, nodes: int, drain_s: float, command: Sequence[str]) -> int:
-    """Run the client to its end; its exit code. See `Servers.listen` for `said` and `nodes`."""
+async def play(servers: JobServers, said: Path, nodes: int, drain_s: float, command: Sequence[str]) -> int:
+    """Run the client to its end; its exit code. See `JobServers.listen` for `said` and `nodes`."""
     loop, late, stop = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
     loop.add_signal_handler(signal.SIGUSR1, late.set)
     loop.add_signal_handler(signal.SIGTERM, stop.set)
@@ -141,7 +141,7 @@ def main() -> None:
     parser.add_argument("--drain", type=float, required=True)
     own, command = sys.argv[1 : (end := sys.argv.index("--"))], sys.argv[end + 1 :]
     given = parser.parse_args(own)
-    servers = Servers(given.logs / "replicas", given.models)
+    servers = JobServers(given.logs / "replicas", given.models)
     sys.exit(asyncio.run(play(servers, given.logs / "servers", given.nodes, given.drain, command)))
 
 
