@@ -33,6 +33,7 @@ SEPARATE: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         FOREIGN_ENVIRONMENTS: ("agentbench_v02", "agentrl", "openenv"),
     },
     "ray": {COMMANDS: ("up", "down")},
+    "slurm": {COMMANDS: ("slurm",)},
 }
 """What our packages of their own offer: the extra that installs one -> group of entry points -> names."""
 

@@ -6,7 +6,7 @@ import sys
 import warnings
 from importlib.metadata import metadata
 
-PACKAGES = ("agent_server", "environments", "eval_client", "proctor", "proctor_bridges", "task_server")
+PACKAGES = ("agent_server", "environments", "eval_client", "proctor", "proctor_bridges", "proctor_slurm", "task_server")
 
 warnings.simplefilter("error")
 imported = 0

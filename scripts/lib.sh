@@ -84,7 +84,7 @@ ensure_uv() {
 }
 
 # ensure_venv NAME,...: the locked packages of this checkout with these extras in $VENV; one at a time in a checkout. The
-# extras `bridges` and `ray` are packages of this checkout too; `dev` has both, but of Ray itself nothing.
+# extras `bridges`, `ray` and `slurm` are packages of this checkout too; `dev` has all, but of Ray itself nothing.
 ensure_venv() { (flock 7; update_venv "$1") 7<requirements.lock; }
 
 update_venv() {
@@ -99,6 +99,7 @@ update_venv() {
     venv_install -c requirements.lock hatchling editables setuptools
     local own=()
     [[ ,$1, != *,dev,* && ,$1, != *,bridges,* ]] || own+=(-e ./packages/bridges)
+    [[ ,$1, != *,dev,* && ,$1, != *,slurm,* ]] || own+=(-e ./packages/slurm)
     [[ ,$1, != *,ray,* ]] || own+=(-e ./packages/ray)
     CMAKE_TOOLCHAIN_FILE=$ROOT/scripts/planner.cmake venv_install -c requirements.lock --no-build-isolation -e ".[$1]" "${own[@]}"
     [[ ,$1, != *,dev,* || ,$1, == *,ray,* ]] || venv_install --no-deps --no-build-isolation -e ./packages/ray

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs Proctor with the extras `all` and `bridges` for each Python from 3.11 that this machine has, imports every module there, and
-# says which Pythons these were. In CI (CI is set) fewer than two are a failure. The classifiers of pyproject.toml name
+# Installs Proctor with the extras `all`, `bridges` and `slurm` for each Python from 3.11 that this machine has, imports
+# every module there, and says which Pythons these were. In CI (CI is set) fewer than two are a failure. The classifiers of pyproject.toml name
 # no other versions than those tested here.
 . "$(dirname "$0")/lib.sh"
 PLACE=$(mktemp -d)
@@ -16,7 +16,7 @@ for PYTHON in "${found[@]}"; do
     else
         "$PYTHON" -m venv --without-pip "$VENV"
     fi
-    venv_install -c requirements.lock ".[all,bridges]" ./packages/bridges
+    venv_install -c requirements.lock ".[all,bridges,slurm]" ./packages/bridges ./packages/slurm
     (cd "$PLACE" && "$VENV/bin/python" -P "$ROOT/scripts/import_all.py")
     tested+=("$("$PYTHON" -c 'import platform; print(platform.python_version())')")
 done

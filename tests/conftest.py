@@ -23,7 +23,8 @@ from tests.e2e.proctor import ended
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell; our processes would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
-LATER = {"faketime", "lan", "latex", "postgresql", "prometheus", "ray", "runsc", "shared", "textworld", "virtuoso"}
+LATER = {"faketime", "lan", "latex", "postgresql", "prometheus", "ray", "runsc", "shared", "slurm"}
+LATER |= {"textworld", "virtuoso"}
 """The parts without which `make test` does, so that it needs few packages of the system and none that is compiled."""
 ALLOWED_SKIPS = support.ROOT / "tests" / "allowed_skips.txt"
 _missing = functools.cache(support.missing)

@@ -133,6 +133,11 @@ PARTS = {
     "ray": Part(module="ray", install=_by_root("proctor[ray]", "make deployments")),
     "runsc": Part(("runsc",), install=_by_root("it", "make deployments")),
     "shared": Part(why_not=lambda: None if SHARED_DATA.is_dir() else f"no public data at {SHARED_DATA}"),
+    "slurm": Part(
+        ("slurmctld", "slurmd", "munged"),
+        why_not=lambda: "SLURM's daemons need root" if os.geteuid() else None,
+        install=_by_root("slurm-wlm and munge"),
+    ),
     "swarm": Part(
         ("dockerd", "ip", "nsenter", "unshare"), why_not=_no_overlay, install="run `make deployments` as root"
     ),

@@ -6,6 +6,7 @@ from tests.e2e.installed.conftest import Installed, User
 
 BRIDGES = "is not installed; it is in a package of its own: pip install 'proctor[bridges]'"
 RAY = "is not installed; it is in a package of its own: pip install 'proctor[ray]'"
+SLURM = "is not installed; it is in a package of its own: pip install 'proctor[slurm]'"
 DB = "tasks: [{name: db, environment: db, parameters: {engine: sqlite}}]\n"
 NAIVE = "agents: [{name: naive, builtin: naive}]\n"
 COMMAND = "agents: [{name: coder, kind: command, command: ['true', '{url}']}]\nlimits: {attempts: 1}\n"
@@ -23,6 +24,7 @@ COMMAND = "agents: [{name: coder, kind: command, command: ['true', '{url}']}]\nl
         ("run openenv.yaml", f"openenv.yaml:2: tasks.theirs.environment: environment 'openenv' {BRIDGES}"),
         ("up plan.yaml --ray auto", f"`proctor up` {RAY}"),
         ("down r --ray auto", f"`proctor down` {RAY}"),
+        ("slurm plan.yaml --nodes 1 --time 1", f"`proctor slurm` {SLURM}"),
     ],
 )
 def test_what_needs_a_package_that_is_missing_names_its_extra(user: User, command: str, said: str) -> None:

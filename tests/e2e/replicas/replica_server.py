@@ -1,13 +1,14 @@
 """One of several servers of a model: `python -m tests.e2e.replicas.replica_server PORT ANSWER_S [MODEL[:LENGTH]]`.
 
 Its replies go by the conversation's length: queries, then an answer. It has a prefix cache, and tells what it was
-asked at `/seen`. ANSWER_S `hangs` answers no completion, `broken` says 500.
+asked at `/seen`. ANSWER_S `hangs` answers no completion, `broken` says 500. It asks for the key in VLLM_API_KEY.
 """
 
 import asyncio
 import contextlib
 import hashlib
 import json
+import os
 import subprocess
 import sys
 import urllib.request
@@ -19,6 +20,7 @@ from tests.pace import slowly
 
 QUERY = "Action: Operation\n```sql\nSELECT 1;\n```"
 ANSWER = 'Action: Answer\nFinal Answer: ["1"]'
+KEY = os.environ.get("VLLM_API_KEY", "")
 TURNS = 4
 """Answers in a trial of `db`, whose opening has one of the assistant's already."""
 
@@ -39,11 +41,14 @@ class ReplicaServer:
         try:
             while line := await reader.readline():
                 method, path, _ = line.decode().split(" ", 2)
-                length = 0
+                length, key = 0, ""
                 while header := (await reader.readline()).strip():
                     name, _, value = header.decode().partition(":")
                     length = int(value) if name.lower() == "content-length" else length
+                    key = value.strip() if name.lower() == "authorization" else key
                 status, body = await self.reply(method, path, await reader.readexactly(length))
+                if KEY and key != f"Bearer {KEY}":
+                    status, body = 401, b"{}"
                 head = f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
                 writer.write(head.encode() + body)
                 await writer.drain()

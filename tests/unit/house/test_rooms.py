@@ -17,7 +17,7 @@ from proctor.registry import COMMANDS, SEPARATE
 from tests.support import ROOT
 
 PRODUCT = ("agent_server", "environments", "eval_client", "proctor", "task_server")
-OURS = (*PRODUCT, "packages/bridges", "packages/ray")
+OURS = (*PRODUCT, "packages/bridges", "packages/ray", "packages/slurm")
 MOST_FILES = 15
 OTHER_WORDS = {"actions", "answers", "checks", "compat", "judging", "match", "protocol", "reading", "reward"}
 """Files of other names are `reply.py` and `scoring.py` in every world."""
