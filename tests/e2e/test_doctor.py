@@ -387,6 +387,33 @@ def test_stores_that_refuse_or_hold_runs_of_another_version() -> None:
         engine.dispose()
 
 
+PODMAN = {
+    "version": {"ApiVersion": "1.41", "MinAPIVersion": "1.24", "Components": [{"Name": "Podman Engine"}]},
+    "info": {"ServerVersion": "4.3.1", "SecurityOptions": ["name=seccomp", "name=rootless"], "CgroupVersion": "1"},
+    "json": {"Id": "sha256:1"},
+}
+"""What Podman tells of itself without root on cgroup v1, by the end of a path; and of an image."""
+
+
+def test_an_engine_that_limits_nothing(tmp_path: Path) -> None:
+    class Podman(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = json.dumps(PODMAN.get(self.path.rpartition("/")[2], {})).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Not at all."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Podman) as engine, serving(engine):
+        report = doctor(tmp_path, DOCKER_HOST=f"tcp://127.0.0.1:{engine.server_port}")
+    report.says("docker", "ok", "Podman 4.3.1", "lack of memory")
+    report.says("docker-unlimited", "warn", "the memory and processes of a container", "cgroup v2")
+    report.says("docker-image", "ok")
+
+
 @pytest.mark.docker
 def test_an_engine_without_image(tmp_path: Path) -> None:
     folder = Path(tempfile.mkdtemp(prefix="proctor-doctor-", dir="/tmp"))

@@ -406,7 +406,7 @@ BUGS = (
     ),
     Bug(
         "a count of tokens may be of any size",
-        "_count: 0 <= value <= MOST_TOKENS => 0 <= value",
+        "_counts: 0 <= count <= MOST_TOKENS => 0 <= count",
         "unit/proctor/llm/dialects/test_chat.py::no_counts",
     ),
     Bug(
