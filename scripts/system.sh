@@ -13,7 +13,7 @@ PACKAGES=(
 MORE_PACKAGES=(
     'postgresql=/usr/lib/postgresql/*/bin/postgres' virtuoso-opensource-7-bin=virtuoso-t texlive-latex-base=pdflatex
     'faketime=/usr/lib/*/faketime/libfaketimeMT.so.1' docker-compose=docker-compose runsc=runsc prometheus=promtool
-    btrfs-progs=mkfs.btrfs slurm-wlm=slurmctld munge=munged podman=podman
+    btrfs-progs=mkfs.btrfs slurm-wlm=slurmctld munge=munged podman=podman bindfs=bindfs
 )
 engine_folder= engine_pid= lists_are_new= jobs_begun=()
 

@@ -116,6 +116,9 @@ def _by_root(what: str, target: str = "make test") -> str:
 
 
 PARTS = {
+    "bindfs": Part(
+        ("bindfs",), why_not=lambda: None if Path("/dev/fuse").exists() else "no FUSE here", install=_by_root("it")
+    ),
     "browser": Part((CHROMIUM,), "playwright", install=_by_root("them, or name a browser in PROCTOR_CHROMIUM")),
     "compose": Part(("docker-compose",), install=_by_root("it", "make deployments")),
     "docker": Part(

@@ -13,6 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from eval_client.shared_disk import INSTEAD, distrust
 from eval_client.store.connection import RunOver, StoreError
 from eval_client.store.sqlite_file import is_writable
 from eval_client.store.store import Store
@@ -75,14 +76,20 @@ async def taken_over(
 
 
 def sole_client(store: Store) -> contextlib.AbstractContextManager[None]:
-    """Hold the run's lock exclusively while inside. Raises StoreError when another client holds it.
+    """Hold the run's lock exclusively while inside. Raises StoreError when another client holds it, or where the disk's
+    locks can't be trusted.
 
     In SQLite only after PROBE_S, since `is_worked_on` in another process holds the lock for a moment. In a read-only
     folder nobody can play the run, so nothing is held there.
     """
     if store.engine.dialect.name != "sqlite":
         return _server_lock(store)
-    return _file_lock(store, PROBE_S) if is_writable(str(store.engine.url.database)) else contextlib.nullcontext()
+    path = str(store.engine.url.database)
+    if not is_writable(path):
+        return contextlib.nullcontext()
+    if (why := distrust(Path(path).parent)) is not None:
+        raise StoreError(f"{why}; {INSTEAD}")
+    return _file_lock(store, PROBE_S)
 
 
 def is_worked_on(store: Store) -> bool:

@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 import sqlalchemy as sa
 
+from eval_client.shared_disk import journal_mode
 from eval_client.store.tables import attempt_table, reply_table, trial_table, turn_table
 from eval_client.store.values import MOST_BYTES, RESTORE, StoreError, Unreadable, is_damage
 
@@ -34,10 +35,14 @@ _UNDECODABLE = re.compile(r"Could not decode to UTF-8 column '(\w+)'")
 
 
 def open_for_writing(engine: sa.Engine) -> None:
-    """Let an engine open its file with WAL and full durability, and refuse it once it was removed or replaced."""
-    sa.event.listen(engine, "connect", _set_up)
+    """Let an engine open its file with full durability, and refuse it once it was removed or replaced.
+
+    With a write-ahead log, but not on a disk that machines share.
+    """
+    path = file_of(engine)
+    sa.event.listen(engine, "connect", partial(_set_up, journal_mode(path) if path else "WAL"))
     sa.event.listen(engine, "handle_error", explained)
-    if path := file_of(engine):
+    if path:
         sa.event.listen(engine, "do_connect", partial(_open_store_file, path))
         sa.event.listen(engine, "checkout", partial(_check_identity, path, []))
 
@@ -56,13 +61,13 @@ def _open_store_file(
 ) -> sqlite3.Connection:
     """Open a store's file as its folder allows: in a read-only one SQLite can't create its log. Raises StoreError."""
     if os.path.exists(path) and not is_writable(path):
+        copy = "which SQLite can't read in a read-only folder; copy the run's folder to a writable place, and name that"
+        if has_journal(path):
+            raise StoreError(f"{path}: what a commit under way has changed is in {path}-journal, {copy}")
         if not has_log(path):
             arguments[0], options["uri"] = _uri(path, "immutable=1"), True
         elif not os.path.exists(f"{path}-shm"):
-            raise StoreError(
-                f"{path}: its newest commits are in {path}-wal, which SQLite can't read in a read-only folder; "
-                "copy the run's folder to a writable place, and name the copy"
-            )
+            raise StoreError(f"{path}: its newest commits are in {path}-wal, {copy}")
     connection: sqlite3.Connection = sqlite3.connect(arguments[0], **options)
     try:
         connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone()
@@ -99,8 +104,12 @@ def _open_read_only(_dialect: object, _record: object, arguments: list[str], opt
     path = arguments[0]
     if not os.path.isfile(path):
         raise StoreError(f"{path} is not there; was the run's folder moved or removed?")
-    immutable = not is_writable(path) and not has_log(path)  # SQLite could not create its log there
-    arguments[0], options["uri"] = _uri(path, "immutable=1" if immutable else "mode=ro"), True
+    how = "mode=ro"
+    if not is_writable(path) and not has_log(path):  # SQLite could not create its log there
+        how = "immutable=1"
+    elif has_journal(path):  # of a commit under way, or of one that was killed, which is undone
+        how = "mode=rw"
+    arguments[0], options["uri"] = _uri(path, how), True
 
 
 def _read_into_memory(path: str, options: Mapping[str, Any]) -> sqlite3.Connection:
@@ -113,8 +122,8 @@ def _read_into_memory(path: str, options: Mapping[str, Any]) -> sqlite3.Connecti
     return copy
 
 
-def _set_up(connection: sqlite3.Connection, _record: object) -> None:
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=5000"):
+def _set_up(journal: str, connection: sqlite3.Connection, _record: object) -> None:
+    for pragma in (f"journal_mode={journal}", "synchronous=FULL", "busy_timeout=5000"):
         connection.execute(f"PRAGMA {pragma}")
     guard(connection)
 
@@ -125,9 +134,15 @@ def is_writable(path: str) -> bool:
 
 
 def has_log(path: str) -> bool:
-    """Whether a store has a log that is not empty."""
+    """Whether a store has a write-ahead log that is not empty."""
     log = Path(f"{path}-wal")
     return log.exists() and log.stat().st_size > 0
+
+
+def has_journal(path: str) -> bool:
+    """Whether a store on a shared disk has a rollback journal that is not empty."""
+    journal = Path(f"{path}-journal")
+    return journal.exists() and journal.stat().st_size > 0
 
 
 def guard(connection: sqlite3.Connection) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from eval_client.cli.doctor.finding import Finding, Status, fail, ok, skip, warn
 from eval_client.cli.usage import in_thread
+from eval_client.shared_disk import INSTEAD, NETWORK, distrust, file_system
 from eval_client.store.connection import DatabaseError, StoreError, connect, most_row_bytes, parsed_url, reason
 from eval_client.store.migration import use_rights
 from eval_client.store.tables import OLDEST_SCHEMA, SCHEMA_VERSION
@@ -23,11 +24,6 @@ MEBI, GIBI = 1 << 20, 1 << 30
 DISK_SHORT_BYTES, DISK_FULL_BYTES = 2 * GIBI, 100 * MEBI
 WISHED_ROW_BYTES = 16 * MEBI
 """What a store's server should take: turns hold whole replies of models."""
-NETWORK = frozenset(
-    {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb3", "afs", "glusterfs", "orangefs", "panfs"}
-    | {"fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.juicefs", "fuse.s3fs", "fuse.gcsfuse"}
-)
-"""Linux's names of file systems that other machines share."""
 LAYERS = frozenset({"overlay", "fuse.fuse-overlayfs", "aufs"})
 """Linux's names of what holds a container's own files, which go with it."""
 
@@ -117,9 +113,8 @@ def _engine(image: str, patience_s: float, *, needed: bool) -> list[Finding]:
 def folder(runs: Path, *, in_sqlite: bool) -> list[Finding]:
     """Whether the folder of runs can hold a run, and its store where that is `in_sqlite`. Creates no folder."""
     existing = next(parent for parent in (runs.absolute(), *runs.absolute().parents) if parent.exists())
-    mounts = Path("/proc/self/mountinfo")
-    kind = file_system(existing.resolve(), mounts.read_text(errors="replace")) if mounts.exists() else None
-    where = _unwritable(runs, existing) or place(runs, kind if in_sqlite else None)
+    kind = file_system(existing.resolve()).kind if in_sqlite else None
+    where = _unwritable(runs, existing) or place(runs, kind, distrust(existing) if in_sqlite else None)
     return [where, disk(runs, shutil.disk_usage(existing).free)]
 
 
@@ -135,28 +130,11 @@ def _unwritable(runs: Path, existing: Path) -> Finding | None:
     return None
 
 
-def file_system(inside: Path, mounts: str) -> str | None:
-    """The type of the file system that holds a folder, by the text of Linux's `mountinfo`; None where it is unknown."""
-    found: tuple[int, str | None] = (0, None)
-    for line in mounts.splitlines():
-        mounted, _, source = line.partition(" - ")
-        if mounted.count(" ") < 5:
-            continue
-        at = Path(re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), mounted.split(" ")[4]))
-        if inside.is_relative_to(at) and len(at.parts) >= found[0]:  # a later mount hides an earlier one
-            found = len(at.parts), source.split(" ")[0]
-    return found[1]
-
-
-def place(runs: Path, kind: str | None) -> Finding:
-    """Whether a store in SQLite is safe in a folder on a file system of this type; None where it is unknown."""
-    if kind in NETWORK:
-        return warn(
-            "runs-folder-network",
-            f"{runs} is on a network file system ({kind})",
-            "SQLite needs locks and shared memory that such file systems do not keep: a run can be damaged there",
-            "choose a folder on a disk of this machine: -o FOLDER, or a database server: --store URL",
-        )
+def place(runs: Path, kind: str | None, distrusted: str | None) -> Finding:
+    """Whether a store in SQLite is safe in a folder on a file system of this type; `distrusted` says why it is not."""
+    if distrusted is not None:
+        why = "without its locks a run can be damaged there"
+        return fail("runs-folder-network", distrusted, why, INSTEAD)
     if kind in LAYERS:
         return warn(
             "runs-folder-container",
@@ -164,7 +142,8 @@ def place(runs: Path, kind: str | None) -> Finding:
             "the results go with the container",
             "mount a volume there: docker run --volume proctor-runs:/runs, or name a database server: --store URL",
         )
-    return ok("runs-folder", f"{runs} can be written to")
+    shared = f"; it is on a disk that machines share ({kind}), whose locks hold" if kind in NETWORK else ""
+    return ok("runs-folder", f"{runs} can be written to{shared}")
 
 
 def disk(runs: Path, free: int) -> Finding:

@@ -75,36 +75,13 @@ def test_why_and_how_are_said_once_of_several_findings(tmp_path: Path) -> None:
 
 
 def test_the_folder_of_the_runs() -> None:
-    kinds = {"ext4": "runs-folder", "nfs4": "runs-folder-network", "overlay": "runs-folder-container"}
-    assert {kind: machine.place(RUNS, kind).id for kind in kinds} == kinds
+    kinds = {"ext4": "runs-folder", "nfs4": "runs-folder", "overlay": "runs-folder-container"}
+    assert {kind: machine.place(RUNS, kind, None).id for kind in kinds} == kinds
+    assert "whose locks hold" in machine.place(RUNS, "nfs4", None).what
+    untrusted = machine.place(RUNS, "nfs4", "runs can't be locked")
+    assert said([untrusted]) == [("runs-folder-network", "fail")]
     free = [machine.disk(RUNS, size) for size in (GIBI * 9, GIBI, 9)]
     assert said(free) == [("disk", "ok"), ("disk-short", "warn"), ("disk-short", "fail")]
-
-
-MOUNTS = """\
-21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
-40 21 0:40 / /home rw shared:2 - nfs4 server:/home rw,vers=4.2
-41 40 8:2 / /home/me/local\\040disk rw - xfs /dev/sdb rw
-42 21 0:41 / /scratch rw - lustre mds@o2ib:/scratch rw
-43 21 0:42 / /scratch rw - tmpfs tmpfs rw
-broken line
-"""
-
-
-@pytest.mark.parametrize(
-    ("folder", "kind"),
-    [
-        ("/", "ext4"),
-        ("/homestead/me", "ext4"),
-        ("/home", "nfs4"),
-        ("/home/me/runs", "nfs4"),
-        ("/home/me/local disk/runs", "xfs"),
-        ("/scratch/me", "tmpfs"),
-    ],
-)
-def test_the_file_system_of_a_folder_is_that_of_the_nearest_mount(folder: str, kind: str) -> None:
-    assert machine.file_system(Path(folder), MOUNTS) == kind
-    assert machine.file_system(Path(folder), "") is None
 
 
 def test_packages_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
