@@ -27,6 +27,7 @@ SECRET_FIELDS = ("api_key_env", "token_env", "api_key", "apikey", "key", "token"
 NO_KEYS = "a key never stands in a file: put it into a variable, and name the variable in"
 REQUEST_FIELDS = ("temperature", "top_p", "max_tokens", "seed", "stop", "presence_penalty", "frequency_penalty")
 """Fields of requests that people look for beside `sampling`."""
+MISSING = "is missing; add this field"
 MAX_NAMES = 24
 """Known names that a message lists."""
 NUMBERS = {"int_type": "must be a whole number", "float_type": "must be a number"}
@@ -97,7 +98,7 @@ def explained(details: ErrorDetails, location: Location, model: type[BaseModel] 
     context: Mapping[str, Any] = details.get("ctx", {})
     in_yaml = model is not None
     if kind == "missing":
-        return "is missing; add this field"
+        return MISSING
     if kind == "value_error":
         return str(context["error"])
     if kind == "json_invalid":

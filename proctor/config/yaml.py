@@ -11,7 +11,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from proctor.config.model_fields import Location
 from proctor.config.problems import FieldProblem, Model, validated, value_at
-from proctor.config.wording import SECRET_FIELDS, nearest
+from proctor.config.wording import MISSING, SECRET_FIELDS, nearest
 from proctor.observability.redaction import HIDDEN, looks_secret
 from proctor.registry import is_own
 
@@ -115,7 +115,11 @@ class Document:
         except (ValueError, ImportError, OSError):
             return
         for each in found:
-            follows = any(f"`{one.location[-1]}`" in each.text for one in problems)
+            follows = any(
+                f"`{one.location[-1]}`" in each.text
+                or (each.text == MISSING and one.location[:-1] == each.location[:-1])  # it may be that one
+                for one in problems
+            )
             if not follows and self._resolved(each.location)[1][:2] not in wrong:
                 yield each
 
