@@ -23,6 +23,8 @@ from proctor.sandbox.base import Change
 
 _READ_BYTES = 64 << 20
 """The content of a larger file is not compared."""
+_OVERLAYS = ("overlay2", "overlay")
+"""Docker's name of the driver, and Podman's."""
 _FOLDER, _LINK = 1 << 31, 1 << 27
 """Bits of Go's file modes."""
 _PERMISSIONS, _RUN = 0o777, 0o111
@@ -37,7 +39,7 @@ def layers(container: Mapping[str, Any]) -> Layers | None:
     """
     driver = container.get("GraphDriver") or {}
     data = driver.get("Data") or {}
-    if driver.get("Name") != "overlay2" or not os.access(data.get("UpperDir", ""), os.R_OK | os.X_OK):
+    if driver.get("Name") not in _OVERLAYS or not os.access(data.get("UpperDir", ""), os.R_OK | os.X_OK):
         return None
     return Path(data["UpperDir"]), [Path(layer) for layer in data["LowerDir"].split(":")]
 
