@@ -14,10 +14,10 @@ import docker
 import pytest
 
 from proctor.sandbox.docker_containers import OWNER_LABEL
+from tests.deployments.slurm.cluster import Cluster, logs, slurm_cluster
 from tests.e2e.gates import Gate, gate
 from tests.e2e.proctor import Server, exits, rows, scored, server
 from tests.e2e.replicas.replica_server import TURNS
-from tests.deployments.slurm.cluster import Cluster, logs, slurm_cluster
 from tests.pace import slowly, until
 from tests.support import ROOT
 
