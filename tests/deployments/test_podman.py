@@ -107,7 +107,7 @@ def test_sandboxes_right_answers_and_tampering_hold_on_podman(podman: str) -> No
     variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     chosen = " and ".join(f"not {part}" for part in NOT_HERE)
     played = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-m", "docker", "-k", chosen, "-n", "2", *PLAYED],
+        [sys.executable, "-m", "pytest", "-q", "-m", "docker", "-k", chosen, *PLAYED],
         cwd=ROOT,
         env={**variables, "DOCKER_HOST": podman, "PROCTOR_TEST_PLAYED": ""},
         capture_output=True,
