@@ -32,8 +32,8 @@ def check(play: Callable[[], Sequence[str]], most_calls: int, most_files: int) -
 
 
 def test_a_turn_passes_through_no_more_calls_and_files_than_it_did() -> None:
-    check(lambda: path(forked), 89, 25)
+    check(lambda: path(forked), 89, 26)
 
 
 def test_a_task_servers_error_reaches_its_row_through_no_more_calls_and_files_than_it_did() -> None:
-    check(lambda: fault_path(forked), 96, 22)
+    check(lambda: fault_path(forked), 96, 23)
