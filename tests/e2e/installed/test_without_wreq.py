@@ -49,7 +49,7 @@ def test_a_run_by_httpx(tmp_path: Path) -> None:
     assert [row["score"] for row in rows("r", tmp_path)] == [1.0] * 4
 
 
-@pytest.mark.skipif(UV is None, reason="no uv")
+@pytest.mark.skipif(UV is None, reason="no uv to resolve with: pip install uv; in CI a skip fails")
 @pytest.mark.parametrize("processor", ["x86_64", "aarch64"])
 def test_wheels_can_be_had_for_older_linux(processor: str) -> None:
     """With glibc 2.28, as on machines of 2018; resolved, not installed."""
