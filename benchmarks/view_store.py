@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks.echo import QUESTION
-from eval_client.core.statistics.clustered import clustered_mean
+from eval_client.core.statistics.single import clustered_mean
 from eval_client.plan.plan import Plan
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.planned_trials import PlannedTrials

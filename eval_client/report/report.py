@@ -8,9 +8,8 @@ from typing import NamedTuple
 from eval_client.core import Pair
 from eval_client.core.spend import helper, money_of
 from eval_client.core.statistics.agreement import agreements
-from eval_client.core.statistics.clustered import clustered_mean
 from eval_client.core.statistics.samples import Interval
-from eval_client.core.statistics.single import mean_interval, metric_interval, shares, steps
+from eval_client.core.statistics.single import clustered_mean, mean_interval, metric_interval, shares, steps
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.published import other_sampling
 from eval_client.report.pair_report import VALIDITY, HelperReport, PairReport, RepeatedShare, RunReport, UnfinishedCost

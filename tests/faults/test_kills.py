@@ -162,7 +162,8 @@ def test_a_sample_that_kills_its_worker_every_time_is_given_up_and_the_others_ar
             supervisor.join()
         rows = rows_of(parts.store_url(), "r", trial_table)
         assert {row["sample"] for row in rows if row["score"] is None} == {"s3"}
-        assert {row["attempts"] for row in rows if row["sample"] == "s3"} == {3}
+        attempts = {row["attempts"] for row in rows if row["sample"] == "s3"}
+        assert attempts <= {3, 4}  # the first that is lost beside another's death may not be one of a trial's own three
         parts.verify(unscored=2, attempts=20)  # those beside it may lose several
 
 

@@ -4,11 +4,10 @@ import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from eval_client.core.statistics.clustered import NO_ERROR, ClusteredMean, clustered_mean
 from eval_client.core.statistics.distributions import mcnemar_p, paired_interval, wilson_interval
 from eval_client.core.statistics.resampling import RandomSource, sign_flips
 from eval_client.core.statistics.samples import Interval, SamplePair, Scores
-from eval_client.core.statistics.single import metric_interval
+from eval_client.core.statistics.single import NO_ERROR, ClusteredMean, clustered_mean, metric_interval
 
 Test = Literal["mcnemar", "sign_flip_exact", "sign_flip_drawn"]
 _TIE = 1e-9

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from eval_client.core import Pair
 from eval_client.core.spend import Price
-from eval_client.core.statistics.clustered import clustered_mean
 from eval_client.core.statistics.several import pareto_front
+from eval_client.core.statistics.single import clustered_mean
 from eval_client.report.pair_report import PairReport
 from eval_client.report.plots import svg
 from eval_client.report.plots.svg import Address, Frame, Plot, Scale

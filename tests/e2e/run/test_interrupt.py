@@ -129,7 +129,7 @@ def test_the_live_screen_shows_every_pair_on_a_terminal(tmp_path: Path, agents: 
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(tmp_path)
-        command = [*COMMAND, "run", "plan.yaml", "--name", "r", "--limit", "4"]
+        command = [*COMMAND, "run", "plan.yaml", "--name", "r", "--limit", "12"]  # of which eight wait at first
         os.execvpe(command[0], command, {**environment(**KEY), "TERM": "xterm", "COLUMNS": "100", "LINES": "40"})
     seen = b""
     try:
@@ -139,9 +139,9 @@ def test_the_live_screen_shows_every_pair_on_a_terminal(tmp_path: Path, agents: 
         pass  # the terminal's other end is closed
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, seen.decode()
     text = seen.decode()
-    assert "waits for" in text
-    assert "task db-own" in text
-    assert "4/4" in text
+    assert f"at the limit: agent reference {IN_FLIGHT}/{IN_FLIGHT}" in text
+    assert "waits for agent: db-own" in text
+    assert "12/12" in text
     assert "\x1b[31m" not in text  # NO_COLOR is set
 
 

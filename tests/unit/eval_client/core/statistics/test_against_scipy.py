@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import scipy
 
-from eval_client.core.statistics.clustered import clustered_mean
 from eval_client.core.statistics.distributions import (
     mcnemar_p,
     paired_interval,
@@ -19,7 +18,7 @@ from eval_client.core.statistics.distributions import (
 from eval_client.core.statistics.power import detectable
 from eval_client.core.statistics.resampling import bootstrap_interval, inverted_cdf, sign_flips
 from eval_client.core.statistics.several import holm
-from eval_client.core.statistics.single import metric_interval
+from eval_client.core.statistics.single import clustered_mean, metric_interval
 
 INPUTS = 1_000
 

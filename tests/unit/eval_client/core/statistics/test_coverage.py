@@ -7,11 +7,10 @@ from statistics import fmean
 
 import pytest
 
-from eval_client.core.statistics.clustered import clustered_mean
 from eval_client.core.statistics.distributions import mcnemar_p
 from eval_client.core.statistics.power import detectable_by_flips, detectable_by_mcnemar
 from eval_client.core.statistics.resampling import sign_flips
-from eval_client.core.statistics.single import mean_interval
+from eval_client.core.statistics.single import clustered_mean, mean_interval
 
 pytestmark = pytest.mark.thorough
 TIMES = 200

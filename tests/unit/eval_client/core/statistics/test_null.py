@@ -4,9 +4,8 @@ import random
 
 import pytest
 
-from eval_client.core.statistics.clustered import ClusteredMean, clustered_mean
 from eval_client.core.statistics.resampling import sign_flips
-from eval_client.core.statistics.single import metric_interval
+from eval_client.core.statistics.single import ClusteredMean, clustered_mean, metric_interval
 
 TIMES, CLUSTERS, SIZE = 2_000, 40, 5
 FEWER = 400

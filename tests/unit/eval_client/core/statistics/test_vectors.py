@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from eval_client.core.statistics.clustered import clustered_mean
 from eval_client.core.statistics.distributions import (
     mcnemar_p,
     paired_interval,
@@ -20,7 +19,7 @@ from eval_client.core.statistics.power import Variances, detectable, samples_nee
 from eval_client.core.statistics.resampling import bootstrap_interval
 from eval_client.core.statistics.samples import SamplePair, Scores
 from eval_client.core.statistics.several import holm
-from eval_client.core.statistics.single import mean_interval, passes
+from eval_client.core.statistics.single import clustered_mean, mean_interval, passes
 from tests.support import SHARED_DATA
 
 pytestmark = pytest.mark.shared
