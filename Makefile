@@ -2,13 +2,14 @@
 # VENV=folder puts the virtual environment elsewhere, PYTHON=program chooses the interpreter (3.11 or newer), and
 # JOBS=n runs tests in n processes (by default three to six for two cores: tests wait for half of their time, or for most).
 
-.PHONY: demo test test-all docs quick faults fuzz simulation deployments containers check bench bench-rivals lock pythons interop real-model size size-of-code dist images clean
+.PHONY: demo test test-all docs quick thorough faults fuzz simulation deployments containers check bench bench-rivals lock pythons interop real-model size size-of-code dist images clean
 
 demo:   ; @scripts/demo.sh   # a small evaluation, no key and no Docker needed
 test:   ; @scripts/test.sh   # what a change can break, with ruff, mypy and import contracts; as root on Debian also installs what it needs
 test-all: ; @scripts/test_all.sh # all that `make test` leaves out: whole public data, all databases, faults, simulation, containers, others' programs
 docs:   ; @scripts/docs.sh   # the site of docs/ with every link checked: .proctor-test/site/index.html
 quick:  ; @scripts/quick.sh  # unit and conformance tests alone, without the thorough ones, for whoever changes one thing
+thorough: ; @JOBS=$${JOBS:-$$(($$(nproc) * 3))} PROCTOR_TEST_BUSY=1 scripts/test.sh -m thorough  # the first part of test-all: its tests mostly wait
 faults: ; @JOBS=$${JOBS:-$$(($$(nproc) * 3))} PROCTOR_TEST_BUSY=1 DIST=worksteal scripts/test.sh tests/faults  # the fault suite: kills, cuts, full disks; it mostly waits
 fuzz:   ; @PROCTOR_FUZZ_EXAMPLES=2300 PROCTOR_FUZZ_REPLIES=100000 DIST=worksteal scripts/test.sh tests/faults/test_fuzz.py tests/faults/test_fuzz_calls.py  # 100,000 requests to all servers, as many calls to all environments
 simulation:  ; @JOBS=$${JOBS:-$$(nproc)} DIST=worksteal scripts/test.sh tests/simulation  # 2,000 simulated histories, and bugs they must notice

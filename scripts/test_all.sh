@@ -17,7 +17,7 @@ play() {
     awk '{ busy = $3 - $1; printf "; processors were busy for %d s, idle for %d s\n", busy, $4 - $2 }' <<<"$before $(processors)"
 }
 
-play scripts/test.sh -m thorough
+play make thorough
 play make faults
 play make simulation
 play make real-model

@@ -33,7 +33,6 @@ from proctor.types import Finish, FinishReason
 from tests.pace import Meter, slowly
 from tests.support import ROOT, SHARED_DATA
 from tests.unit.environments.fixed_policies import garbage, looker
-from tools.datagen.webshop import generator
 
 Json = Mapping[str, Any]
 DATA = SHARED_DATA / "webshop"
@@ -613,51 +612,7 @@ def run(script: str, *arguments: str) -> str:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=slowly(600)).stdout
 
 
-# 9 and 10: what it costs; CPU as on the machine of benchmarks/RESULTS.md.
-
-LARGE = """
-import asyncio, json, statistics, sys, time
-from pathlib import Path
-from proctor.session.play import PolicyAgent, play_to_finish
-from environments.webshop.environment import WebShop
-
-def spent_s(search, goal):
-    keywords, tries = " ".join((goal.query, *goal.attributes, *goal.options)), []
-    for _ in range(2):  # of 200 goals the median counts
-        began = time.process_time()
-        search.find(keywords)
-        tries.append(time.process_time() - began)
-    return min(tries) / piece_s(2) * PIECE_S
-
-async def main():
-    environment = WebShop(data=Path(sys.argv[1]))
-    samples, _ = environment.samples(), environment.digest()
-    async with environment.lifespan():
-        started = time.process_time()
-        global PIECE_S, piece_s
-        from tests.pace import PIECE_S, piece_s
-        started *= PIECE_S / piece_s()
-        playing = (play_to_finish(environment, s, PolicyAgent(environment.reference(s))) for s in samples[:20])
-        finishes = await asyncio.gather(*playing)
-        goals = [environment.goal(sample) for sample in samples]
-        spent = [spent_s(environment._shop.search, goal) for goal in goals]
-    rss = int(Path("/proc/self/status").read_text().partition("VmRSS:")[2].split()[0]) / 1024
-    print(json.dumps([started, rss, statistics.median(spent), [finish.score for finish in finishes]]))
-
-asyncio.run(main())
-"""
-
-
-@pytest.mark.thorough
-def test_9_a_hundred_thousand_products_are_light(tmp_path: Path) -> None:
-    generator.write(tmp_path / "files", 100_000, 200)
-    make(published.files_in(tmp_path / "files"), tmp_path / "catalogue", nouns.extractor("lexical"))
-    started_s, rss_mib, query_s, scores = json.loads(run(LARGE, str(tmp_path / "catalogue")))
-    assert started_s < 2
-    assert rss_mib < 300
-    assert query_s < 0.005
-    assert scores == [1.0] * 20
-
+# 10: what it costs; 9 is measured by benchmarks/worlds_webshop.py
 
 GROWTH = """
 import asyncio, sys

@@ -65,7 +65,7 @@ ENDS = {
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[OperatingSystem]:
     environment = own(tmp_path_factory.mktemp("hostile")).model_copy(
-        update={"command_limit_s": slowly(5), "check_limit_s": slowly(10)}
+        update={"command_limit_s": slowly(3), "check_limit_s": slowly(5)}
     )
     async with environment.lifespan():
         yield environment

@@ -34,7 +34,7 @@ token_env: PROCTOR_TOKEN
 tasks: [{task}]
 agents: [{{name: reference, kind: reference, latency_s: 0.2}}]
 """
-PATIENCE_S = slowly(6)
+PATIENCE_S = 2.5 + slowly(2)
 """Longer than a controller that was just started settles."""
 KEY = {"OPENAI_API_KEY": "token-of-the-tests"}
 
@@ -116,7 +116,7 @@ def test_a_controller_that_is_away_for_longer_than_the_patience_costs_no_attempt
         with these.under_way() as (way, client):
             controller.kill()
             way.open()
-            time.sleep(2.5 * PATIENCE_S)
+            time.sleep(PATIENCE_S + slowly(3))
             these.start()
             errors = ended(client, 0)
         assert re.search(r"the task server \S+ can't be reached since \d\d:\d\d:\d\d UTC: ", errors)
@@ -132,7 +132,7 @@ def test_no_trial_is_said_to_run_whose_turns_wait_for_the_controller(tmp_path: P
         with these.under_way() as (way, client):
             controller.kill()
             way.open()
-            time.sleep(slowly(8) + 6)
+            time.sleep(slowly(4) + 6)
             told = json.loads(proctor("status", "r", "--json", cwd=tmp_path).stdout)
             assert any(f"the task server {these.url} can't be reached since" in line for line in told["troubles"])
             client.send_signal(signal.SIGTERM)
@@ -150,7 +150,7 @@ def test_a_lone_worker_that_is_away_for_longer_than_the_patience_loses_its_sessi
         with these.under_way() as (way, client):
             worker.kill()
             way.open()
-            time.sleep(2.5 * PATIENCE_S)
+            time.sleep(PATIENCE_S + slowly(3))
             these.start()
             errors = ended(client, 0)
         assert f"the task server {these.url} can't be reached since " in errors
@@ -164,7 +164,7 @@ def test_a_task_server_that_is_not_there_yet_is_waited_for(tmp_path: Path, *, lo
     with parts(tmp_path, lone=lone) as these:
         these.plan(patience_s=slowly(60))
         client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path, **KEY)
-        time.sleep(slowly(3))
+        time.sleep(slowly(2))
         these.start()
         if not lone:
             worker_of(these)
@@ -192,7 +192,7 @@ def test_after_an_hour_the_run_ends_with_code_2_and_its_trials_pending(tmp_path:
         with these.under_way(**own) as (way, client):
             controller.kill()
             way.open()
-            time.sleep(slowly(5))
+            time.sleep(slowly(3))
             assert client.poll() is None
             clock.write_text("+3700\n")
             errors = ended(client, 2)

@@ -24,7 +24,7 @@ MISBEHAVIOURS: dict[str, tuple[bytes | bool, str]] = {
 
 
 def plan(folder: Path, worker: Server, endpoint: ScriptedEndpoint) -> None:
-    patience_s = slowly(8)
+    patience_s = slowly(3)
     fields = {"deadline_s": slowly(1), "patience_s": patience_s, "max_tries": 2}
     write_plan(folder, worker, endpoint.url, f"limits: {{patience_s: {patience_s}}}", **fields)
 

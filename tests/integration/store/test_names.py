@@ -27,7 +27,7 @@ from eval_client.store.trials.scores import planned_scores
 from eval_client.store.trials.trajectory import find_trial
 from proctor.types import Summary
 
-SETS, TASKS_OF_A_RUN, RUNS_OF_A_NAME = 300, 5, 6
+SETS, TASKS_OF_A_RUN, RUNS_OF_A_NAME = 90, 5, 6
 FAMILIES = (
     ("ok", "OK", "Ok", "ok ", "ok  ", " ok", "ók", "o\u0301k", "ok\u200b", "ok\t", "ok\u00a0", "ok\n", "\uff4f\uff4b"),
     ("strasse", "STRASSE", "straße", "STRAẞE", "straſse", "strasse\r", "strasſe"),

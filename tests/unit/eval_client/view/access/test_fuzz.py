@@ -17,7 +17,7 @@ from eval_client.view.runs import FolderRuns
 from proctor.config.tokens import AccessTokens
 from tests.unit.eval_client.view.conftest import AGENTS, HOSTILE, SAMPLES
 
-REQUESTS = 10_000
+REQUESTS = 4_000
 BUDGET = 250_000
 """Bytes of an answer: what the page of 50 agents by 20 tasks may have."""
 TOKEN = "a-long-random-token-of-the-viewer"
