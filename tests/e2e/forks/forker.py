@@ -25,9 +25,9 @@ from pydantic import BaseModel
 
 from eval_client.cli.main import COMMANDS, SERVERS, main
 
-PLAYING = frozenset({"demo", "play", "rescore", "resume", "run"})
+PLAYING = frozenset({"demo", "extend", "play", "rescore", "resume", "run"})
 READING = frozenset({"compare", "doctor", "envs", "export", "ls", "report", "show", "status", "view"})
-CLIENTS = PLAYING | READING | {"init", "rm", "stop"}
+CLIENTS = PLAYING | READING | {"init", "note", "plan", "rm", "stop"}
 IMPORTED_LATE = {
     "clients": (
         "anyio._backends._asyncio",
