@@ -175,23 +175,6 @@ async def test_a_redirect_is_not_followed(client: HttpClient) -> None:
     assert got.status == 302
 
 
-async def test_cookies_are_not_kept() -> None:
-    heads: list[bytes] = []
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        heads.append(await reader.readuntil(b"\r\n\r\n"))
-        await reply(b"", headers=["Set-Cookie: a=b"])(writer)
-        writer.close()
-
-    async with await asyncio.start_server(handle, "127.0.0.1", 0) as server, http_client() as client:
-        url = f"http://localhost:{server.sockets[0].getsockname()[1]}"  # of an address alone no client keeps a cookie
-        for _ in range(2):
-            got = await bounded_request(client, "GET", url, deadline_s=slowly(10), max_bytes=CAP)
-            assert got.headers["Set-Cookie"] == "a=b"
-    assert len(heads) == 2
-    assert b"cookie" not in heads[1].lower()
-
-
 async def test_a_password_in_a_url_is_in_no_message(client: HttpClient) -> None:
     with pytest.raises(Unreachable) as caught:
         await bounded_request(client, "GET", "http://127.0.0.1:1/x?key=canary", deadline_s=slowly(5), max_bytes=CAP)
