@@ -166,7 +166,7 @@ class Stss(Environment):
         scenarios, mended = self._meetings[task.env_name], self._mended[task.env_name]
         driver = self._driver(task, seed)
         results = await play_scenarios(mended, scenarios, performer, personas=town.personas, driver=driver, judge=judge)
-        metrics = language_metrics(results)
+        metrics = language_metrics(results, judge.advice)
         detail: dict[str, JsonValue] = {
             "judge": judge.name,
             "scenarios": [result.model_dump(mode="json") for result in results],
