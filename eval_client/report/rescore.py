@@ -269,7 +269,6 @@ def _manifest(request: RescoreRequest, listed: Mapping[str, SampleList]) -> Mani
         "tasks": {name: _record(parent.tasks[name], task, request.plan) for name, task in listed.items()},
         "owner": owner_name(),
         "parent": request.source.run,
-        "resumed_at": (),
     }
     return parent.model_copy(update=changed)
 

@@ -234,8 +234,7 @@ def _syntax_error(error: yaml.MarkedYAMLError, name: str, text: str) -> FileErro
 def _measure(node: Node, name: str, measured: dict[Node, tuple[int, int]]) -> tuple[int, int]:
     """The number of values in a node and their depth, with aliases expanded.
 
-    Raises FileError where either exceeds its limit, a mapping has a key twice, or a number is not finite, for which
-    stores, which keep plans as JSON, have nothing.
+    Raises FileError where either exceeds its limit, a key stands twice, or a number is not finite, as none is in JSON.
     """
     if node in measured:
         return measured[node]

@@ -259,6 +259,7 @@ class HttpxClient(HttpClient):
             failure = _failure(request, str(error) or type(error).__name__, never_connected=never)
             raise failure from _system_error(error) or error
         finally:
+            client.cookies.clear()
             idle.append(client)
 
     async def __aexit__(self, *_: object) -> None:
@@ -279,16 +280,13 @@ def http_client(*, tls: Tls = NO_TLS, resolve: Resolve | None = None) -> HttpCli
         public_context = functools.cache(tls.context)
 
         def by_httpx(route: Route) -> "httpx.AsyncClient":
-            from http.cookiejar import CookieJar, DefaultCookiePolicy
-
             import httpx
 
             by_env, via = route.leaves
             context = public_context() if known is None else known.value
             limits = httpx.Limits(keepalive_expiry=KEEP_ALIVE_S)
             verify = context if route.verify else False
-            none = CookieJar(DefaultCookiePolicy(allowed_domains=()))
-            return httpx.AsyncClient(verify=verify, proxy=via, trust_env=by_env, limits=limits, cookies=none)
+            return httpx.AsyncClient(verify=verify, proxy=via, trust_env=by_env, limits=limits)
 
         return HttpxClient(by_httpx, resolve, known)
     load = functools.partial(wreq_tls, tls)

@@ -150,21 +150,16 @@ class SeveralJudges:
 
     def __init__(self, judges: Mapping[str, ModelJudge]) -> None:
         self.name, self._judges = f"models {', '.join(judges)}, by majority", judges
-        self._votes: list[tuple[float | None, ...]] = []
+        self.advice, self._votes = "", list[tuple[float | None, ...]]()
 
     async def verdicts(self, task: SocialTask, lines: Sequence[SpokenLine]) -> "Verdicts":
         given = await all_answers([judge.verdicts(task, lines) for judge in self._judges.values()])
         count = len(conditions(task))
         self._votes += zip(*(votes or (None,) * count for votes in given), strict=True)
         read = [votes for votes in given if votes is not None]
+        silent = (judge.advice for judge, votes in zip(self._judges.values(), given, strict=True) if votes is None)
+        self.advice = "; ".join(silent) or self.advice
         return tuple(map(majority, zip(*read, strict=True))) if len(read) == len(given) else None
-
-    @property
-    def advice(self) -> str:
-        unread = (
-            name for name, said in zip(self._judges, zip(*self._votes, strict=True), strict=False) if None in said
-        )
-        return "; ".join(self._judges[name].advice for name in unread)
 
     def judgements(self) -> Judgements:
         """What each has said of each condition so far."""

@@ -45,10 +45,7 @@ def free_url() -> str:
 
 
 def gpus(server: int, servers: int) -> str:
-    """The devices of one of a node's servers, as CUDA counts them: its share of those that SLURM gives the step.
-
-    More servers than devices share them; where SLURM gives none, the server's number.
-    """
+    """The devices of one of a node's servers: its share of those that SLURM gives the step, else its number."""
     devices = [each for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if each]
     if not devices:
         return str(server)
