@@ -117,7 +117,7 @@ def _agent(name: str, model: str) -> str:
 
 
 def added_agent(model: str, plan: Plan) -> dict[str, object] | None:
-    """The entry that -m makes of an agent, with the one sampling that all models of -m have; None without an endpoint."""
+    """The entry that -m makes of an agent, with the one sampling that all models of -m have; None without endpoint."""
     entry = _entry(_agent(_agent_names([*(agent.name for agent in plan.agents), model])[-1], model))
     if "endpoint" not in entry:
         return entry
