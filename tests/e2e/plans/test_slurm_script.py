@@ -26,16 +26,8 @@ def test_the_printed_script_has_the_lines_of_the_site_where_sbatch_reads_them_an
     (tmp_path / "site.sh").write_text(SETUP)
     model = "vllm serve 'a b' --port {port} --x '{\"n\": 1}'"
     options = (
-        "--setup",
-        "site.sh",
-        "--gres",
-        "gpu:8",
-        "--array",
-        "1-3",
-        "--model-command",
+        *["--setup", "site.sh", "--gres", "gpu:8", "--array", "1-3", "--model-nodes", "2", "--model-command"],
         model,
-        "--model-nodes",
-        "2",
     )
     done = exits(0, *JOB, *options, "--models-per-node", "8", "--", "-C", "a b", cwd=tmp_path)
     folder = tmp_path / "runs" / "r" / "slurm"
