@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 NETWORK = frozenset(
-    {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb3", "afs", "glusterfs", "orangefs", "panfs"}
+    {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb3", "afs", "glusterfs", "pvfs2", "panfs", "wekafs"}
     | {"fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.juicefs", "fuse.s3fs", "fuse.gcsfuse"}
 )
 """Linux's names of file systems that other machines share."""

@@ -160,13 +160,12 @@ class Stss(Environment):
         if self.judge is not None:
             judge = ModelJudge(self._helper("judge"))
         elif self.judges:
-            judge = SeveralJudges(
-                {name: ModelJudge(self._helper(f"judge {name}")) for name in judge_names(self.judges)}
-            )
+            names = judge_names(self.judges)
+            judge = SeveralJudges({name: ModelJudge(self._helper(f"judge {name}")) for name in names})
         scenarios, mended = self._meetings[task.env_name], self._mended[task.env_name]
         driver = self._driver(task, seed)
         results = await play_scenarios(mended, scenarios, performer, personas=town.personas, driver=driver, judge=judge)
-        metrics = language_metrics(results)
+        metrics = language_metrics(results, judge.advice)
         detail: dict[str, JsonValue] = {
             "judge": judge.name,
             "scenarios": [result.model_dump(mode="json") for result in results],

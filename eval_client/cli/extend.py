@@ -2,11 +2,13 @@
 
 import json
 import logging
+import re
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import click
 from pydantic import JsonValue
@@ -50,6 +52,8 @@ AtHandWith = Callable[[Filters, tuple[str, ...]], AtHand]
 """The run's plan, narrowed by filters, with `--set` options beside the stored ones."""
 ENTRY: Mapping[str, Callable[[str, Plan], dict[str, object] | None]] = {"agents": added_agent, "tasks": added_task}
 """field of a plan -> its entry for a name that the plan does not have; None where that is none"""
+PLAYS = {"endpoint", "model", "function", "builtin", "environment"}
+"""Fields of an entry that tell what plays, or what is played."""
 
 
 @click.command()
@@ -152,11 +156,21 @@ def _with_names(
             entry = ENTRY[field](name, found.plan)
             if entry is None:
                 raise SelectionError(f"{error}; or add it to the plan's file, and give the plan by --plan") from error
-            texts = (*texts, f"{field}.+={json.dumps(entry)}", *_assigned(field, str(entry["name"]), found.plan))
-            wider = filters.model_copy(update={field: (*chosen, entry["name"])}) if chosen else filters
+            made = _made_before(entry, getattr(found.plan, field))
+            if made is None:
+                texts = (*texts, f"{field}.+={json.dumps(entry)}", *_assigned(field, str(entry["name"]), found.plan))
+            names = (*chosen, made or entry["name"])
+            wider = filters.model_copy(update={field: tuple(dict.fromkeys(names))}) if chosen else filters
             found = at_hand(wider, texts)
         filters = wider
     return filters.model_copy(update={"left_out": _left_out(filters, found.plan)}), found
+
+
+def _made_before(entry: Mapping[str, object], items: Iterable[Any]) -> str | None:
+    """The name of the agent or task that an earlier extension made of the same; a number may tell the names apart."""
+    stem, fields = re.sub(r"-\d+$", "", str(entry["name"])), PLAYS & entry.keys()
+    same = (each.name for each in items if all(getattr(each, field, None) == entry[field] for field in fields))
+    return next((name for name in same if name == stem or name.startswith(f"{stem}-")), None)
 
 
 def _assigned(field: str, name: str, plan: Plan) -> list[str]:

@@ -259,24 +259,25 @@ def check_overrides(before: Plan, after: Plan) -> None:
 
 def _manifest(request: RescoreRequest, listed: Mapping[str, SampleList]) -> Manifest:
     parent = request.source.manifest()
-    return Manifest(
-        version=version("proctor"),
-        plan_path="(rescore)",
-        plan=request.plan.model_dump(mode="json"),
-        overrides=request.overrides,
-        identity=request.plan.identity(),
-        limit=parent.limit,
-        tasks={name: _record(parent.tasks[name], task, request.plan) for name, task in listed.items()},
-        tags=parent.tags,
-        owner=owner_name(),
-        parent=request.source.run,
-    )
+    changed = {
+        "version": version("proctor"),
+        "id": "",
+        "plan_path": "(rescore)",
+        "plan": request.plan.model_dump(mode="json"),
+        "overrides": request.overrides,
+        "identity": request.plan.identity(),
+        "tasks": {name: _record(parent.tasks[name], task, request.plan) for name, task in listed.items()},
+        "owner": owner_name(),
+        "parent": request.source.run,
+    }
+    return parent.model_copy(update=changed)
 
 
 def _record(before: TaskRecord, task: SampleList, plan: Plan) -> TaskRecord:
     cut = f"only {before.samples} of {len(task.samples)} samples were played"
     other = other_play(plan, task.task, task.published_rounds)
-    return TaskRecord.of(task, before.samples, cut if before.samples < len(task.samples) else other)
+    otherwise = cut if before.samples < len(task.samples) else other
+    return TaskRecord.of(task, before.samples, otherwise, before.selection)
 
 
 def _write_summaries(target: Store, worlds: Worlds) -> None:

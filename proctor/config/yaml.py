@@ -15,6 +15,7 @@ from proctor.config.wording import MISSING, SECRET_FIELDS, nearest
 from proctor.observability.redaction import HIDDEN, looks_secret
 from proctor.registry import is_own
 
+FLOAT = "tag:yaml.org,2002:float"
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 50
 MAX_VALUES = 200_000
@@ -67,7 +68,7 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
-_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\d+[eE][-+]\d+$"), list("-+0123456789"))
+_Loader.add_implicit_resolver(FLOAT, re.compile(r"[-+]?\d+[eE][-+]\d+$"), list("-+0123456789"))
 """Numbers such as 1e-05, as JSON writes them and people do: YAML 1.1 takes them for texts without a point."""
 
 
@@ -233,10 +234,12 @@ def _syntax_error(error: yaml.MarkedYAMLError, name: str, text: str) -> FileErro
 def _measure(node: Node, name: str, measured: dict[Node, tuple[int, int]]) -> tuple[int, int]:
     """The number of values in a node and their depth, with aliases expanded.
 
-    Raises FileError where either exceeds its limit, or a mapping has a key twice.
+    Raises FileError where either exceeds its limit, a key stands twice, or a number is not finite, as none is in JSON.
     """
     if node in measured:
         return measured[node]
+    if node.tag == FLOAT and node.value.lstrip("+-").lower() in (".inf", ".nan"):
+        raise FileError(f"{name}:{_at(node)}: {node.value}: is no finite number; for no limit leave the field out")
     measured[node] = MAX_VALUES, MAX_DEPTH  # an alias of a node inside itself never ends
     if isinstance(node, MappingNode):
         _refuse_keys(node, name)

@@ -259,6 +259,7 @@ class HttpxClient(HttpClient):
             failure = _failure(request, str(error) or type(error).__name__, never_connected=never)
             raise failure from _system_error(error) or error
         finally:
+            client.cookies.clear()
             idle.append(client)
 
     async def __aexit__(self, *_: object) -> None:

@@ -59,6 +59,7 @@ class FormJudge:
     """Judges by the one form: deterministic, without a model, and silent on talks in free words."""
 
     name = "form"
+    advice = "without a model under `judge` only what is said in the people's one form is judged: name one"
 
     def __init__(self, places: Places) -> None:
         self._places = places
@@ -128,6 +129,7 @@ class ModelJudge:
 
     def __init__(self, helper: CharacterModel) -> None:
         self.name, self._helper = helper.name, helper
+        self.advice = f"{helper.name} writes no line of yes or no for each condition: name another judge"
 
     async def verdicts(self, task: SocialTask, lines: Sequence[SpokenLine]) -> tuple[bool, ...] | None:
         needed = conditions(task)
@@ -148,13 +150,15 @@ class SeveralJudges:
 
     def __init__(self, judges: Mapping[str, ModelJudge]) -> None:
         self.name, self._judges = f"models {', '.join(judges)}, by majority", judges
-        self._votes: list[tuple[float | None, ...]] = []
+        self.advice, self._votes = "", list[tuple[float | None, ...]]()
 
     async def verdicts(self, task: SocialTask, lines: Sequence[SpokenLine]) -> "Verdicts":
         given = await all_answers([judge.verdicts(task, lines) for judge in self._judges.values()])
         count = len(conditions(task))
         self._votes += zip(*(votes or (None,) * count for votes in given), strict=True)
         read = [votes for votes in given if votes is not None]
+        silent = (judge.advice for judge, votes in zip(self._judges.values(), given, strict=True) if votes is None)
+        self.advice = "; ".join(silent) or self.advice
         return tuple(map(majority, zip(*read, strict=True))) if len(read) == len(given) else None
 
     def judgements(self) -> Judgements:
@@ -239,11 +243,11 @@ async def play_scenarios(
     return results
 
 
-def language_metrics(results: Sequence[Judged]) -> dict[str, float]:
+def language_metrics(results: Sequence[Judged], advice: str) -> dict[str, float]:
     """Success rate (SR) and goal condition success rate (GCSR) of conversations and summaries, and their numbers.
 
     A success meets all conditions; it is half of one where judges are split on some and no other is unmet.
-    Raises EnvironmentFault if no conversation has readable verdicts.
+    Raises EnvironmentFault, with the advice, if no conversation has readable verdicts.
     """
     judged: Mapping[str, list[Verdicts]] = {
         "conversation": [result.conversation_met for result in results],
@@ -253,10 +257,7 @@ def language_metrics(results: Sequence[Judged]) -> dict[str, float]:
     for level, verdicts in judged.items():
         read = [verdict for verdict in verdicts if verdict is not None]
         if not read and level == "conversation":
-            raise EnvironmentFault(
-                "no conversation has a verdict that could be read; without a model under `judge` only what is said in"
-                " the people's one form is judged: name one, or another one"
-            )
+            raise EnvironmentFault(f"no conversation has a verdict that could be read; {advice}")
         metrics[f"judged_{level}"] = float(len(read))
         metrics[f"unscored_{level}"] = float(len(verdicts) - len(read))
         if read:

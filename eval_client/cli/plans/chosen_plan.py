@@ -39,7 +39,10 @@ OF_PLANS: dict[str, tuple[Any, str]] = {
     "seed": (int, "The plan's seed, from which those of trials are derived."),
     "temperature": (click.FloatRange(min=0), "Sampling temperature of every model."),
     "max_tokens": (click.IntRange(min=1), "The most tokens of an answer of every model."),
-    "concurrency": (click.IntRange(1, 10_000), "Trials in flight at once over all models of -m.  [default: 16]"),
+    "concurrency": (
+        click.IntRange(1, 10_000),
+        "Trials in flight at once, at each URL, over all models of -m.  [default: 16]",
+    ),
 }
 """field of `PlanOptions` that is set in a plan -> its type and help"""
 

@@ -117,11 +117,14 @@ def _agent(name: str, model: str) -> str:
 
 
 def added_agent(model: str, plan: Plan) -> dict[str, object] | None:
-    """The entry that -m makes of an agent which a plan lacks; None for a model that the plan has no endpoint for."""
-    served = model not in POLICY_KINDS and not _is_function(model)
-    if served and "models" not in {endpoint.name for endpoint in plan.endpoints}:
+    """The entry that -m makes of an agent, with the one sampling that all models of -m have; None without endpoint."""
+    entry = _entry(_agent(_agent_names([*(agent.name for agent in plan.agents), model])[-1], model))
+    if "endpoint" not in entry:
+        return entry
+    if "models" not in {endpoint.name for endpoint in plan.endpoints}:
         return None
-    return _entry(_agent(_agent_names([*(agent.name for agent in plan.agents), model])[-1], model))
+    first, *others = [dict(agent.sampling) for agent in plan.agents if agent.endpoint == "models"] or [{}]
+    return entry | ({"sampling": first} if first and all(each == first for each in others) else {})
 
 
 def added_task(name: str, plan: Plan) -> dict[str, object] | None:

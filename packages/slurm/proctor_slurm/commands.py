@@ -45,8 +45,8 @@ class ModelServers:
     command: str
     per_node: int
     nodes: int
-    endpoint: str
-    """The plan's endpoint that they serve."""
+    endpoint: int
+    """The place of the plan's endpoint that they serve: names may have dots, which `--set` takes for fields."""
 
     @property
     def count(self) -> int:
@@ -181,13 +181,14 @@ def _model_servers(file: Path, plan: Plan, command: str | None, per_node: int, n
         raise UsageProblem(f"--model-command: {error}") from error
     if not any(PORT in word for word in words):
         raise UsageProblem(f"--model-command: write {PORT} where the server's port stands; nodes are shared")
-    serving = [endpoint for endpoint in plan.endpoints if endpoint.replicas_file is not None]
+    serving = [place for place, endpoint in enumerate(plan.endpoints) if endpoint.replicas_file is not None]
     if len(serving) != 1:
         fix = "write `replicas_file: servers` into the one whose models the job serves, in place of `base_url`"
         raise UsageProblem(f"{file}: endpoints: {len(serving)} of them have a `replicas_file`; {fix}")
-    if serving[0].api_key_command:
-        raise UsageProblem(f"{file}: endpoints.{serving[0].name}.api_key_command: leave it out; the job makes the key")
-    return ModelServers(command, per_node, nodes, serving[0].name)
+    endpoint = plan.endpoints[serving[0]]
+    if endpoint.api_key_command:
+        raise UsageProblem(f"{file}: endpoints.{endpoint.name}.api_key_command: leave it out; the job makes the key")
+    return ModelServers(command, per_node, nodes, serving[0])
 
 
 def _node_options(plan: Plan, models: ModelServers | None) -> str:

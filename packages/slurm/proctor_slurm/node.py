@@ -45,10 +45,13 @@ def free_url() -> str:
 
 
 def gpus(server: int, servers: int) -> str:
-    """The devices of one of a node's servers, as CUDA counts them: its share of those that SLURM gives the step."""
+    """The devices of one of a node's servers: its share of those that SLURM gives the step, else its number."""
     devices = [each for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if each]
-    share = len(devices) // servers
-    return ",".join(devices[server * share : (server + 1) * share]) if share else str(server)
+    if not devices:
+        return str(server)
+    share = max(1, len(devices) // servers)
+    first = server * share % len(devices)
+    return ",".join(devices[first : first + share])
 
 
 @dataclass(frozen=True)

@@ -135,10 +135,13 @@ def requeued(cluster: Cluster, job: str) -> int:
 
 
 def test_an_array_of_parts_is_the_run_in_one_piece(
-    cluster: Cluster, tmp_path: Path, agents: Server, expected: list[dict[str, object]]
+    cluster: Cluster, tmp_path: Path, way: Gate, expected: list[dict[str, object]]
 ) -> None:
-    write_plan(tmp_path, agents)
+    exits(0, "run", "plan.yaml", "--name", "r", "--part", "4/4", "-q", cwd=tmp_path, **KEY)
+    way.shut(spared=10)
     job = cluster.submit(tmp_path, "--time", "10", "--array", "1-4", "--nodes", "1", **KEY)
+    until(lambda: not cluster.does("squeue", "-h", "-j", f"{job}_4"), 240, lambda: logs(tmp_path))
+    way.open()  # the last part, whose job has the whole array's id, has ended beside the others
     until(lambda: not cluster.does("squeue", "-h", "-j", job), 240, lambda: logs(tmp_path))
     together = rows("r", tmp_path)
     assert sorted(together, key=str) == sorted(expected, key=str), logs(tmp_path)

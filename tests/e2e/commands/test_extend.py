@@ -177,8 +177,9 @@ def test_the_plan_file_may_add_and_so_may_agents_and_tasks_that_it_lacks(folder:
     exits(0, "run", "plan.yaml", "--name", "r", "--limit", "2", "-q", cwd=folder)
     (folder / "plan.yaml").write_text(f"{LOCAL}{assigned}epochs: 2\n")
     exits(0, "extend", "r", "-q", cwd=folder)
-    own = exits(0, "extend", "r", "--agent", "./mine.py:answer", "--task", "webshop", "-q", cwd=folder)
-    assert "is extended by 12 trials: agent answer; task webshop" in own.stderr
+    own = ("extend", "r", "--agent", "./mine.py:answer", "--task", "webshop", "-q")
+    assert "is extended by 12 trials: agent answer; task webshop" in exits(0, *own, cwd=folder).stderr
+    assert "nothing is added" in exits(0, *own, cwd=folder).stderr
     before = told(folder, "r", whole=False)["trials"]
     counts = [sum((row["agent"], row["task"]) == pair for row in before) for pair in [("answer", "webshop")]]
     assert (len(before), counts) == (16, [4])

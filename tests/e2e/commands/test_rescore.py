@@ -59,6 +59,23 @@ def test_a_run_scored_again_as_before_is_the_same_and_asks_no_agent(tmp_path: Pa
     assert "Final Answer" in shown.stdout
 
 
+def test_parts_of_a_plan_scored_again_are_told_as_what_they_are_and_read_as_one_run(tmp_path: Path) -> None:
+    agents = "agents: [{name: naive, builtin: naive}, {name: random, builtin: random}]"
+    (tmp_path / "plan.yaml").write_text(f"{agents}\ntasks: [{DB}]\n")
+    for part in ("1", "2"):
+        asked = ("--name", "r", "--part", f"{part}/2", "--limit", "6", "--agent", "naive", "-q")
+        exits(0, "run", "plan.yaml", *asked, cwd=tmp_path)
+        exits(0, "rescore", f"r.{part}of2", "--name", f"again{part}", cwd=tmp_path)
+
+    def told(*runs: str) -> list[object]:
+        found = json.loads(exits(0, "report", *runs, "--json", cwd=tmp_path).stdout)
+        (pair,) = found["pairs"]
+        return [found["left_out"], *(pair[name] for name in ("planned", "scored", "metrics", "interval", "notes"))]
+
+    assert told("again1") == told("r.1of2"), "the others are missing"
+    assert told("again1", "again2") == told("r")
+
+
 def test_other_settings_change_scores(tmp_path: Path, endpoint: ScriptedEndpoint) -> None:
     endpoint.always = says('Action: Answer\nFinal Answer: "T4"')
     play(tmp_path, endpoint)

@@ -1,17 +1,19 @@
 """What `proctor slurm` writes and refuses, without a cluster."""
 
 import os
+import re
 import stat
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from proctor_slurm.node import gpus
 from tests.e2e.proctor import exits
 
 PLAN = """\
-endpoints: [{name: e, replicas_file: servers}]
-agents: [{name: model, endpoint: e, model: m}]
+endpoints: [{name: e-1.5, replicas_file: servers}]
+agents: [{name: model, endpoint: e-1.5, model: m}]
 tasks: [{name: db, environment: db, parameters: {engine: sqlite}}]
 """
 JOB = ("slurm", "plan.yaml", "--name", "r", "--nodes", "4", "--time", "4:00:00", "--print")
@@ -24,16 +26,8 @@ def test_the_printed_script_has_the_lines_of_the_site_where_sbatch_reads_them_an
     (tmp_path / "site.sh").write_text(SETUP)
     model = "vllm serve 'a b' --port {port} --x '{\"n\": 1}'"
     options = (
-        "--setup",
-        "site.sh",
-        "--gres",
-        "gpu:8",
-        "--array",
-        "1-3",
-        "--model-command",
+        *["--setup", "site.sh", "--gres", "gpu:8", "--array", "1-3", "--model-nodes", "2", "--model-command"],
         model,
-        "--model-nodes",
-        "2",
     )
     done = exits(0, *JOB, *options, "--models-per-node", "8", "--", "-C", "a b", cwd=tmp_path)
     folder = tmp_path / "runs" / "r" / "slurm"
@@ -49,6 +43,9 @@ def test_the_printed_script_has_the_lines_of_the_site_where_sbatch_reads_them_an
     assert "\nmodule load python\n" in rest
     assert '--part "$SLURM_ARRAY_TASK_ID/3"' in rest
     assert "--models 16 " in rest
+    for option in re.findall('--set "(endpoints[^"]+)"', rest):
+        own = option.replace("$here", str(folder)).replace("$job", str(folder))
+        exits(0, "plan", "check", str(folder / "plan.yaml"), "--set", own, cwd=tmp_path)
     for secret in ("token", "key"):
         assert stat.S_IMODE((folder / secret).stat().st_mode) == 0o600
         assert (folder / secret).read_text().strip() not in script
@@ -77,6 +74,17 @@ def test_what_can_not_be_a_job_is_refused_in_one_sentence(tmp_path: Path, option
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "of_each"),
+    [("0,1,2,3", ["0,1", "2,3"]), ("4,6,7", ["4", "6"]), ("5", ["5", "5"]), ("", ["0", "1"])],
+)
+def test_model_servers_of_a_node_get_devices_that_it_was_given(
+    monkeypatch: pytest.MonkeyPatch, given: str, of_each: list[str]
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", given)
+    assert [gpus(server, 2) for server in range(2)] == of_each
 
 
 def test_models_need_the_one_endpoint_that_is_to_list_them(tmp_path: Path) -> None:

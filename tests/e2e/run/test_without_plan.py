@@ -56,6 +56,13 @@ def test_what_everyone_types_has_options_which_hold_for_every_model_and_in_a_pla
     plan = Plan.model_validate(find_run("r", None, tmp_path / "runs")[0].manifest().plan)
     assert (plan.seed, [plan.concurrency_of(agent) for agent in plan.agents]) == (5, [3, 3, 256])
     endpoint.requests.clear()
+    added = ("extend", "r", "--agent", "org/three", "-q")
+    exits(0, *added, cwd=tmp_path)
+    assert {(sent["model"], sent["temperature"], sent["max_tokens"]) for sent in endpoint.requests} == {
+        ("org/three", 0.5, 77)
+    }
+    assert "has all of this already" in exits(0, *added, cwd=tmp_path).stderr
+    endpoint.requests.clear()
     exits(0, *("run", "runs/r/plan.yaml", "--limit", "1", *options[:2], *SQLITE, "--name", "again"), cwd=tmp_path)
     assert {request["temperature"] for request in endpoint.requests} == {0.5}
 

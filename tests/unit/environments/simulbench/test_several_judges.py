@@ -67,7 +67,7 @@ async def test_the_rating_is_the_median_and_each_ones_is_kept(
     assert (finish.detail["judge_tries"], finish.detail["judge_prompt_tokens"]) == (len(names), 100 * len(names))
 
 
-async def test_one_that_fails_makes_a_fault_and_is_asked_alone_the_next_time(
+async def test_one_that_fails_or_can_not_be_read_makes_a_fault_and_is_asked_alone_the_next_time(
     judge: ScriptedModel, says: dict[str, Reply], tmp_path: Path
 ) -> None:
     says["b"] = 500
@@ -78,16 +78,10 @@ async def test_one_that_fails_makes_a_fault_and_is_asked_alone_the_next_time(
     says["b"] = "Rating: [[8]]"
     assert (await played(judged(judge.url, tmp_path, "a", "b", "c"))).metrics["rating"] == 8.0
     assert asked - before == {"b": 1}
-
-
-async def test_one_that_can_not_be_read_makes_a_fault(
-    judge: ScriptedModel, says: dict[str, Reply], tmp_path: Path
-) -> None:
     says["c"] = "Quite good."
-    environment = judged(judge.url, tmp_path, "a", "b", "c")
+    environment = judged(judge.url, tmp_path / "other", "a", "b", "c")
     finish = await played(environment)
-    assert (finish.score, finish.detail["cause"]) == (None, "judge_unparsed")
-    assert finish.detail["judge"] == "c"
+    assert (finish.score, finish.detail["cause"], finish.detail["judge"]) == (None, "judge_unparsed", "c")
     assert "rating" not in environment.summarize([finish]).metrics
 
 

@@ -193,6 +193,9 @@ async def test_of_several_judges_most_decide_and_an_even_split_is_one_half(
 async def test_a_talk_that_one_judge_gives_no_verdict_on_is_unscored_and_the_others_are_kept(tmp_path: Path) -> None:
     _, finish = await by_several(tmp_path, {"a": YES, "b": "perhaps"})
     assert finish.reason is FinishReason.TASK_ERROR, "no talk has a verdict"
+    assert str(finish.detail["cause"]).endswith(
+        "; model b writes no line of yes or no for each condition: name another judge"
+    )
     _, finish = await by_several(tmp_path, {"a": YES, "b": NO, "c": 500})
     assert (finish.reason, finish.score) == (FinishReason.TASK_ERROR, None)
     assert "judge c" in str(finish.detail["cause"])

@@ -131,6 +131,12 @@ def test_half_a_character_is_refused_with_its_line_as_value_and_as_name(half: st
     assert parse_value(json.dumps(half), "t") == half, "an escaped backslash begins no escape"
 
 
+@pytest.mark.parametrize("number", [".nan", ".inf", "-.INF"])
+def test_a_number_that_is_not_finite_is_refused_with_its_line(number: str) -> None:
+    assert refusal(f"title: t\noptions:\n  a: {number}\n").startswith(f"plan.yaml:3: {number}: is no finite number; ")
+    assert f"{number}: is no finite number" in refusal(GOOD, f"options.a={number}")
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [

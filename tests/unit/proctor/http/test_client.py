@@ -88,6 +88,23 @@ async def post(
     return await bounded_request(client, "POST", url, content=b"{}", deadline_s=longest_s, max_bytes=CAP, route=route)
 
 
+async def test_cookies_are_not_kept_and_redirects_not_followed() -> None:
+    heads: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            heads.append(await read_request(reader))
+            moved = b"HTTP/1.1 302 Found\r\nLocation: /y\r\nSet-Cookie: a=b; Path=/\r\nContent-Length: 0\r\n\r\n"
+            writer.write(moved)
+
+    async with serving(answer) as port, http_client() as client:
+        for _ in range(2):
+            got = await post(client, port, "localhost")  # of an address alone no client keeps a cookie
+            assert (got.status, got.headers["Set-Cookie"]) == (302, "a=b; Path=/")
+    assert len(heads) == 2
+    assert b"cookie" not in heads[1].lower()
+
+
 @pytest.mark.parametrize("begun", [b"", OK[:-1]], ids=["before the reply", "in its body"])
 async def test_a_cancelled_task_closes_its_connection(begun: bytes) -> None:
     asked, gone = asyncio.Event(), asyncio.Event()
