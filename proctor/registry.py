@@ -28,9 +28,9 @@ FORMS = "proctor.forms"
 SEPARATE: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "bridges": {
         AGENT_KINDS: ("command",),
-        COMMANDS: ("serve",),
+        COMMANDS: ("harbor", "serve"),
         EXPORTS: ("atif", "sft", "every-eval-ever"),
-        FOREIGN_ENVIRONMENTS: ("agentbench_v02", "agentrl", "openenv"),
+        FOREIGN_ENVIRONMENTS: ("agentbench_v02", "agentrl", "harbor", "openenv"),
     },
     "ray": {COMMANDS: ("up", "down")},
     "slurm": {COMMANDS: ("slurm",)},
