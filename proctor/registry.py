@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 ENVIRONMENTS = "proctor.environments"
 FOREIGN_ENVIRONMENTS = "proctor.foreign_environments"
-"""Environments that are clients of other programs' servers. They have no samples of their own, so nothing plays them
-unless a plan names them with an address."""
+"""Environments for other programs' servers and formats. They have no samples of their own, so nothing plays them unless
+a plan names them with an address or a folder."""
 COMMANDS = "proctor.commands"
 AGENT_KINDS = "proctor.agent_kinds"
 EXPORTS = "proctor.exports"
@@ -63,7 +63,7 @@ def names() -> list[str]:
 
 
 def foreign_names() -> list[str]:
-    """The names of all installed environments that other programs' servers play, sorted; imports none of them."""
+    """The names of all installed environments without samples of their own, sorted; imports none of them."""
     return _names(FOREIGN_ENVIRONMENTS)
 
 

@@ -181,7 +181,6 @@ class Sandbox(ABC):
         if status != 0:
             raise EnvironmentFault(f"sandbox: writing {path} ended with status {status}")
 
-
     async def unpack(self, archive: bytes) -> None:
         """Unpack a tar archive in `/` from outside, where the engine can. Raises EnvironmentFault."""
         raise EnvironmentFault("sandbox: this engine copies no archives in; use docker")

@@ -120,7 +120,7 @@ def test_what_is_left_out_and_unknown_is_told_before_a_run(task: Path) -> None:
 
 
 def test_a_folder_without_a_task_to_play_is_refused(task: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no task.toml is in"):
+    with pytest.raises(ValueError, match=r"no task\.toml is in"):
         Harbor(data=tmp_path / "nowhere").samples()
     for each in task.parent.iterdir():
         (each / "trajectory.json").touch()

@@ -8,6 +8,7 @@ import click
 
 from eval_client.cli.common import report_usage_errors
 from proctor.session.play import PolicyAgent, play_to_finish
+from proctor.types import Finish, FinishReason
 from proctor_bridges.worlds.harbor.environment import Harbor
 from proctor_bridges.worlds.harbor.tasks import Granted
 
@@ -19,7 +20,9 @@ def harbor() -> None:
 
 @harbor.command()
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--network", type=click.Choice(["none", "bridge"]), default="none", show_default=True)
+@click.option(
+    "--network", type=click.Choice(["none", "bridge"]), default="none", help="For tasks that want one. Default: none."
+)
 @click.option("--jobs", type=click.IntRange(1, 64), default=2, show_default=True, help="Tasks checked in parallel.")
 def check(folder: Path, network: Granted, jobs: int) -> None:
     """Build the image of each task in FOLDER, and play its solution, which has to get 1, and nothing, which gets 0.
@@ -43,24 +46,19 @@ async def _checked(world: Harbor, jobs: int) -> int:
     slots = asyncio.Semaphore(jobs)
 
     async def is_sound(task: str) -> bool:
+        told, sound = list[str](), True
         async with slots:
-            nothing, nothing_s = await _played(world, task, "naive")
-            solved, solved_s = await _played(world, task, "reference")
-        sound = (nothing, solved) == ("0", "1")
-        took = f"solution {solved} in {solved_s:.1f} s; nothing, with the image, {nothing} in {nothing_s:.1f} s"
-        click.echo(f"{'ok' if sound else 'not sound':9} {task}: {took}")
+            for kind, what, wanted in (("naive", "nothing, with the image,", 0), ("reference", "solution", 1)):
+                begun = time.monotonic()
+                try:
+                    finish = await play_to_finish(world, task, PolicyAgent(getattr(world, kind)(task)))
+                except ValueError as error:  # it has no solution
+                    finish = Finish.fault(FinishReason.TASK_ERROR, str(error))
+                shown = finish.detail.get("cause") if finish.score is None else f"{finish.score:g}"
+                told.append(f"{what} {shown} in {time.monotonic() - begun:.1f} s")
+                sound = sound and finish.score == wanted
+        click.echo(f"{'ok' if sound else 'not sound':9} {task}: {'; '.join(told)}")
         return sound
 
     async with world.lifespan():
         return (await asyncio.gather(*map(is_sound, world.samples()))).count(False)
-
-
-async def _played(world: Harbor, task: str, kind: str) -> tuple[str, float]:
-    """The score of a policy, or why there is none, and the seconds it took."""
-    begun = time.monotonic()
-    try:
-        finish = await play_to_finish(world, task, PolicyAgent(getattr(world, kind)(task)))
-    except ValueError as error:
-        return str(error), 0.0
-    shown = str(finish.detail.get("cause")) if finish.score is None else f"{finish.score:g}"
-    return shown, time.monotonic() - begun

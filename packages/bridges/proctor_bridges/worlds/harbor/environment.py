@@ -75,13 +75,8 @@ class Harbor(Environment):
     async def lifespan(self) -> AsyncIterator[None]:
         from proctor_bridges.worlds.harbor.sandboxes import Sandboxes  # needs the extra `os`
 
-        sandboxes = Sandboxes(self.runtime)
-        async with sandboxes.lifespan():
-            self._sandboxes = sandboxes
-            try:
-                yield
-            finally:
-                self._sandboxes = None
+        async with Sandboxes(self.runtime).lifespan() as self._sandboxes:
+            yield
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
         if self._sandboxes is None:

@@ -4,7 +4,8 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
 from typing import Any, NamedTuple
 
 import docker
@@ -19,7 +20,7 @@ from proctor_bridges.worlds.harbor.tasks import HarborTask
 
 LABEL = "proctor.harbor.task"
 """The label of images that were built here."""
-_KEPT = "720h"
+_KEPT_S = 30 * 86_400
 _CALL_S = 60.0
 _SHOWN = 1500
 _ROOT = ("", "0", "root", "0:0", "root:root")
@@ -42,19 +43,20 @@ class Sandboxes:
         self._runtime = runtime
         self._engines: dict[object, DockerEngine] = {}
         """One for each set of limits that tasks have."""
-        self._images: dict[str, asyncio.Task[dict[str, Any]]] = {}
+        self._images: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._opened, self._opening = AsyncExitStack(), asyncio.Lock()
-        self._slots = asyncio.Semaphore(os.cpu_count() or 1)
+        self._threads = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="images")
 
     @asynccontextmanager
-    async def lifespan(self) -> AsyncIterator[None]:
+    async def lifespan(self) -> AsyncIterator["Sandboxes"]:
         """Holds the engines, and removes old images. At its end it waits for those that are being made."""
-        await asyncio.to_thread(_prune)
-        async with self._opened:
-            try:
-                yield
-            finally:
-                await asyncio.gather(*self._images.values(), return_exceptions=True)
+        with self._threads:
+            await asyncio.get_running_loop().run_in_executor(self._threads, _prune)
+            async with self._opened:
+                try:
+                    yield self
+                finally:
+                    await asyncio.gather(*self._images.values(), return_exceptions=True)
 
     @asynccontextmanager
     async def box(self, task: HarborTask) -> AsyncIterator[Box]:
@@ -69,12 +71,9 @@ class Sandboxes:
         """The settings of a task's image; after a failure the next call tries again."""
         making = self._images.get(task.image)
         if making is None or (making.done() and making.exception() is not None):
-            making = self._images[task.image] = asyncio.create_task(self._make(task))
+            making = asyncio.get_running_loop().run_in_executor(self._threads, _made, task)
+            self._images[task.image] = making
         return await asyncio.shield(making)
-
-    async def _make(self, task: HarborTask) -> dict[str, Any]:
-        async with self._slots:
-            return await asyncio.to_thread(_made, task)
 
     async def _engine(self, task: HarborTask) -> DockerEngine:
         key = (task.limits, task.network)
@@ -87,9 +86,12 @@ class Sandboxes:
 
 
 def _prune() -> None:
-    """Remove the images that were built here long ago, and that no container has."""
+    """Remove the images that were built here long ago; the engine refuses where a container has one."""
     with _client(_CALL_S) as client:
-        client.images.prune({"label": LABEL, "dangling": False, "until": _KEPT})
+        for image in client.api.images(filters={"label": LABEL}):
+            if image["Created"] < time.time() - _KEPT_S:
+                with suppress(docker.errors.APIError):
+                    client.api.remove_image(image["Id"])
 
 
 @contextmanager

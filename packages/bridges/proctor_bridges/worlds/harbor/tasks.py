@@ -34,7 +34,7 @@ NetworkMode = Literal["no-network", "public", "allowlist"]
 Granted = Literal["none", "bridge"]
 
 
-class Table(BaseModel):
+class TomlTable(BaseModel):
     """A table of a task.toml. Fields that it does not declare are kept, to be listed."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -46,11 +46,11 @@ class Table(BaseModel):
         """The fields that the format does not have."""
         yield from (f"{prefix}{name}" for name in self.model_extra or () if name not in self.unused)
         for name in type(self).model_fields:
-            if isinstance(table := getattr(self, name), Table):
+            if isinstance(table := getattr(self, name), TomlTable):
                 yield from table.unknown(f"{prefix}{name}.")
 
 
-class PhaseTable(Table):
+class PhaseTable(TomlTable):
     """`[agent]`, `[verifier]` or `[solution]`."""
 
     unused = frozenset({"allowed_hosts"})
@@ -63,7 +63,7 @@ class PhaseTable(Table):
     collect: Any = None
 
 
-class EnvironmentTable(Table):
+class EnvironmentTable(TomlTable):
     """`[environment]`. Resources that are None are the world's defaults."""
 
     unused = frozenset({"allowed_hosts", "gpu_types", "skills_dir"})
@@ -83,7 +83,7 @@ class EnvironmentTable(Table):
     allow_internet: bool | None = None
 
 
-class TaskFile(Table):
+class TaskToml(TomlTable):
     """A task.toml of schema 1.0 to 1.4."""
 
     unused = frozenset({"schema_version", "version", "task", "source", "multi_step_reward_strategy", "artifacts"})
@@ -111,7 +111,7 @@ class HarborTask:
     """A task that can be played."""
 
     folder: Path
-    file: TaskFile
+    file: TaskToml
     limits: SandboxLimits
     """Of its container, whose `max_age_s` leaves time for agent and verifier."""
     network: Granted
@@ -175,7 +175,7 @@ def listed(left_out: Mapping[str, str]) -> str:
 
 def _load(path: Path, limits: SandboxLimits, granted: Granted, given: Mapping[str, str]) -> HarborTask:
     """A task. Raises ValueError with the reason where it can't be played."""
-    file = TaskFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    file = TaskToml.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     for why in _obstacles(path.parent, file, granted):
         raise ValueError(why)
     network: Granted = "none" if file.network == "no-network" else granted
@@ -197,7 +197,7 @@ def _resolved(variables: Mapping[str, str], given: Mapping[str, str]) -> dict[st
     return found
 
 
-def _limits(file: TaskFile, default: SandboxLimits) -> SandboxLimits:
+def _limits(file: TaskToml, default: SandboxLimits) -> SandboxLimits:
     asked, hours = file.environment, int((file.agent.timeout_sec or 0) + 3 * file.verifier_s) // 3600
     own = {"memory_mb": asked.memory_mb, "cpus": asked.cpus, "disk_mb": asked.storage_mb, "file_mb": asked.storage_mb}
     found = {name: value for name, value in own.items() if value is not None}
@@ -205,7 +205,7 @@ def _limits(file: TaskFile, default: SandboxLimits) -> SandboxLimits:
     return SandboxLimits.model_validate({**default.model_dump(), **found, "max_age_s": age_s})
 
 
-def _obstacles(folder: Path, file: TaskFile, granted: Granted) -> Iterator[str]:
+def _obstacles(folder: Path, file: TaskToml, granted: Granted) -> Iterator[str]:
     """Why a task can't be played, as far as its files tell."""
     asked, judge = file.environment, file.verifier
     build = (folder / "environment" / "Dockerfile").is_file()
@@ -249,7 +249,7 @@ def packed(folder: Path, script: str) -> bytes:
 
     def of_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
         member.uid = member.gid = member.mtime = 0
-        member.uname = member.gname = "root"
+        member.uname = member.gname = ""
         member.mode |= 0o755 if member.isdir() or member.name == f"{folder.name}/{script}" else 0o444
         return member
 

@@ -41,7 +41,7 @@ _CLEAN = f"rm -rf -- /tests {_LOGS} && mkdir -p {_LOGS} && chmod 777 {_LOGS}"
 _SHOWN, _MOST_WATCHED = 2000, 100
 
 
-class Verdict(NamedTuple):
+class TaskVerdict(NamedTuple):
     """What the tests said."""
 
     output: str
@@ -120,7 +120,7 @@ class TaskSession:
             await shell.execute(exports)
         return render(ran, round(limit_s, 1), self.world.output_characters)
 
-    async def _verdict(self) -> Verdict:
+    async def _verdict(self) -> TaskVerdict:
         """The verdict on the state of the container. Raises EnvironmentFault where the tests give no reward.
 
         If they give one in a fresh container, and again none in this one, that is what the agent did, and no fault.
@@ -130,9 +130,9 @@ class TaskSession:
         except EnvironmentFault as fault:
             if not await self.box.sandbox.is_spoiled(self._judged):
                 raise
-            return Verdict(str(fault))
+            return TaskVerdict(str(fault))
 
-    async def _judged(self, sandbox: Sandbox) -> Verdict:
+    async def _judged(self, sandbox: Sandbox) -> TaskVerdict:
         tests, limit_s = self.task.folder / "tests", self.task.file.verifier_s * self.world.time_factor
         if (cleaned := await sandbox.run(["/bin/sh", "-c", _CLEAN])).status != 0:
             raise EnvironmentFault(f"/tests can't be emptied: {text(cleaned.output)[-300:]}")
@@ -150,9 +150,9 @@ class TaskSession:
         except ValueError as error:
             raise EnvironmentFault(f"tests/test.sh ended with status {ran.status}; {error}: {output}") from error
         changed = [path for path in before if await sandbox.fingerprint(path) != before[path]]
-        return Verdict(output, rewards, tuple(changed))
+        return TaskVerdict(output, rewards, tuple(changed))
 
-    def _finish(self, reason: FinishReason, verdict: Verdict, tampered: list[str] | None) -> Finish:
+    def _finish(self, reason: FinishReason, verdict: TaskVerdict, tampered: list[str] | None) -> Finish:
         counts = {"steps": self.steps, "unreadable_replies": self.unreadable, "late": self.is_late}
         counts |= {"spoiled": not verdict.rewards} | ({} if tampered is None else {"tampered": bool(tampered)})
         rewards = {name if name == _REWARD else f"reward_{name}": value for name, value in verdict.rewards.items()}
