@@ -1,4 +1,4 @@
-"""Podman in Docker's place, by its socket: all tests of sandboxes and `harbor`, and of `os` right answers and tampering."""
+"""Podman in Docker's place, by its socket: all tests of sandboxes and `harbor`; of `os` right answers and tampering."""
 
 import contextlib
 import os

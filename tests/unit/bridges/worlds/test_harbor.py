@@ -164,7 +164,8 @@ def test_an_image_is_named_by_what_it_is_built_from(task: Path) -> None:
 def test_rewards_are_those_of_the_json_before_that_of_the_text(
     in_json: str | None, in_text: str | None, expected: object
 ) -> None:
-    assert read_rewards(in_json and in_json.encode(), in_text and in_text.encode()) == expected
+    contents = [None if each is None else each.encode() for each in (in_json, in_text)]
+    assert read_rewards(*contents) == expected
 
 
 @pytest.mark.parametrize(
