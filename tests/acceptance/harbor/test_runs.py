@@ -31,7 +31,7 @@ agents:
 tasks: [{{name: own, environment: harbor, capacity: 2, parameters: {{data: tasks}}}}]
 """
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.thorough]
 
 
 async def test_it_meets_every_requirement_in_both_protocols() -> None:
