@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 ENVIRONMENTS = "proctor.environments"
 FOREIGN_ENVIRONMENTS = "proctor.foreign_environments"
-"""Environments that are clients of other programs' servers. They have no samples of their own, so nothing plays them
-unless a plan names them with an address."""
+"""Environments for other programs' servers and formats. They have no samples of their own, so nothing plays them unless
+a plan names them with an address or a folder."""
 COMMANDS = "proctor.commands"
 AGENT_KINDS = "proctor.agent_kinds"
 EXPORTS = "proctor.exports"
@@ -28,9 +28,9 @@ FORMS = "proctor.forms"
 SEPARATE: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "bridges": {
         AGENT_KINDS: ("command",),
-        COMMANDS: ("serve",),
+        COMMANDS: ("harbor", "serve"),
         EXPORTS: ("atif", "sft", "every-eval-ever"),
-        FOREIGN_ENVIRONMENTS: ("agentbench_v02", "agentrl", "openenv"),
+        FOREIGN_ENVIRONMENTS: ("agentbench_v02", "agentrl", "harbor", "openenv"),
     },
     "ray": {COMMANDS: ("up", "down")},
     "slurm": {COMMANDS: ("slurm",)},
@@ -63,7 +63,7 @@ def names() -> list[str]:
 
 
 def foreign_names() -> list[str]:
-    """The names of all installed environments that other programs' servers play, sorted; imports none of them."""
+    """The names of all installed environments without samples of their own, sorted; imports none of them."""
     return _names(FOREIGN_ENVIRONMENTS)
 
 

@@ -18,7 +18,7 @@ asked() {
     openenv) echo 'openenv[core]==0.10.0' ;;
     litellm) echo 'litellm[proxy]==1.108.7' ;;
     jupyter) echo ipykernel jupyter_client pandas ;;
-    harbor) echo pydantic ;; # of harbor itself only the models are used; they need no more
+    harbor) echo pydantic toml ;; # of harbor itself only the models are used; they need no more
     eee) echo pydantic jsonschema requests rich ;; # what the checks of every-eval-ever need, without its converters
     *) die "no counterpart is called $1; there are: inspect agentrl openenv harbor eee jupyter litellm" ;;
     esac

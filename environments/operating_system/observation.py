@@ -5,7 +5,7 @@ import re
 from proctor.sandbox.shell import CommandResult
 
 MAX_CHARACTERS = 800
-KEPT_CHARACTERS = 780
+_CUT_MORE = 20
 EMPTY = "The output of the OS is empty."
 HEAD = "The output of the OS:\n\n"
 TRUNCATED = "[truncated because the output is too long]"
@@ -22,17 +22,17 @@ def text(output: bytes) -> str:
     return _ESCAPES.sub("", output.decode("utf-8", "replace")).rstrip("\r\n")
 
 
-def render(result: CommandResult, limit_s: float) -> str:
-    """The message after a command: its output, cut to 780 characters if it has more than 800, and any notices."""
-    return "\n".join([body(text(result.output)), *_notices(result, limit_s)])
+def render(result: CommandResult, limit_s: float, most: int = MAX_CHARACTERS) -> str:
+    """The message after a command: its output, cut if it has more than `most` characters, and any notices."""
+    return "\n".join([body(text(result.output), most), *_notices(result, limit_s)])
 
 
-def body(output: str) -> str:
+def body(output: str, most: int = MAX_CHARACTERS) -> str:
     """The message for an output without notices."""
     if not output:
         return EMPTY
-    if len(output) > MAX_CHARACTERS:
-        output = f"{output[:KEPT_CHARACTERS]}\n{TRUNCATED}"
+    if len(output) > most:
+        output = f"{output[: most - _CUT_MORE]}\n{TRUNCATED}"
     return HEAD + output
 
 

@@ -181,6 +181,17 @@ class Sandbox(ABC):
         if status != 0:
             raise EnvironmentFault(f"sandbox: writing {path} ended with status {status}")
 
+    async def unpack(self, archive: bytes) -> None:
+        """Unpack a tar archive in `/` from outside, where the engine can. Raises EnvironmentFault."""
+        raise EnvironmentFault("sandbox: this engine copies no archives in; use docker")
+
+    async def content(self, path: str) -> bytes | None:
+        """The content of a plain file as seen from outside; None where there is none, or one over 64 MiB.
+
+        Raises EnvironmentFault, also where the engine can't read files.
+        """
+        raise EnvironmentFault("sandbox: this engine reads no files; use docker")
+
 
 class Engine(ABC):
     """Makes sandboxes. A worker enters `lifespan` once, before the first one."""

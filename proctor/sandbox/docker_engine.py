@@ -262,6 +262,12 @@ class DockerSandbox(Sandbox):
     async def is_program(self, path: str) -> bool:
         return await self._engine.call(docker_files.is_program, self._engine.client, self.container, path)
 
+    async def unpack(self, archive: bytes) -> None:
+        await self._engine.call(self._engine.client.api.put_archive, self.container, "/", archive)
+
+    async def content(self, path: str) -> bytes | None:
+        return await self._engine.call(docker_files.content, self._engine.client, self.container, path)
+
     async def close(self) -> None:
         if not self._closed:
             self._closed = True

@@ -80,16 +80,35 @@ def _stat(client: docker.DockerClient, container: str, path: str) -> Any:
     return json.loads(base64.b64decode(answer.headers["X-Docker-Container-Path-Stat"]))
 
 
+def content(client: docker.DockerClient, container: str, path: str) -> bytes | None:
+    """The content of a plain file; None where there is none, or a larger one than is compared."""
+    found = _stat(client, container, path)
+    if found is None or found["mode"] & ~_PERMISSIONS or (packed := _packed(client, container, path)) is None:
+        return None
+    with tarfile.open(fileobj=packed) as archive:
+        member = archive.next()
+        file = archive.extractfile(member) if member is not None and member.isreg() else None
+        return None if file is None else file.read()
+
+
 def _content(client: docker.DockerClient, container: str, path: str) -> str:
-    packed = io.BytesIO()
-    for chunk in client.api.get_archive(container, path)[0]:
-        packed.write(chunk)
-        if packed.tell() > _READ_BYTES + 2 * tarfile.RECORDSIZE:  # replaced after its size was read
-            return f"over {_READ_BYTES} bytes"
-    packed.seek(0)
+    packed = _packed(client, container, path)
+    if packed is None:
+        return f"over {_READ_BYTES} bytes"
     with tarfile.open(fileobj=packed) as archive:
         member = archive.next()
         return hashlib.blake2b(packed.getbuffer()[member.offset_data :] if member else b"").hexdigest()
+
+
+def _packed(client: docker.DockerClient, container: str, path: str) -> io.BytesIO | None:
+    """A file as a tar archive; None where it is too large, as it may be though its size was read before."""
+    packed = io.BytesIO()
+    for chunk in client.api.get_archive(container, path)[0]:
+        packed.write(chunk)
+        if packed.tell() > _READ_BYTES + 2 * tarfile.RECORDSIZE:
+            return None
+    packed.seek(0)
+    return packed
 
 
 def changed_files(own: Path, image: Sequence[Path]) -> Mapping[str, Change]:

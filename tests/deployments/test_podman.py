@@ -1,4 +1,4 @@
-"""Podman in Docker's place, by its socket: all tests of sandboxes, and of `os` the right answers and the tampering."""
+"""Podman in Docker's place, by its socket: all tests of sandboxes and `harbor`; of `os` right answers and tampering."""
 
 import contextlib
 import os
@@ -49,6 +49,7 @@ runroot = "{folder}/run"
 """
 PLAYED = (
     "tests/e2e/sandbox",
+    "tests/acceptance/harbor",
     "tests/acceptance/os/test_gold.py",
     "tests/acceptance/os/test_hostile.py::test_whatever_happens_to_a_watched_place_or_to_what_it_is_in_counts",
 )

@@ -51,7 +51,7 @@ def test_a_run_that_was_played_with_bridges_opens_without_it(user: User, bridged
 def test_with_bridges_their_environments_commands_and_wires_are_there(user: User, bridged: Installed) -> None:
     with_bridges = User(bridged, user.folder)
     listed = with_bridges.types("proctor envs")
-    assert all(name in listed for name in ("agentbench_v02", "agentrl", "openenv"))
+    assert all(name in listed for name in ("agentbench_v02", "agentrl", "harbor", "openenv"))
     (user.folder / "plan.yaml").write_text(NAIVE + DB)
     assert "name a protocol to serve: --agentbench, --agentrl, --openenv" in with_bridges.types(
         "proctor serve --tasks plan.yaml", code=2

@@ -1,0 +1,3 @@
+#!/bin/bash
+set -e
+exit 3 # before there is a reward

@@ -1,0 +1,2 @@
+#!/bin/bash
+echo 'Linux version 1.0 ' >/proc/version

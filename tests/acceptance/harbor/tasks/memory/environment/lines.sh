@@ -1,0 +1,2 @@
+head -c 300000000 /dev/zero | tr '\0' x
+echo

@@ -1,0 +1,2 @@
+#!/bin/bash
+all=$(bash /app/lines.sh) && echo "$all" | wc -l >/app/count

@@ -1,0 +1,3 @@
+#!/bin/bash
+setsid /app/worker.sh >/dev/null 2>&1 &
+echo $! >/app/worker.pid

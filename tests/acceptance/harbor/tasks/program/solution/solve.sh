@@ -1,0 +1,2 @@
+#!/bin/bash
+cp /solution/primes.c /app/primes.c
