@@ -1,5 +1,6 @@
 """The screen of a run with a slow agent: live on a terminal, in lines elsewhere."""
 
+import re
 import time
 from pathlib import Path
 
@@ -40,8 +41,9 @@ def test_lines_come_when_trials_end_and_say_once_what_is_waited_for(tmp_path: Pa
     written(tmp_path, 24)  # for 12 s
     begun = time.monotonic()
     lines = exits(0, "run", "plan.yaml", "--name=r", "--limit=1", cwd=tmp_path).stderr.splitlines()
-    first, *others = [line for line in lines if "| scored 0 |" in line]
-    assert len(others) <= (time.monotonic() - begun) // 60
-    assert "left ? | waits for agent: db" in first
-    assert [line for line in lines if "waits for" in line] == [first]
+    before = [line for line in lines if "| scored 0 |" in line]
+    causes = [cause for line in before for cause in re.findall(r"\| left \? \| waits for (\w+): db", line)]
+    assert causes in (["agent"], ["task", "agent"])  # a slow machine is seen before it has begun a trial
+    assert len(before) <= len(causes) + (time.monotonic() - begun) // 60
+    assert sum("waits for" in line for line in lines) == len(causes)
     assert "r: 2/2 trials" in "".join(lines)
