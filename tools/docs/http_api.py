@@ -31,7 +31,7 @@ from task_server.http.transport import Caller
 from task_server.wire import messages, worker_messages
 from task_server.wire.errors import ApiError
 from tools.docs.markdown import cell, markdown
-from tools.docs.schema import Link, named, table
+from tools.docs.schema import Link, fields, named
 
 Json = Mapping[str, Any]
 _RAISES = re.compile(r"\s*Raises\b.*", re.DOTALL)
@@ -138,29 +138,28 @@ def _server(api: Json, models: Iterable[type[BaseModel]]) -> Iterator[str]:
     closed = [operation for _, operation in operations if "security" in operation]
     everywhere = sorted(set.intersection(*({*_failures(each)} for each in closed or [each for _, each in operations])))
     if everywhere:
-        yield f"Every route that needs a token may answer {_statuses(closed[0], everywhere)}."
+        failures = _failures(closed[0])
+        said = "; ".join(f"{status} ({failures[status]})" for status in everywhere)
+        yield f"Every route that needs a token may answer {said}."
+    rows = [_operation(name, operation, everywhere) for name, operation in operations]
+    yield "\n".join(["| route | purpose | body, answer | may fail with |", "|---|---|---|---|", *rows])
     for name, operation in operations:
-        yield from _operation(name, operation, everywhere)
+        queries = {each["name"]: each["schema"] for each in operation.get("parameters", []) if each["in"] == "query"}
+        if queries:
+            yield f"Parameters of `{name}`:"
+            yield fields({"properties": queries}, str)
     for name, schema in sorted(schemas.items()):
         if schema.get("properties"):
             yield f"### {name}"
             yield schema.get("description", "")
-            yield table(schema, _link(schemas))
+            yield fields(schema, _link(schemas))
 
 
-def _operation(name: str, operation: Json, everywhere: Iterable[str]) -> Iterator[str]:
-    yield f"### {name}"
-    yield f"{operation['summary']}."
-    queries = [each for each in operation.get("parameters", []) if each["in"] == "query"]
-    if queries:
-        yield table({"properties": {each["name"]: each["schema"] for each in queries}}, str)
-    body, reply = (_named(operation.get("requestBody", {})), _named(operation["responses"].get("200", {})))
-    sentences = [f"The body is a {body}."] if body else []
-    sentences += [f"The answer is a {reply}."] if reply else []
-    failures = [status for status in _failures(operation) if status not in everywhere]
-    sentences += [f"May answer {_statuses(operation, failures)}."] if failures else []
-    if sentences:
-        yield " ".join(sentences)
+def _operation(name: str, operation: Json, everywhere: Iterable[str]) -> str:
+    """The row of a route."""
+    body, answer = (_named(operation.get("requestBody", {})), _named(operation["responses"].get("200", {})))
+    failures = ", ".join(status for status in _failures(operation) if status not in everywhere)
+    return f"| `{name}` | {cell(operation['summary'])} | {', '.join(filter(None, (body, answer)))} | {failures} |"
 
 
 def _queries(api: Json) -> Iterator[dict[str, Any]]:
@@ -182,11 +181,6 @@ def _link(schemas: Json) -> Link:
 
 def _failures(operation: Json) -> dict[str, str]:
     return {status: answer["description"] for status, answer in operation["responses"].items() if status >= "400"}
-
-
-def _statuses(operation: Json, statuses: Iterable[str]) -> str:
-    failures = _failures(operation)
-    return "; ".join(f"{status} ({failures[status]})" for status in statuses)
 
 
 def route_table(api: Json) -> str:

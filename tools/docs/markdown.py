@@ -20,4 +20,10 @@ def cell(text: str) -> str:
 def _wrapped(part: str) -> str:
     if part.startswith(("#", "|", "```")):
         return part
-    return textwrap.fill(part, WIDTH, break_long_words=False, break_on_hyphens=False)
+    if part.startswith("- "):
+        return "\n".join(_filled(line, "  ") for line in part.splitlines())
+    return _filled(part, "")
+
+
+def _filled(text: str, indent: str) -> str:
+    return textwrap.fill(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

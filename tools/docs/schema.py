@@ -21,6 +21,17 @@ def table(schema: Schema, link: Link) -> str:
     return "\n".join(["| field | type | default | meaning |", "|---|---|---|---|", *rows])
 
 
+def fields(schema: Schema, link: Link) -> str:
+    """A line for each property that has a meaning, and one for those whose name and type say all."""
+    plain: list[str] = []
+    told: list[str] = []
+    for name, field in schema["properties"].items():
+        default, meaning = _default(field, name in schema.get("required", [])), field.get("description", "")
+        kind = ", ".join(filter(None, (type_of(field, link), default)))
+        (told if meaning else plain).append(f"`{name}` ({kind})" + (f": {cell(meaning)}" if meaning else ""))
+    return "\n".join(f"- {line}" for line in [*([", ".join(plain)] if plain else []), *told])
+
+
 def named(schema: Schema) -> Iterator[str]:
     """The names of the schemas that a schema refers to, in their order."""
     for key, value in schema.items():
