@@ -23,7 +23,7 @@ def page() -> str:
     counts = Counter(option for command, inner in commands for option in _options(command, inner))
     shared = [option for option, n in counts.items() if n >= SHARED]
     parts = ["# Command line", *_paragraphs(inspect.cleandoc(proctor.help or ""))]
-    parts += ["## Options of several commands", _table(shared)]
+    parts += ["## Options of several commands", _lines(shared)]
     for command, inner in commands:
         parts += _section(command, inner, shared)
     return markdown(parts)
@@ -47,20 +47,19 @@ def _options(command: click.Command, context: click.Context) -> list[Option]:
 def _section(command: click.Command, context: click.Context, shared: Container[Option]) -> Iterator[str]:
     depth = context.command_path.count(" ")
     yield f"{'#' * (depth + 1)} {context.command_path}"
-    words = " ".join([context.command_path, *command.collect_usage_pieces(context)])
-    if not isinstance(command, click.Group):
-        yield f"```\n{words}\n```"
+    arguments = [piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
+    if arguments and not isinstance(command, click.Group):
+        yield f"```\n{' '.join([context.command_path, '[OPTIONS]', *arguments])}\n```"
     yield from _paragraphs(inspect.cleandoc(command.help or ""))
     options = _options(command, context)
     if own := [option for option in options if option not in shared]:
-        yield _table(own)
+        yield _lines(own)
     if common := [f"`{names.split(' ')[0].rstrip(',')}`" for names, meaning in options if (names, meaning) in shared]:
         yield f"{'Also' if own else 'Options:'} {', '.join(common)}."
 
 
-def _table(options: list[Option]) -> str:
-    rows = [f"| `{cell(names)}` | {cell(meaning)} |" for names, meaning in options]
-    return "\n".join(["| option | meaning |", "|---|---|", *rows])
+def _lines(options: list[Option]) -> str:
+    return "\n".join(f"- `{names.replace(' RANGE', '')}`: {cell(meaning)}" for names, meaning in options)
 
 
 def _paragraphs(text: str) -> Iterator[str]:

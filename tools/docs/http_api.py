@@ -4,7 +4,6 @@ import asyncio
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,9 +12,6 @@ from pydantic import BaseModel
 from starlette.types import ASGIApp
 
 from agent_server.app import build_app
-from eval_client.view.access import ViewAccess
-from eval_client.view.app import build_app as view_app
-from eval_client.view.runs import FolderRuns
 from proctor.config.model_fields import describe
 from proctor.config.tokens import AccessTokens
 from proctor.http.auth import Access
@@ -58,9 +54,9 @@ def page() -> str:
         "under `/agentrl/api`. OpenEnv's WebSocket, frame by frame one episode, is at `/openenv/{task}/ws`.",
         route_table(asyncio.run(_gateway())),
         "## The viewer",
-        "`proctor view` has these routes; the files of its pages are under `/assets/`. `/login` exists only if the "
-        "viewer has a token. [Runs in a browser](../how-to/view.md#json) describes the JSON.",
-        route_table(asyncio.run(_viewer())),
+        "[Runs in a browser](../how-to/view.md#the-pages) has the pages of `proctor view` and its "
+        "[JSON](../how-to/view.md#json); the files of its pages are under `/assets/`. `/login` is there only if the "
+        "viewer has a token.",
         "## MCP server",
         "An agent of `kind: command` gets the URL of its episode at a server in the client's process. See [Coding "
         "agents](../how-to/coding-agents.md).",
@@ -73,10 +69,6 @@ async def _gateway() -> Json:
     async with http_client() as http:
         server = WireServer([*wires().values()], TaskClient(URL, http))
         return await document(server.app(GatewayAccess(AccessTokens(TOKEN)), URL))
-
-
-async def _viewer() -> Json:
-    return await document(view_app(FolderRuns(Path()), ViewAccess(AccessTokens(TOKEN))))
 
 
 def _mcp() -> Json:

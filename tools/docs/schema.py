@@ -1,4 +1,4 @@
-"""JSON Schemas as Markdown tables."""
+"""JSON Schemas as lines of Markdown."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -9,16 +9,6 @@ from tools.docs.markdown import cell
 Schema = Mapping[str, Any]
 Link = Callable[[str], str]
 """The Markdown of a named schema's type."""
-
-
-def table(schema: Schema, link: Link) -> str:
-    """A row for each property: its name, type, default and meaning."""
-    required = schema.get("required", [])
-    rows = []
-    for name, field in schema["properties"].items():
-        default, meaning = _default(field, name in required), cell(field.get("description", ""))
-        rows.append(f"| `{name}` | {type_of(field, link)} | {default} | {meaning} |")
-    return "\n".join(["| field | type | default | meaning |", "|---|---|---|---|", *rows])
 
 
 def fields(schema: Schema, link: Link) -> str:
@@ -92,7 +82,7 @@ def _default(field: Schema, required: bool) -> str:
         return "required"
     default = field.get("default")
     said = isinstance(default, bool | int | float) or (isinstance(default, str | list) and default)
-    return _code(default) if said else ""
+    return f"default {_code(default)}" if said else ""
 
 
 def _code(value: object) -> str:
