@@ -23,6 +23,7 @@ def page() -> str:
     counts = Counter(option for command, inner in commands for option in _options(command, inner))
     shared = [option for option, n in counts.items() if n >= SHARED]
     parts = ["# Command line", *_paragraphs(inspect.cleandoc(proctor.help or ""))]
+    parts += ["`proctor COMMAND --help` says more of each command."]
     parts += ["## Options of several commands", _lines(shared)]
     for command, inner in commands:
         parts += _section(command, inner, shared)
@@ -50,7 +51,9 @@ def _section(command: click.Command, context: click.Context, shared: Container[O
     arguments = [piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
     if arguments and not isinstance(command, click.Group):
         yield f"```\n{' '.join([context.command_path, '[OPTIONS]', *arguments])}\n```"
-    yield from _paragraphs(inspect.cleandoc(command.help or ""))
+    meaning, *more = _paragraphs(inspect.cleandoc(command.help or ""))
+    yield meaning
+    yield from (paragraph for paragraph in more if paragraph.startswith("```"))
     options = _options(command, context)
     if own := [option for option in options if option not in shared]:
         yield _lines(own)

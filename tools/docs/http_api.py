@@ -18,10 +18,7 @@ from proctor.http.auth import Access
 from proctor.http.client import http_client
 from proctor.observability.metrics import ProcessMetrics
 from proctor.types import Summary
-from proctor_bridges.gateway.serve import GatewayAccess, WireServer
-from proctor_bridges.gateway.wires import wires
 from proctor_bridges.mcp.server import McpEpisodes, add_routes
-from task_server.client.client import TaskClient
 from task_server.controller.controller import Controller
 from task_server.http.transport import Caller
 from task_server.wire import messages, worker_messages
@@ -32,6 +29,8 @@ from tools.docs.schema import Link, fields, named
 Json = Mapping[str, Any]
 _RAISES = re.compile(r"\s*Raises\b.*", re.DOTALL)
 URL, TOKEN = "http://localhost", "a token"
+OF_WORKERS = {"Heartbeat", "HeartbeatAck", "Hold"}
+"""What workers and controllers say to each other, which no client needs."""
 
 
 def page() -> str:
@@ -48,11 +47,10 @@ def page() -> str:
         _errors(),
         *_server(asyncio.run(agent_server()), []),
         "## Gateways",
-        "`proctor serve` serves the protocols that its options name, each under a prefix of its own. "
-        "[AgentBench](../how-to/agentbench.md) and [OpenEnv](../how-to/openenv.md) describe how clients use them. "
-        "Under `/agentrl/renew/api` an empty message only keeps its session alive; otherwise the routes equal those "
-        "under `/agentrl/api`. OpenEnv's WebSocket, frame by frame one episode, is at `/openenv/{task}/ws`.",
-        route_table(asyncio.run(_gateway())),
+        "`proctor serve` serves other programs' protocols, each under a prefix: `/agentbench/api`, `/agentrl/api` (under "
+        "`/agentrl/renew/api` an empty message only keeps its session alive) and `/openenv/{task}`, whose WebSocket, "
+        "frame by frame one episode, is at `/openenv/{task}/ws`. [AgentBench](../how-to/agentbench.md) and "
+        "[OpenEnv](../how-to/openenv.md) describe how clients use them.",
         "## The viewer",
         "[Runs in a browser](../how-to/view.md#the-pages) has the pages of `proctor view` and its "
         "[JSON](../how-to/view.md#json); the files of its pages are under `/assets/`. `/login` is there only if the "
@@ -63,12 +61,6 @@ def page() -> str:
         route_table(_mcp()),
     ]
     return markdown(parts)
-
-
-async def _gateway() -> Json:
-    async with http_client() as http:
-        server = WireServer([*wires().values()], TaskClient(URL, http))
-        return await document(server.app(GatewayAccess(AccessTokens(TOKEN)), URL))
 
 
 def _mcp() -> Json:
@@ -141,7 +133,7 @@ def _server(api: Json, models: Iterable[type[BaseModel]]) -> Iterator[str]:
             yield f"Parameters of `{name}`:"
             yield fields({"properties": queries}, str)
     for name, schema in sorted(schemas.items()):
-        if schema.get("properties"):
+        if schema.get("properties") and name not in OF_WORKERS:
             yield f"### {name}"
             yield schema.get("description", "")
             yield fields(schema, _link(schemas))
@@ -161,12 +153,14 @@ def _queries(api: Json) -> Iterator[dict[str, Any]]:
 
 
 def _named(message: Json) -> str:
-    return "".join(f"[{name}](#{name.lower()})" for name in dict.fromkeys(named(message)))
+    names = dict.fromkeys(named(message))
+    return "".join(f"`{name}`" if name in OF_WORKERS else f"[{name}](#{name.lower()})" for name in names)
 
 
 def _link(schemas: Json) -> Link:
     def link(name: str) -> str:
-        return f"[{name}](#{name.lower()})" if schemas.get(name, {}).get("properties") else "any JSON"
+        told = schemas.get(name, {}).get("properties") and name not in OF_WORKERS
+        return f"[{name}](#{name.lower()})" if told else "any JSON"
 
     return link
 
