@@ -47,7 +47,7 @@ def page() -> str:
         _errors(),
         *_server(asyncio.run(agent_server()), []),
         "## Gateways",
-        "`proctor serve` serves other programs' protocols, each under a prefix: `/agentbench/api`, `/agentrl/api` (under "
+        "`proctor serve` serves other protocols, each under a prefix: `/agentbench/api`, `/agentrl/api` (under "
         "`/agentrl/renew/api` an empty message only keeps its session alive) and `/openenv/{task}`, whose WebSocket, "
         "frame by frame one episode, is at `/openenv/{task}/ws`. [AgentBench](../how-to/agentbench.md) and "
         "[OpenEnv](../how-to/openenv.md) describe how clients use them.",
