@@ -12,19 +12,15 @@ from tools.docs.markdown import WIDTH, cell, markdown
 SHARED = 3
 """An option that so many commands have, in the same words, stands once, before the commands."""
 
-Option = tuple[str, str]
-"""Its names with its value, and its meaning."""
-
 
 def page() -> str:
     """docs/reference/cli.md."""
     context = click.Context(proctor, info_name="proctor", max_content_width=WIDTH)
-    commands = list(_commands(proctor, context))
+    commands = [*_commands(proctor, context)]
     counts = Counter(option for command, inner in commands for option in _options(command, inner))
     shared = [option for option, n in counts.items() if n >= SHARED]
     parts = ["# Command line", *_paragraphs(inspect.cleandoc(proctor.help or ""))]
-    parts += ["`proctor COMMAND --help` says more of each command."]
-    parts += ["## Options of several commands", _lines(shared)]
+    parts += ["`proctor COMMAND --help` says more.", "## Options of several commands", _lines(shared)]
     for command, inner in commands:
         parts += _section(command, inner, shared)
     return markdown(parts)
@@ -40,12 +36,12 @@ def _commands(group: click.Group, context: click.Context) -> Iterator[tuple[clic
             yield from _commands(command, inner)
 
 
-def _options(command: click.Command, context: click.Context) -> list[Option]:
+def _options(command: click.Command, context: click.Context) -> list[tuple[str, str]]:
     records = (each.get_help_record(context) for each in command.params if isinstance(each, click.Option))
     return [record for record in records if record]
 
 
-def _section(command: click.Command, context: click.Context, shared: Container[Option]) -> Iterator[str]:
+def _section(command: click.Command, context: click.Context, shared: Container[tuple[str, str]]) -> Iterator[str]:
     depth = context.command_path.count(" ")
     yield f"{'#' * (depth + 1)} {context.command_path}"
     arguments = [piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
@@ -61,7 +57,7 @@ def _section(command: click.Command, context: click.Context, shared: Container[O
         yield f"{'Also' if own else 'Options:'} {', '.join(common)}."
 
 
-def _lines(options: list[Option]) -> str:
+def _lines(options: list[tuple[str, str]]) -> str:
     return "\n".join(f"- `{names.replace(' RANGE', '')}`: {cell(meaning)}" for names, meaning in options)
 
 

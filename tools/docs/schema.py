@@ -13,8 +13,7 @@ Link = Callable[[str], str]
 
 def fields(schema: Schema, link: Link) -> str:
     """A line for each property that has a meaning, and one for those whose name and type say all."""
-    plain: list[str] = []
-    told: list[str] = []
+    plain, told = list[str](), list[str]()
     for name, field in schema["properties"].items():
         default, meaning = _default(field, name in schema.get("required", [])), field.get("description", "")
         kind = ", ".join(filter(None, (type_of(field, link), default)))
