@@ -1,7 +1,6 @@
 """The reference of the HTTP APIs, from the servers' OpenAPI documents."""
 
 import asyncio
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -24,28 +23,38 @@ from task_server.http.transport import Caller
 from task_server.wire import messages, worker_messages
 from task_server.wire.errors import ApiError
 from tools.docs.markdown import cell, markdown
-from tools.docs.schema import Link, fields, named
+from tools.docs.schema import named
 
 Json = Mapping[str, Any]
 _RAISES = re.compile(r"\s*Raises\b.*", re.DOTALL)
 URL, TOKEN = "http://localhost", "a token"
-OF_WORKERS = {"Heartbeat", "HeartbeatAck", "Hold"}
-"""What workers and controllers say to each other, which no client needs."""
+
+
+def documents() -> dict[str, Json]:
+    """file of docs/reference/ -> the OpenAPI document of task servers and of agent servers, with all meanings"""
+    return {
+        "openapi-tasks.json": _described(asyncio.run(task_servers())),
+        "openapi-agents.json": asyncio.run(agent_server()),
+    }
 
 
 def page() -> str:
     """docs/reference/http.md."""
-    of_tasks = {**asyncio.run(task_servers()), "info": {"title": "Controllers and workers"}}
+    tasks, agents = documents().values()
     parts = [
         "# HTTP API",
-        "All servers but the one for MCP also serve their part of this page as an OpenAPI document at "
-        "`/openapi.json`. [Task servers](../how-to/task-servers.md) describes what clients may rely on, and every type "
-        "of error. A worker has no `/workers`.",
-        *_server(of_tasks, _messages()),
+        "For whoever writes a client of our servers: every route, and every type of error. The fields of each message, "
+        "with types and meanings, are in the OpenAPI documents [openapi-tasks.json](openapi-tasks.json) and "
+        "[openapi-agents.json](openapi-agents.json); all servers but the one for MCP serve theirs at `/openapi.json`. "
+        "[Task servers](../how-to/task-servers.md) says what clients may rely on.",
+        "## Controllers and workers",
+        "A worker has no `/workers`.",
+        *_server(tasks),
         "### Errors",
-        "Each error of a controller or worker is a [Problem](#problem) of one of these types.",
+        "Each error of a controller or worker is a `Problem` of one of these types.",
         _errors(),
-        *_server(asyncio.run(agent_server()), []),
+        "## Agent servers",
+        *_server(agents),
         "## Gateways",
         "`proctor serve` serves other protocols, each under a prefix: `/agentbench/api`, `/agentrl/api` (under "
         "`/agentrl/renew/api` an empty message only keeps its session alive) and `/openenv/{task}`, whose WebSocket, "
@@ -88,10 +97,20 @@ async def document(app: ASGIApp) -> Json:
     return found
 
 
-def _messages() -> list[type[BaseModel]]:
-    """The models of what task servers take and give."""
+def _described(api: Json) -> Json:
+    """The document with what the models of task servers say of their fields."""
     named = (*vars(messages).values(), *vars(worker_messages).values())
-    return [Summary, *(each for each in named if isinstance(each, type) and issubclass(each, BaseModel))]
+    models: list[type[BaseModel]] = [
+        Summary,
+        *(each for each in named if isinstance(each, type) and issubclass(each, BaseModel)),
+    ]
+    describe(api["components"]["schemas"], *models)
+    operations = (operation for path in api["paths"].values() for operation in path.values())
+    for parameters in [each.get("parameters", []) for each in operations]:
+        query = {one["name"]: one["schema"] for one in parameters if one["in"] == "query"}
+        for model in (each for each in models if each.model_fields.keys() == query.keys()):
+            describe({model.__name__: {"properties": query}}, model)
+    return api
 
 
 def _errors() -> str:
@@ -107,15 +126,7 @@ def _leaves(error: type[ApiError]) -> Iterator[type[ApiError]]:
         yield from _leaves(each) if each.__subclasses__() else [each]
 
 
-def _server(api: Json, models: Iterable[type[BaseModel]]) -> Iterator[str]:
-    schemas: dict[str, dict[str, Any]] = api["components"]["schemas"]
-    describe(schemas, *models)
-    for query, model in itertools.product(_queries(api), models):
-        if query.keys() == model.model_fields.keys():
-            describe({model.__name__: {"properties": query}}, model)
-    yield f"## {api['info']['title']}"
-    if "description" in api["info"]:
-        yield api["info"]["description"]
+def _server(api: Json) -> Iterator[str]:
     operations = [
         (f"{method.upper()} {path}", each) for path, on in api["paths"].items() for method, each in on.items()
     ]
@@ -127,16 +138,6 @@ def _server(api: Json, models: Iterable[type[BaseModel]]) -> Iterator[str]:
         yield f"Every route that needs a token may answer {said}."
     rows = [_operation(name, operation, everywhere) for name, operation in operations]
     yield "\n".join(["| route | purpose | body, answer | may fail with |", "|---|---|---|---|", *rows])
-    for name, operation in operations:
-        queries = {each["name"]: each["schema"] for each in operation.get("parameters", []) if each["in"] == "query"}
-        if queries:
-            yield f"Parameters of `{name}`:"
-            yield fields({"properties": queries}, str)
-    for name, schema in sorted(schemas.items()):
-        if schema.get("properties") and name not in OF_WORKERS:
-            yield f"### {name}"
-            yield schema.get("description", "")
-            yield fields(schema, _link(schemas))
 
 
 def _operation(name: str, operation: Json, everywhere: Iterable[str]) -> str:
@@ -146,23 +147,8 @@ def _operation(name: str, operation: Json, everywhere: Iterable[str]) -> str:
     return f"| `{name}` | {cell(operation['summary'])} | {', '.join(filter(None, (body, answer)))} | {failures} |"
 
 
-def _queries(api: Json) -> Iterator[dict[str, Any]]:
-    """The query parameters of each operation, by name."""
-    for each in (operation for path in api["paths"].values() for operation in path.values()):
-        yield {one["name"]: one["schema"] for one in each.get("parameters", []) if one["in"] == "query"}
-
-
 def _named(message: Json) -> str:
-    names = dict.fromkeys(named(message))
-    return "".join(f"`{name}`" if name in OF_WORKERS else f"[{name}](#{name.lower()})" for name in names)
-
-
-def _link(schemas: Json) -> Link:
-    def link(name: str) -> str:
-        told = schemas.get(name, {}).get("properties") and name not in OF_WORKERS
-        return f"[{name}](#{name.lower()})" if told else "any JSON"
-
-    return link
+    return ", ".join(f"`{name}`" for name in dict.fromkeys(named(message)))
 
 
 def _failures(operation: Json) -> dict[str, str]:
