@@ -2,8 +2,10 @@
 # VENV=folder puts the virtual environment elsewhere, PYTHON=program chooses the interpreter (3.11 or newer), and
 # JOBS=n runs tests in n processes (by default three to six for two cores: tests wait for half of their time, or for most).
 
-.PHONY: demo test test-all docs quick thorough faults fuzz simulation deployments containers check bench bench-rivals lock pythons interop real-model size size-of-code dist images clean
+.DEFAULT_GOAL := demo
+.PHONY: help demo test test-all docs quick thorough faults fuzz simulation deployments containers check bench bench-rivals lock pythons interop real-model size size-of-code dist images clean
 
+help:   ; @sed -n "s/^\([a-z-]*\): *; @.*  *# \(.*\)/\1: \2/p" Makefile | awk -F": " '{printf "%-14s%s\n", $$1, substr($$0, length($$1) + 3)}'  # this list
 demo:   ; @scripts/demo.sh   # a small evaluation, no key and no Docker needed
 test:   ; @scripts/test.sh   # what a change can break, with ruff, mypy and import contracts; as root on Debian also installs what it needs
 test-all: ; @scripts/test_all.sh # all that `make test` leaves out: whole public data, all databases, faults, simulation, containers, others' programs
@@ -14,7 +16,7 @@ faults: ; @JOBS=$${JOBS:-$$(($$(nproc) * 3))} PROCTOR_TEST_BUSY=1 DIST=worksteal
 fuzz:   ; @PROCTOR_FUZZ_EXAMPLES=2300 PROCTOR_FUZZ_REPLIES=100000 DIST=worksteal scripts/test.sh tests/faults/test_fuzz.py tests/faults/test_fuzz_calls.py  # 100,000 requests to all servers, as many calls to all environments
 simulation:  ; @JOBS=$${JOBS:-$$(nproc)} DIST=worksteal scripts/test.sh tests/simulation  # 2,000 simulated histories, and bugs they must notice
 deployments: ; @scripts/test.sh tests/deployments  # images, compose, Swarm, Ray, for real: some twenty minutes
-containers:  ; @JOBS=$${JOBS:-2} scripts/test.sh $(addprefix tests/deployments/test_,images.py compose_projects.py compose.py runsc.py) tests/deployments/slurm  # of these what CI plays too
+containers:  ; @JOBS=$${JOBS:-2} scripts/test.sh $(addprefix tests/deployments/test_,images.py compose_projects.py compose.py runsc.py) tests/deployments/slurm  # of deployments what CI plays too
 check:  ; @scripts/check.sh  # ruff, mypy, the import contracts and the sizes of rooms
 bench:  ; @scripts/bench.sh  # re-measures what the README claims: benchmarks/RESULTS.md
 bench-rivals: ; @scripts/bench.sh --rivals  # what a turn costs in Inspect, beside ours

@@ -1,19 +1,28 @@
 """The reference of the command line, from the commands themselves."""
 
 import inspect
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Container, Iterator
 
 import click
 
 from eval_client.cli.main import proctor
 from tools.docs.markdown import WIDTH, cell, markdown
 
+SHARED = 3
+"""An option that so many commands have, in the same words, stands once, before the commands."""
+
 
 def page() -> str:
     """docs/reference/cli.md."""
+    context = click.Context(proctor, info_name="proctor", max_content_width=WIDTH)
+    commands = [*_commands(proctor, context)]
+    counts = Counter(option for command, inner in commands for option in _options(command, inner))
+    shared = [option for option, n in counts.items() if n >= SHARED]
     parts = ["# Command line", *_paragraphs(inspect.cleandoc(proctor.help or ""))]
-    for command, context in _commands(proctor, click.Context(proctor, info_name="proctor", max_content_width=WIDTH)):
-        parts += _section(command, context)
+    parts += ["`proctor COMMAND --help` says more.", "## Options of several commands", _lines(shared)]
+    for command, inner in commands:
+        parts += _section(command, inner, shared)
     return markdown(parts)
 
 
@@ -27,21 +36,29 @@ def _commands(group: click.Group, context: click.Context) -> Iterator[tuple[clic
             yield from _commands(command, inner)
 
 
-def _section(command: click.Command, context: click.Context) -> Iterator[str]:
+def _options(command: click.Command, context: click.Context) -> list[tuple[str, str]]:
+    records = (each.get_help_record(context) for each in command.params if isinstance(each, click.Option))
+    return [record for record in records if record]
+
+
+def _section(command: click.Command, context: click.Context, shared: Container[tuple[str, str]]) -> Iterator[str]:
     depth = context.command_path.count(" ")
     yield f"{'#' * (depth + 1)} {context.command_path}"
-    words = " ".join([context.command_path, *command.collect_usage_pieces(context)])
-    if not isinstance(command, click.Group):
-        yield f"```\n{words}\n```"
-    yield from _paragraphs(inspect.cleandoc(command.help or ""))
-    options = [
-        record
-        for parameter in command.params
-        if isinstance(parameter, click.Option) and (record := parameter.get_help_record(context))
-    ]
-    if options:
-        rows = [f"| `{cell(names)}` | {cell(meaning)} |" for names, meaning in options]
-        yield "\n".join(["| option | meaning |", "|---|---|", *rows])
+    arguments = [piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
+    if arguments and not isinstance(command, click.Group):
+        yield f"```\n{' '.join([context.command_path, '[OPTIONS]', *arguments])}\n```"
+    meaning, *more = _paragraphs(inspect.cleandoc(command.help or ""))
+    yield meaning
+    yield from (paragraph for paragraph in more if paragraph.startswith("```"))
+    options = _options(command, context)
+    if own := [option for option in options if option not in shared]:
+        yield _lines(own)
+    if common := [f"`{names.split(' ')[0].rstrip(',')}`" for names, meaning in options if (names, meaning) in shared]:
+        yield f"{'Also' if own else 'Options:'} {', '.join(common)}."
+
+
+def _lines(options: list[tuple[str, str]]) -> str:
+    return "\n".join(f"- `{names.replace(' RANGE', '')}`: {cell(meaning)}" for names, meaning in options)
 
 
 def _paragraphs(text: str) -> Iterator[str]:

@@ -1,10 +1,8 @@
 """The reference of the HTTP APIs, from the servers' OpenAPI documents."""
 
 import asyncio
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,70 +11,65 @@ from pydantic import BaseModel
 from starlette.types import ASGIApp
 
 from agent_server.app import build_app
-from eval_client.view.access import ViewAccess
-from eval_client.view.app import build_app as view_app
-from eval_client.view.runs import FolderRuns
 from proctor.config.model_fields import describe
 from proctor.config.tokens import AccessTokens
 from proctor.http.auth import Access
 from proctor.http.client import http_client
 from proctor.observability.metrics import ProcessMetrics
 from proctor.types import Summary
-from proctor_bridges.gateway.serve import GatewayAccess, WireServer
-from proctor_bridges.gateway.wires import wires
 from proctor_bridges.mcp.server import McpEpisodes, add_routes
-from task_server.client.client import TaskClient
 from task_server.controller.controller import Controller
 from task_server.http.transport import Caller
 from task_server.wire import messages, worker_messages
 from task_server.wire.errors import ApiError
 from tools.docs.markdown import cell, markdown
-from tools.docs.schema import Link, named, table
+from tools.docs.schema import named
 
 Json = Mapping[str, Any]
 _RAISES = re.compile(r"\s*Raises\b.*", re.DOTALL)
 URL, TOKEN = "http://localhost", "a token"
 
 
+def documents() -> dict[str, Json]:
+    """file of docs/reference/ -> the OpenAPI document of task servers and of agent servers, with all meanings"""
+    return {
+        "openapi-tasks.json": _described(asyncio.run(task_servers())),
+        "openapi-agents.json": asyncio.run(agent_server()),
+    }
+
+
 def page() -> str:
     """docs/reference/http.md."""
-    of_tasks = {**asyncio.run(task_servers()), "info": {"title": "Controllers and workers"}}
+    tasks, agents = documents().values()
     parts = [
         "# HTTP API",
-        "All servers but the one for MCP also serve their part of this page as an OpenAPI document at "
-        "`/openapi.json`. [Task servers](../how-to/task-servers.md) describes what clients may rely on, and every type "
-        "of error. A worker has no `/workers`.",
-        *_server(of_tasks, _messages()),
+        "For whoever writes a client of our servers: every route, and every type of error. The fields of each message, "
+        "with types and meanings, are in the OpenAPI documents [openapi-tasks.json](openapi-tasks.json) and "
+        "[openapi-agents.json](openapi-agents.json); all servers but the one for MCP serve theirs at `/openapi.json`. "
+        "[Task servers](../how-to/task-servers.md) says what clients may rely on.",
+        "## Controllers and workers",
+        "A worker has no `/workers`.",
+        *_server(tasks),
         "### Errors",
-        "Each error of a controller or worker is a [Problem](#problem) of one of these types.",
+        "Each error of a controller or worker is a `Problem` of one of these types.",
         _errors(),
-        *_server(asyncio.run(agent_server()), []),
+        "## Agent servers",
+        *_server(agents),
         "## Gateways",
-        "`proctor serve` serves the protocols that its options name, each under a prefix of its own. "
-        "[AgentBench](../how-to/agentbench.md) and [OpenEnv](../how-to/openenv.md) describe how clients use them. "
-        "Under `/agentrl/renew/api` an empty message only keeps its session alive; otherwise the routes equal those "
-        "under `/agentrl/api`. OpenEnv's WebSocket, frame by frame one episode, is at `/openenv/{task}/ws`.",
-        route_table(asyncio.run(_gateway())),
+        "`proctor serve` serves other protocols, each under a prefix: `/agentbench/api`, `/agentrl/api` (under "
+        "`/agentrl/renew/api` an empty message only keeps its session alive) and `/openenv/{task}`, whose WebSocket, "
+        "frame by frame one episode, is at `/openenv/{task}/ws`. [AgentBench](../how-to/agentbench.md) and "
+        "[OpenEnv](../how-to/openenv.md) describe how clients use them.",
         "## The viewer",
-        "`proctor view` has these routes; the files of its pages are under `/assets/`. `/login` exists only if the "
-        "viewer has a token. [Runs in a browser](../how-to/view.md#json) describes the JSON.",
-        route_table(asyncio.run(_viewer())),
+        "[Runs in a browser](../how-to/view.md#the-pages) has the pages of `proctor view` and its "
+        "[JSON](../how-to/view.md#json); the files of its pages are under `/assets/`. `/login` is there only if the "
+        "viewer has a token.",
         "## MCP server",
         "An agent of `kind: command` gets the URL of its episode at a server in the client's process. See [Coding "
         "agents](../how-to/coding-agents.md).",
         route_table(_mcp()),
     ]
     return markdown(parts)
-
-
-async def _gateway() -> Json:
-    async with http_client() as http:
-        server = WireServer([*wires().values()], TaskClient(URL, http))
-        return await document(server.app(GatewayAccess(AccessTokens(TOKEN)), URL))
-
-
-async def _viewer() -> Json:
-    return await document(view_app(FolderRuns(Path()), ViewAccess(AccessTokens(TOKEN))))
 
 
 def _mcp() -> Json:
@@ -104,10 +97,20 @@ async def document(app: ASGIApp) -> Json:
     return found
 
 
-def _messages() -> list[type[BaseModel]]:
-    """The models of what task servers take and give."""
+def _described(api: Json) -> Json:
+    """The document with what the models of task servers say of their fields."""
     named = (*vars(messages).values(), *vars(worker_messages).values())
-    return [Summary, *(each for each in named if isinstance(each, type) and issubclass(each, BaseModel))]
+    models: list[type[BaseModel]] = [
+        Summary,
+        *(each for each in named if isinstance(each, type) and issubclass(each, BaseModel)),
+    ]
+    describe(api["components"]["schemas"], *models)
+    operations = (operation for path in api["paths"].values() for operation in path.values())
+    for parameters in [each.get("parameters", []) for each in operations]:
+        query = {one["name"]: one["schema"] for one in parameters if one["in"] == "query"}
+        for model in (each for each in models if each.model_fields.keys() == query.keys()):
+            describe({model.__name__: {"properties": query}}, model)
+    return api
 
 
 def _errors() -> str:
@@ -123,70 +126,33 @@ def _leaves(error: type[ApiError]) -> Iterator[type[ApiError]]:
         yield from _leaves(each) if each.__subclasses__() else [each]
 
 
-def _server(api: Json, models: Iterable[type[BaseModel]]) -> Iterator[str]:
-    schemas: dict[str, dict[str, Any]] = api["components"]["schemas"]
-    describe(schemas, *models)
-    for query, model in itertools.product(_queries(api), models):
-        if query.keys() == model.model_fields.keys():
-            describe({model.__name__: {"properties": query}}, model)
-    yield f"## {api['info']['title']}"
-    if "description" in api["info"]:
-        yield api["info"]["description"]
+def _server(api: Json) -> Iterator[str]:
     operations = [
         (f"{method.upper()} {path}", each) for path, on in api["paths"].items() for method, each in on.items()
     ]
     closed = [operation for _, operation in operations if "security" in operation]
     everywhere = sorted(set.intersection(*({*_failures(each)} for each in closed or [each for _, each in operations])))
     if everywhere:
-        yield f"Every route that needs a token may answer {_statuses(closed[0], everywhere)}."
-    for name, operation in operations:
-        yield from _operation(name, operation, everywhere)
-    for name, schema in sorted(schemas.items()):
-        if schema.get("properties"):
-            yield f"### {name}"
-            yield schema.get("description", "")
-            yield table(schema, _link(schemas))
+        failures = _failures(closed[0])
+        said = "; ".join(f"{status} ({failures[status]})" for status in everywhere)
+        yield f"Every route that needs a token may answer {said}."
+    rows = [_operation(name, operation, everywhere) for name, operation in operations]
+    yield "\n".join(["| route | purpose | body, answer | may fail with |", "|---|---|---|---|", *rows])
 
 
-def _operation(name: str, operation: Json, everywhere: Iterable[str]) -> Iterator[str]:
-    yield f"### {name}"
-    yield f"{operation['summary']}."
-    queries = [each for each in operation.get("parameters", []) if each["in"] == "query"]
-    if queries:
-        yield table({"properties": {each["name"]: each["schema"] for each in queries}}, str)
-    body, reply = (_named(operation.get("requestBody", {})), _named(operation["responses"].get("200", {})))
-    sentences = [f"The body is a {body}."] if body else []
-    sentences += [f"The answer is a {reply}."] if reply else []
-    failures = [status for status in _failures(operation) if status not in everywhere]
-    sentences += [f"May answer {_statuses(operation, failures)}."] if failures else []
-    if sentences:
-        yield " ".join(sentences)
-
-
-def _queries(api: Json) -> Iterator[dict[str, Any]]:
-    """The query parameters of each operation, by name."""
-    for each in (operation for path in api["paths"].values() for operation in path.values()):
-        yield {one["name"]: one["schema"] for one in each.get("parameters", []) if one["in"] == "query"}
+def _operation(name: str, operation: Json, everywhere: Iterable[str]) -> str:
+    """The row of a route."""
+    body, answer = (_named(operation.get("requestBody", {})), _named(operation["responses"].get("200", {})))
+    failures = ", ".join(status for status in _failures(operation) if status not in everywhere)
+    return f"| `{name}` | {cell(operation['summary'])} | {', '.join(filter(None, (body, answer)))} | {failures} |"
 
 
 def _named(message: Json) -> str:
-    return "".join(f"[{name}](#{name.lower()})" for name in dict.fromkeys(named(message)))
-
-
-def _link(schemas: Json) -> Link:
-    def link(name: str) -> str:
-        return f"[{name}](#{name.lower()})" if schemas.get(name, {}).get("properties") else "any JSON"
-
-    return link
+    return ", ".join(f"`{name}`" for name in dict.fromkeys(named(message)))
 
 
 def _failures(operation: Json) -> dict[str, str]:
     return {status: answer["description"] for status, answer in operation["responses"].items() if status >= "400"}
-
-
-def _statuses(operation: Json, statuses: Iterable[str]) -> str:
-    failures = _failures(operation)
-    return "; ".join(f"{status} ({failures[status]})" for status in statuses)
 
 
 def route_table(api: Json) -> str:

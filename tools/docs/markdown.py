@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Iterable
+from functools import partial
 
 NOTICE = "<!-- Made by `python -m tools.docs`. Change the code that it describes, not this file. -->"
 WIDTH = 120
@@ -20,4 +21,6 @@ def cell(text: str) -> str:
 def _wrapped(part: str) -> str:
     if part.startswith(("#", "|", "```")):
         return part
-    return textwrap.fill(part, WIDTH, break_long_words=False, break_on_hyphens=False)
+    indent = "  " if part.startswith("- ") else ""
+    how = partial(textwrap.fill, width=WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(map(how, part.splitlines() if indent else [part]))

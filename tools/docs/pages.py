@@ -1,5 +1,6 @@
 """The references that are made from the code."""
 
+import json
 from functools import cache
 
 from tools.docs import commands, http_api, plan_fields
@@ -11,4 +12,5 @@ FOLDER = DOCS / "reference"
 @cache
 def pages() -> dict[str, str]:
     """name of a file of docs/reference/ -> its text"""
-    return {"cli.md": commands.page(), "http.md": http_api.page(), "plan-fields.md": plan_fields.page()}
+    documents = {name: json.dumps(each, indent=1) + "\n" for name, each in http_api.documents().items()}
+    return {"cli.md": commands.page(), "http.md": http_api.page(), "plan-fields.md": plan_fields.page(), **documents}

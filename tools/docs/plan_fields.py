@@ -6,7 +6,7 @@ from eval_client.plan.plan import Plan
 from proctor.config.model_fields import describe
 from tools.docs.links import anchor
 from tools.docs.markdown import markdown
-from tools.docs.schema import named, reached, table
+from tools.docs.schema import fields, named, reached
 
 OF_A_CONTROLLER = "RemoteTask"
 
@@ -23,12 +23,12 @@ def page() -> str:
 
     parts = [
         "# Plan fields",
-        "Each table has the fields of one part of a plan. What they do together is in [Plans and runs](plans.md); "
-        "`proctor plan print --schema` prints the same as JSON Schema, for editors.",
-        table(schema, link),
+        "For whoever writes a plan: the fields of each part with type, default and meaning. What they do together is "
+        "in [Plans and runs](plans.md); `proctor plan print --schema` prints the same as JSON Schema, for editors.",
+        fields(schema, link),
     ]
     for name, path in paths.items():
-        parts += [f"## {path}", definitions[name]["description"], table(definitions[name], link)]
+        parts += [f"## {path}", definitions[name]["description"], fields(definitions[name], link)]
     return markdown(parts)
 
 
@@ -36,8 +36,8 @@ def _paths(schema: dict[str, Any], definitions: dict[str, dict[str, Any]]) -> di
     """Name of a model -> where its fields stand in a plan."""
     paths: dict[str, str] = {}
     places = [("", schema), *((name, definitions[name]) for name in reached(schema, definitions))]
-    for owner, fields in places:
-        for field, value in fields.get("properties", {}).items():
+    for owner, part in places:
+        for field, value in part.get("properties", {}).items():
             for name in named(value):
                 if "properties" in definitions[name] and name not in paths:
                     many = "[]" if value.get("type") == "array" else ""

@@ -1,4 +1,4 @@
-"""JSON Schemas as Markdown tables."""
+"""JSON Schemas as lines of Markdown."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -11,14 +11,14 @@ Link = Callable[[str], str]
 """The Markdown of a named schema's type."""
 
 
-def table(schema: Schema, link: Link) -> str:
-    """A row for each property: its name, type, default and meaning."""
-    required = schema.get("required", [])
-    rows = []
+def fields(schema: Schema, link: Link) -> str:
+    """A line for each property that has a meaning, and one for those whose name and type say all."""
+    plain, told = list[str](), list[str]()
     for name, field in schema["properties"].items():
-        default, meaning = _default(field, name in required), cell(field.get("description", ""))
-        rows.append(f"| `{name}` | {type_of(field, link)} | {default} | {meaning} |")
-    return "\n".join(["| field | type | default | meaning |", "|---|---|---|---|", *rows])
+        default, meaning = _default(field, name in schema.get("required", [])), field.get("description", "")
+        kind = ", ".join(filter(None, (type_of(field, link), default)))
+        (told if meaning else plain).append(f"`{name}` ({kind})" + (f": {cell(meaning)}" if meaning else ""))
+    return "\n".join(f"- {line}" for line in [*([", ".join(plain)] if plain else []), *told])
 
 
 def named(schema: Schema) -> Iterator[str]:
@@ -81,7 +81,7 @@ def _default(field: Schema, required: bool) -> str:
         return "required"
     default = field.get("default")
     said = isinstance(default, bool | int | float) or (isinstance(default, str | list) and default)
-    return _code(default) if said else ""
+    return f"default {_code(default)}" if said else ""
 
 
 def _code(value: object) -> str:
