@@ -74,7 +74,7 @@ def test_a_client_that_can_open_nothing_ends_and_says_what_is_open(tmp_path: Pat
     (tmp_path / "tasks.yaml").write_text(f"tasks: [{TASK}]\n")
     with server("worker", "--tasks", "tasks.yaml", cwd=tmp_path) as worker:
         planned(tmp_path, agents, worker, 2)
-        done = proctor("run", "plan.yaml", "--name", "r", "-q", cwd=tmp_path, within=limited(256, 222), **KEY)
+        done = proctor("run", "plan.yaml", "--name", "r", "-q", cwd=tmp_path, within=limited(256, 236), **KEY)
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
     assert "no file or connection could be opened for 2 s" in done.stderr
