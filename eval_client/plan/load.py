@@ -15,6 +15,9 @@ from proctor.connection.fields import UNVERIFIED, unverified
 from proctor.environment import missing_policies
 from proctor.http.tls import Tls
 
+_NUMBERS = frozenset({"temperature", "top_p", "max_tokens", "max_completion_tokens"})
+"""Entries of a sampling that endpoints refuse as texts; stored plans may have them."""
+
 
 def load_plan(path: Path, overrides: Sequence[str] = (), narrow: Callable[[Plan], Plan] = lambda plan: plan) -> Plan:
     """The plan in a YAML file; paths are relative to the file. `narrow` may leave parts of it out.
@@ -38,9 +41,15 @@ def load_plan(path: Path, overrides: Sequence[str] = (), narrow: Callable[[Plan]
 
 
 def check_data(plan: Plan) -> None:
-    """Raises FieldErrors where the data that this machine plays, or a built-in agent, do not fit the tasks."""
+    """Raises FieldErrors where a task's data, built-in agents, functions or samplings can't be played."""
     problems = [problem for task in plan.played_here() for problem in _data_problems(plan, task)]
     problems += _function_problems(plan)
+    problems += [
+        FieldProblem(("agents", agent.name, "sampling", name), f"must be a number (got the text {value!r})")
+        for agent in plan.agents
+        for name, value in agent.sampling.items()
+        if isinstance(value, str) and name in _NUMBERS
+    ]
     if problems:
         raise FieldErrors(problems)
 

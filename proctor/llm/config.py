@@ -53,8 +53,6 @@ def _sampling(sampling: dict[str, JsonValue]) -> dict[str, JsonValue]:
     for name, value in sampling.items():
         if isinstance(value, str) and looks_secret(value):
             raise FieldError((name,), KEY)
-        if isinstance(value, str) and name in NUMBERS:
-            raise FieldError((name,), f"must be a number (got the text {value!r})")
     return sampling
 
 
@@ -72,8 +70,6 @@ VariableName = Annotated[str, Field(pattern=VARIABLE), AfterValidator(no_key)]
 
 MaxTokensField = Literal["max_tokens", "max_completion_tokens"]
 _MAX_TOKENS: tuple[MaxTokensField, ...] = ("max_tokens", "max_completion_tokens")
-NUMBERS = frozenset({"temperature", "top_p", *_MAX_TOKENS})
-"""Entries of a sampling that no endpoint takes as a text."""
 
 
 def renamed(sampling: Mapping[str, JsonValue], field: MaxTokensField | None) -> Mapping[str, JsonValue]:

@@ -51,6 +51,15 @@ def test_a_small_plan_loads_with_every_agent_on_every_task(tmp_path: Path) -> No
     assert plan.endpoint_of(plan.agent("gpt")).concurrency == 4
 
 
+@pytest.mark.parametrize("name", ["temperature", "top_p", "max_tokens", "max_completion_tokens"])
+def test_a_text_in_the_place_of_a_number_is_refused_in_a_file_and_read_from_a_store(tmp_path: Path, name: str) -> None:
+    path = written(tmp_path, SMALL.replace("    model: gpt-9\n", f"    model: gpt-9\n    sampling: {{{name}: '0'}}\n"))
+    with pytest.raises(FileError, match=rf"agents.gpt.sampling.{name}: must be a number \(got the text '0'\)"):
+        load_plan(path)
+    stored = Plan.model_validate(yaml.safe_load(path.read_text()))
+    assert with_overrides(stored, []).agent("gpt").sampling[name] == "0"
+
+
 def test_a_task_without_environment_needs_a_controller(tmp_path: Path) -> None:
     text = SMALL.replace("    environment: db\n", "").replace("  - name: reference\n    builtin: reference\n", "")
     with pytest.raises(FileError, match="set `controller` to a URL"):

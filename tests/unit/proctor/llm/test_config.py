@@ -31,12 +31,6 @@ def test_a_reserved_field_among_the_sampling_is_refused(name: str) -> None:
     assert refused.value.errors()[0]["ctx"]["error"].location == (name,)
 
 
-@pytest.mark.parametrize("name", ["temperature", "top_p", "max_tokens", "max_completion_tokens"])
-def test_a_text_in_the_place_of_a_number_is_refused(name: str) -> None:
-    with pytest.raises(ValidationError, match="must be a number"):
-        ChatConfig(model="m", sampling={name: "nan"})
-
-
 def test_a_key_in_the_place_of_a_variable_name_is_refused() -> None:
     with pytest.raises(ValidationError, match="api_key_env"):
         ChatConfig(model="m", api_key_env="sk-1234")
