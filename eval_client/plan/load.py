@@ -15,10 +15,6 @@ from proctor.connection.fields import UNVERIFIED, unverified
 from proctor.environment import missing_policies
 from proctor.http.tls import Tls
 
-_NUMBERS = frozenset({"temperature", "top_p", "max_tokens", "max_completion_tokens"})
-"""Entries of a sampling that endpoints refuse as texts; stored plans may have them."""
-
-
 def load_plan(path: Path, overrides: Sequence[str] = (), narrow: Callable[[Plan], Plan] = lambda plan: plan) -> Plan:
     """The plan in a YAML file; paths are relative to the file. `narrow` may leave parts of it out.
 
@@ -48,8 +44,8 @@ def check_data(plan: Plan) -> None:
         FieldProblem(("agents", agent.name, "sampling", name), f"must be a number (got the text {value!r})")
         for agent in plan.agents
         for name, value in agent.sampling.items()
-        if isinstance(value, str) and name in _NUMBERS
-    ]
+        if isinstance(value, str) and name in ("temperature", "top_p", "max_tokens", "max_completion_tokens")
+    ]  # endpoints refuse them; stored plans may have them
     if problems:
         raise FieldErrors(problems)
 
