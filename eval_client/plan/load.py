@@ -15,6 +15,7 @@ from proctor.connection.fields import UNVERIFIED, unverified
 from proctor.environment import missing_policies
 from proctor.http.tls import Tls
 
+
 def load_plan(path: Path, overrides: Sequence[str] = (), narrow: Callable[[Plan], Plan] = lambda plan: plan) -> Plan:
     """The plan in a YAML file; paths are relative to the file. `narrow` may leave parts of it out.
 
