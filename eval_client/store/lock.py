@@ -55,10 +55,10 @@ async def taken_over(
         sa.event.listen(store.engine, "connect", _set_up)
         store.engine.dispose()
     waited = False
-    with contextlib.ExitStack() as held:
+    async with contextlib.AsyncExitStack() as held:
         while True:
             try:
-                held.enter_context(sole_client(store))
+                renew = held.enter_context(sole_client(store))
                 break
             except Busy as busy:
                 if not waits:
@@ -72,12 +72,34 @@ async def taken_over(
         if ready is not None:
             await ready()
         store.upgrade()
-        yield store.take_over()
+        fence = store.take_over()
+        await held.enter_async_context(_renewed(renew))
+        yield fence
 
 
-def sole_client(store: Store) -> contextlib.AbstractContextManager[None]:
+@contextlib.asynccontextmanager
+async def _renewed(renew: Callable[[], None] | None) -> AsyncIterator[None]:
+    """While inside, take a server's lock again after it has dropped the connection, so that the run is seen to play."""
+    over = asyncio.Event()
+
+    async def repeat() -> None:
+        while renew is not None and not over.is_set():
+            with contextlib.suppress(sa.exc.SQLAlchemyError, StoreError):  # the journal reports a server that is away
+                await asyncio.to_thread(renew)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(over.wait(), TURN_S)
+
+    renewing = asyncio.create_task(repeat())
+    try:
+        yield
+    finally:
+        over.set()
+        await renewing
+
+
+def sole_client(store: Store) -> contextlib.AbstractContextManager[Callable[[], None] | None]:
     """Hold the run's lock exclusively while inside. Raises StoreError when another client holds it, or where the disk's
-    locks can't be trusted.
+    locks can't be trusted. What it gives takes a server's lock again, where the connection was dropped.
 
     In SQLite only after PROBE_S, since `is_worked_on` in another process holds the lock for a moment. In a read-only
     folder nobody can play the run, so nothing is held there.
@@ -145,8 +167,9 @@ def _file_lock(store: Store, patience_s: float) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _server_lock(store: Store) -> Iterator[None]:
-    """Hold a server's lock, which lasts as long as its connection. If the server drops that, the fence guards the rows.
+def _server_lock(store: Store) -> Iterator[Callable[[], None]]:
+    """Hold a server's lock, which lasts as long as its connection. If the server drops that, the fence guards the rows
+    until it is taken again.
 
     Clients of version 0.2.0 share PostgreSQL's: they keep this one out too.
     """
@@ -156,12 +179,25 @@ def _server_lock(store: Store) -> Iterator[None]:
         key: dict[str, object] = {"key": number}
     else:
         take, release, key = "GET_LOCK(:key, 0)", "RELEASE_LOCK(:key)", {"key": f"proctor-{number:x}"}
-    connection = store.engine.connect()
-    try:
-        if not connection.execute(sa.text(f"SELECT {take}"), key).scalar():
+    connection, lasts = store.engine.connect(), False
+
+    def renew() -> None:
+        nonlocal lasts
+        try:
+            query, given = ("1", {}) if lasts else (take, key)
+            taken = connection.execute(sa.text(f"SELECT {query}"), given).scalar()
+            connection.commit()
+        except sa.exc.DBAPIError:
+            lasts = False
+            connection.rollback()
+            raise
+        if not taken:
             raise Busy(store.run)
-        connection.commit()
-        yield
+        lasts = True
+
+    try:
+        renew()
+        yield renew
     finally:
         with contextlib.suppress(sa.exc.SQLAlchemyError):  # without it the server would release the lock a moment later
             connection.rollback()
