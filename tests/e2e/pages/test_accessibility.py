@@ -1,6 +1,7 @@
-"""axe-core on each page of a demo run, in light and dark."""
+"""axe-core on each page of a demo run; in dark, whose colours are of one sheet, on one page of each kind."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -37,7 +38,19 @@ def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
         yield context.new_page()
 
 
-@pytest.mark.parametrize("address", [*PAGES, *QUIET, ERRORS[0]])
+def kinds(addresses: Sequence[str]) -> list[str]:
+    """One address of each page, whatever its query and trial."""
+    return list({re.sub(r"\?.*|\d+", "", address): address for address in addresses}.values())
+
+
+@pytest.mark.parametrize(
+    ("page", "address"),
+    [
+        *(("light", address) for address in (*PAGES, *QUIET, ERRORS[0])),
+        *(("dark", address) for address in kinds((*PAGES, *QUIET, ERRORS[0]))),
+    ],
+    indirect=["page"],
+)
 def test_a_page_has_nothing_serious(demo: Path, origin: str, page: Page, address: str) -> None:
     (run,) = (folder.name for folder in demo.iterdir())
     answer = page.goto(origin + Named(run, "db", "insert-00000").fill(address))
