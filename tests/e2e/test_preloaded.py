@@ -44,7 +44,7 @@ def test_a_fork_has_the_variables_that_it_is_given_and_the_next_has_not(tmp_path
     assert preloaded("ls", environment()) is preloaded("rm", environment(PROCTOR_USER="ann"))
     assert preloaded("ls", environment(PYTHONUTF8="1")) is None, "another Python: the command is started"
     assert preloaded("ls", environment(**STARTED)) is None
-    assert preloaded("plan", environment()) is None
+    assert preloaded("completion", environment()) is None
 
 
 def test_folders_of_modules_may_be_added_but_hide_none(tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ BUGS = (
     ),
     Bug(
         "no lock on a run",
-        "taken_over: held.enter_context(sole_client(store)) => pass",
+        "taken_over: renew = held.enter_context(sole_client(store)) => renew = None",
         "faults/test_kills.py::two_clients",
     ),
     Bug(
