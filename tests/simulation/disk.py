@@ -57,7 +57,7 @@ class DiskJournal(Journal):
         self._disk, self._store, self._fence, self._on_trouble = disk, disk.store, fence, on_trouble
         self._loop = asyncio.get_running_loop()
         self._closing = threading.Event()
-        self._acknowledged = None
+        self._acknowledged, self._compiled = None, {}
         self.turns = 0
         self._waiting: list[Write] = []
         self._writing = False
