@@ -19,12 +19,12 @@ play() {
 
 play make thorough
 play make faults
-play make simulation
 play make real-model
 {
     play make pythons
     play make interop
     play make docs
+    play nice "$VENV/bin/python" -m pytest -n "$(nproc)" --dist worksteal --no-loadscope-reorder tests/simulation
 } >"$place/beside" 2>&1 &
 play make containers
 wait
