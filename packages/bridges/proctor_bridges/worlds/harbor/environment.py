@@ -1,5 +1,8 @@
 """`environment: harbor`: tasks in the format of Harbor, played in our sandboxes and judged by their own verifiers."""
 
+import base64
+import gzip
+import shlex
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
@@ -9,20 +12,28 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field, PrivateAttr
 
 from environments.operating_system.functions import with_calls
-from environments.operating_system.policies import finish
+from environments.operating_system.policies import bash, finish
 from environments.operating_system.reply import shown
 from proctor.digest import json_digest
 from proctor.environment import Agent, Environment, Policy
 from proctor.sandbox.base import SandboxLimits
 from proctor.summary import means
 from proctor.tools import Protocol, parsed_action
-from proctor.types import Action, Finish, ParsedAction, Summary
-from proctor_bridges.worlds.harbor.policies import solution
-from proctor_bridges.worlds.harbor.tasks import Granted, HarborTask, TaskSet, files_digest, listed, load
+from proctor.types import Action, Finish, Message, ParsedAction, Summary
+from proctor_bridges.worlds.harbor.tasks import Granted, HarborTask, TaskSet, files_digest, listed, load, packed
 from proctor_bridges.worlds.harbor.trial import TaskSession, reader
 
 if TYPE_CHECKING:
     from proctor_bridges.worlds.harbor.sandboxes import Sandboxes
+
+_CHUNK = 48_000
+"""Characters in one action, whose text is limited."""
+_PACKED, _STATUS = "/tmp/.solution.b64", "/logs/agent/oracle.status"
+_ENDED = "solve.sh has ended with status"
+_WAIT = (
+    f"for i in $(seq 75); do [ -s {_STATUS} ] && break; sleep 0.2; done; "
+    f'[ ! -s {_STATUS} ] || echo "{_ENDED} $(cat {_STATUS})"'
+)
 
 
 class Harbor(Environment):
@@ -130,3 +141,25 @@ class Harbor(Environment):
         except KeyError:
             why = self.tasks.left_out.get(sample)
             raise ValueError(f"no task {sample!r} in {self.data}" if why is None else f"{sample}: {why}") from None
+
+
+def solution(task: HarborTask) -> Policy:
+    """A policy for protocol `text` that copies the folder `solution` in, runs its solve.sh to its end, and finishes."""
+    if not (task.folder / "solution" / "solve.sh").is_file():
+        raise ValueError(f"{task.folder.name}: it has no solution/solve.sh")
+    text = base64.b64encode(gzip.compress(packed(task.folder / "solution", "solve.sh"), mtime=0)).decode()
+    chunks = [text[begin : begin + _CHUNK] for begin in range(0, len(text), _CHUNK)]
+    settings = shlex.join(f"{name}={value}" for name, value in task.solving.items())
+    run = (
+        f"base64 -d {_PACKED} | tar -xzf - -C / && rm -f {_PACKED}\n{{ env DEBIAN_FRONTEND=noninteractive {settings} "
+        f"/solution/solve.sh >/logs/agent/oracle.txt 2>&1; echo $? >{_STATUS}; }} &\n{_WAIT}"
+    )
+    steps = [*(f"printf %s {chunk} >>{_PACKED}" for chunk in chunks), run]
+
+    def policy(_: str, transcript: Sequence[Message]) -> Action:
+        turn = sum(message.role == "assistant" for message in transcript)
+        if turn < len(steps):
+            return bash(steps[turn])
+        return finish() if _ENDED in transcript[-1].content else bash(_WAIT)
+
+    return policy
