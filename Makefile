@@ -26,6 +26,6 @@ interop: ; @scripts/interop.sh  # against Inspect, AgentRL, OpenEnv, Harbor, Eve
 real-model: ; @scripts/real_model.sh  # every world with a small model behind llama.cpp's server: 100 MB, three minutes
 size:   ; @scripts/size.sh   # what a plain installation weighs
 size-of-code: ; @$${PYTHON:-python3} -m benchmarks.size_of_code  # lines of each room, and of the spine, against budgets.toml
-dist:   ; @scripts/dist.sh   # the sdist and the wheel of this version, in dist/
+dist:   ; @scripts/dist.sh   # the sdists and wheels of this version in dist/, each installed alone, playing the demo, its types checked
 images: ; @scripts/images.sh # the images of docker/compose.yaml, tagged with this version
 clean:  ; @scripts/clean.sh  # all that the others made
