@@ -1,9 +1,11 @@
-"""Runs every benchmark several times and writes RESULTS.md: medians, spread, budgets, and on what machine.
+"""Runs benchmarks several times, keeps every row in results.json, and writes RESULTS.md and its plots from it.
 
-`python -m benchmarks.results [--rounds N] [--quick NAME,...] [NAME ...]`; without names all of them.
+`python -m benchmarks.results [--rounds N] [--quick NAME,...] [NAME ...]`; without names all of them. What was not run
+keeps its rows, with their date and machine. `--page` runs nothing and writes the page anew.
 """
 
 import datetime
+import json
 import os
 import platform
 import subprocess
@@ -13,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from benchmarks.measure import Figure, median, parse
+from benchmarks.measure import Figure, parse
+from benchmarks.results_page import Measured, Row, missed, write_page
 
 NAMES = (
     "overhead",
@@ -21,6 +24,7 @@ NAMES = (
     "turn_path",
     "tools",
     "long_history",
+    "growth",
     "thousand",
     "resume",
     "million",
@@ -38,7 +42,7 @@ NAMES = (
 """overhead runs floor in its midst."""
 PACKAGES = ("httptools", "httpx", "pydantic", "sqlalchemy", "starlette", "uvicorn", "uvloop", "wreq")
 WHY = "Where the time goes, and what would mend it: docs/explanation/performance.md."
-RESULTS = Path(__file__).with_name("RESULTS.md")
+ROWS = Path(__file__).with_name("results.json")
 
 
 def main() -> int:
@@ -47,48 +51,42 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--quick", default="", metavar="NAME,...", help="those of which the main cases will do")
+    parser.add_argument("--page", action="store_true", help="run nothing; write the page from the rows that are there")
     options = parser.parse_args()
-    load = os.getloadavg()[0]
-    parts, missed = [], []
-    for name in options.names or NAMES:
-        quick = name in options.quick.split(",")
-        rounds = [_run(name, quick) for _ in range(options.rounds)]
-        title = f"## {name}.py{' --quick' if quick else ''}"
-        parts.append(f"{title}\n\n{_purpose(name)}\n\n{table(rounds)}")
-        missed += [f"{name}: {row[0].name}" for row in rows(rounds) if row[0].budget is not None and not met(row)]
-    verdict = "Every budget is met." if not missed else "Missed: " + "; ".join(missed) + f".\n{WHY}"
-    RESULTS.write_text("\n\n".join([_head(options.rounds, load), verdict, *parts]) + "\n")
-    print(f"{verdict}\nwritten: {RESULTS}")
-    return 1 if missed else 0
+    kept = json.loads(ROWS.read_text(encoding="utf-8")) if ROWS.exists() else {}
+    measured = {name: Measured.model_validate(each) for name, each in kept.items()}
+    for name in [] if options.page else options.names or NAMES:
+        machine, rounds = _machine(), [_run(name, name in options.quick.split(",")) for _ in range(options.rounds)]
+        measured[name] = Measured(machine=machine, date=_today(), rows=rows(rounds))
+        dumped = {name: measured[name].model_dump(exclude_defaults=True) for name in NAMES if name in measured}
+        ROWS.write_text(json.dumps(dumped, indent=1) + "\n", encoding="utf-8")
+    page = write_page(measured)
+    late = missed(measured)
+    print(f"{'Missed: ' + '; '.join(late) + f'. {WHY}' if late else 'Every budget is met.'}\nwritten: {page}")
+    return 1 if late else 0
 
 
-def rows(rounds: Sequence[Sequence[Figure]]) -> list[list[Figure]]:
+def rows(rounds: Sequence[Sequence[Figure]]) -> tuple[Row, ...]:
     """The figures of one name from every round, in the order of the first round."""
     by_name: dict[str, list[Figure]] = {}
     for figures in rounds:
         for each in figures:
             by_name.setdefault(each.name, []).append(each)
-    return list(by_name.values())
+    return tuple(map(_row, by_name.values()))
 
 
-def met(row: Sequence[Figure]) -> bool:
-    """Whether more than half of the rounds keep the budget."""
-    return 2 * sum(each.within is True for each in row) > len(row)
-
-
-def table(rounds: Sequence[Sequence[Figure]]) -> str:
-    """A line a name."""
-    if not rows(rounds):
-        return "Left out: this machine lacks what it needs."
-    lines = ["| what | median | least to most | unit | budget | |", "|---|---:|---:|---|---:|---|"]
-    for row in rows(rounds):
-        values = [each.value for each in row]
-        least = min(each.value if each.least is None else each.least for each in row)
-        most = max(each.value if each.most is None else each.most for each in row)
-        budget, verdict = ("", "") if row[0].budget is None else (f"{row[0].budget:g}", "met" if met(row) else "MISSED")
-        spread = f"{least:,g} to {most:,g}"
-        lines.append(f"| {row[0].name} | {median(values):,g} | {spread} | {row[0].unit} | {budget} | {verdict} |")
-    return "\n".join(lines)
+def _row(found: Sequence[Figure]) -> Row:
+    ends = [end for each in found for end in (each.least, each.value, each.most) if end is not None]
+    within = [each.within for each in found if each.within is not None]
+    return Row(
+        name=found[0].name,
+        unit=found[0].unit,
+        values=tuple(each.value for each in found),
+        least=min(ends),
+        most=max(ends),
+        budget=found[0].budget,
+        met=2 * sum(within) > len(within) if within else None,
+    )
 
 
 def _run(name: str, quick: bool) -> list[Figure]:
@@ -104,22 +102,16 @@ def _run(name: str, quick: bool) -> list[Figure]:
     return figures
 
 
-def _purpose(name: str) -> str:
-    text = Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
-    return text.split('"""')[1].strip()
+def _today() -> str:
+    return f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
 
 
-def _head(rounds: int, load: float) -> str:
-    counted = "One round" if rounds == 1 else f"Medians over {rounds} rounds"
-    machine = f"{_processor()}, {os.cpu_count()} cores, {_memory_gb():.0f} GB; {platform.system()} {platform.release()}"
-    packages = ", ".join(f"{name} {found}" for name, found in _versions())
-    return (
-        f"# What the benchmarks measured\n\n{counted}; written by `make bench`.\n\n"
-        f"- {datetime.datetime.now(datetime.UTC):%Y-%m-%d}, load average at the start {load:.1f}\n"
-        f"- {machine}\n- Python {platform.python_version()}, {packages}\n\n"
-        "CPU is that of the process named, by the kernel's accounts; wall times and rates depend on whatever else the\n"
-        "machine does."
-    )
+def _machine() -> str:
+    """Where and beside what it is measured."""
+    memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    python = f"Python {platform.python_version()}, {', '.join(f'{name} {found}' for name, found in _versions())}"
+    load = f"load at the start {os.getloadavg()[0]:.1f}"
+    return f"{_processor()}, {os.cpu_count()} cores, {memory_gb:.0f} GB; Linux {platform.release()}; {python}; {load}"
 
 
 def _versions() -> Iterator[tuple[str, str]]:
@@ -133,10 +125,6 @@ def _versions() -> Iterator[tuple[str, str]]:
 def _processor() -> str:
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
-
-
-def _memory_gb() -> float:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
 
 
 if __name__ == "__main__":

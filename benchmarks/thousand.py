@@ -69,7 +69,7 @@ async def _measured(controller: Controller, quick: bool) -> list[Figure]:
         figures = [figure("sessions placed a second", placed / passed_s, "1/s")]
         async with workers.reporting():
             await asyncio.sleep(SETTLE_S)
-            beat_s, rate = await _per_heartbeat(controller, workers, watched_s)
+            beat_s, rate = await per_heartbeat(controller, workers, watched_s)
             beat_ms = 1000 * beat_s
             figures += [
                 figure("placing a session", placing_ms, "ms CPU"),
@@ -89,7 +89,7 @@ async def _followed(
     controller: Controller, http: HttpClient, workers: SimulatedWorkers, watched_s: float
 ) -> list[Figure]:
     """What clients that follow the tasks cost."""
-    beat_s, _ = await _per_heartbeat(controller, workers, watched_s)
+    beat_s, _ = await per_heartbeat(controller, workers, watched_s)
     answers = Counter[str]()
     async with asyncio.TaskGroup() as group:
         clients = [TaskClient(controller.url, http) for _ in range(CLIENTS)]
@@ -108,7 +108,7 @@ async def _followed(
     ]
 
 
-async def _per_heartbeat(controller: Controller, workers: SimulatedWorkers, watched_s: float) -> tuple[float, float]:
+async def per_heartbeat(controller: Controller, workers: SimulatedWorkers, watched_s: float) -> tuple[float, float]:
     """CPU seconds of the controller for each heartbeat, and heartbeats a second."""
     before = workers.heartbeats()
     used_s, passed_s = await controller.used_s(asyncio.sleep(watched_s))

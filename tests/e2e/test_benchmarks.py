@@ -1,5 +1,6 @@
 """Benchmarks print what they promise, and their results are told rightly. The figures are not judged here."""
 
+import json
 import subprocess
 import sys
 
@@ -7,7 +8,8 @@ import pytest
 
 from benchmarks.flow import POLICIES, makespan, shop
 from benchmarks.measure import Figure, figure, parse, spread
-from benchmarks.results import met, table
+from benchmarks.results import ROWS, rows
+from benchmarks.results_page import CLAIMS, PAGE, Measured, Row, missed, page_lines
 from tests.pace import slowly
 from tests.support import ROOT
 
@@ -22,6 +24,7 @@ QUICK = [
     "ideal",
     "tools",
     "long_history",
+    "growth",
     "flow",
     "replicas",
     "worlds",
@@ -53,12 +56,34 @@ def test_a_line_that_is_no_figure_is_refused() -> None:
         parse('{"name": "a", "value": 1}')
 
 
-def test_results_show_median_spread_and_verdict() -> None:
-    rounds = [[figure("x", value, "ms", at_most=2.0)] for value in (1.0, 5.0, 1.5)]
-    assert table(rounds).splitlines()[-1] == "| x | 1.5 | 1 to 5 | ms | 2 | met |"
-    rounds = [[spread("x", values, "ms")] for values in ((1.0, 2.0, 9.0), (3.0,))]
-    assert table(rounds).splitlines()[-1] == "| x | 2.5 | 1 to 9 | ms |  |  |"
-    assert not met([figure("x", value, "ms", at_most=2.0) for value in (1.0, 5.0, 5.0)])
+def test_results_are_medians_with_their_spread_and_more_rounds_than_not_within_the_budget() -> None:
+    (row,) = rows([[figure("x", value, "ms", at_most=2.0)] for value in (1.0, 5.0, 1.5)])
+    assert (row.value, row.least, row.most, row.met) == (1.5, 1.0, 5.0, True)
+    (row,) = rows([[spread("x", values, "ms")] for values in ((1.0, 2.0, 9.0), (3.0,))])
+    assert (row.value, row.least, row.most, row.met) == (2.5, 1.0, 9.0, None)
+    (row,) = rows([[figure("x", value, "ms", at_most=2.0)] for value in (1.0, 5.0, 5.0)])
+    assert row.met is False
+
+
+def test_a_line_of_the_results_has_figure_spread_rounds_budget_and_what_stands_beside_it() -> None:
+    claim = next(each for each in CLAIMS if each.beside == "TextWorld")
+    ours = Row(name=claim.figure, unit="ms", values=(0.5, 0.25, 0.75), least=0.2, most=0.75, budget=0.4, met=False)
+    theirs = Row(name=claim.rival, unit="ms", values=(45.0,), least=45.0, most=45.0)
+    measured = {claim.benchmark: Measured(machine="m", date="2026-12-01", rows=(ours, theirs))}
+    lines = list(page_lines(measured))
+    assert f"| {claim.what} | 0.5 ms | 0.2 to 0.75 | 3 | 0.4, **missed** | TextWorld: 45 ms |" in lines
+    assert missed(measured) == [f"worlds: {claim.figure}"]
+    assert f"- worlds: {claim.figure}: 0.5 ms, budget 0.4" in lines
+    assert lines[-1] == "- worlds: 2026-12-01, m"
+
+
+def test_the_page_is_that_of_the_rows_and_they_have_what_it_claims() -> None:
+    measured = {name: Measured.model_validate(each) for name, each in json.loads(ROWS.read_text("utf-8")).items()}
+    assert PAGE.read_text("utf-8").splitlines() == list(page_lines(measured))
+    for claim in CLAIMS:
+        if claim.benchmark in measured:
+            assert measured[claim.benchmark].row(claim.figure), claim
+            assert not claim.rival or measured[claim.benchmark].row(claim.rival), claim
 
 
 @pytest.mark.parametrize("policy", POLICIES)
