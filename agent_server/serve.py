@@ -1,32 +1,19 @@
 """Builds agents from their configuration, and serves them until a signal stops the server."""
 
-import asyncio
-import os
-import socket
-import sys
 from collections.abc import Callable, Mapping
-from typing import TextIO
 
 from agent_server.agents.base import ServedAgent
-from agent_server.agents.limits import Concurrent, ContextLimited, Delayed
+from agent_server.agents.limits import Limited
 from agent_server.agents.policies import ServedPolicy, TaskPolicies
 from agent_server.app import build_app
-from agent_server.config import (
-    AgentConfig,
-    AgentServerConfig,
-    FunctionConfig,
-    HumanConfig,
-    PolicyConfig,
-    RecordedConfig,
-)
+from agent_server.config import AgentConfig, AgentServerConfig, FunctionConfig, PolicyConfig, RecordedConfig
 from proctor import event_loop
 from proctor.config.yaml import FileError
 from proctor.digest import digest_of
 from proctor.http.client import HttpClient, http_client
 from proctor.http.server import listen, url_of
-from proctor.http.serving import HttpServer, uvicorn_config
+from proctor.http.serving import serve_until_signal, uvicorn_config
 from proctor.llm.model import ChatModel
-from proctor.observability import tracing
 from proctor.observability.metrics import ProcessMetrics
 
 GRACE_S = 30
@@ -34,34 +21,31 @@ KEEP_ALIVE_S = 65
 """Longer than our clients keep an idle connection, so that the client closes it first."""
 
 
-class AgentServer(HttpServer):
-    """Sends the spans that are left after the last reply: a signal ends the process right after."""
+def serve(
+    config: AgentServerConfig,
+    on_ready: Callable[[str], None] = lambda base_url: None,
+    *,
+    stop_with_stdin: bool = False,
+) -> None:
+    """Serve until SIGTERM, SIGINT or the end of standard input; requests in progress then have 30 s, or end at once.
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().shutdown(sockets)
-        await asyncio.to_thread(tracing.close)
-
-
-def serve(config: AgentServerConfig, on_ready: Callable[[str], None] = lambda base_url: None) -> None:
-    """Serve until SIGTERM or SIGINT; requests in progress then have 30 s, after which the signal ends the process.
-
-    `on_ready` gets the base URL (up to and including /v1) once requests are accepted. Raises ValueError where the
-    configuration can't be served.
+    They do at a second signal, and where standard input has ended. `on_ready` gets the base URL (up to and including
+    /v1) once requests are accepted. Raises ValueError where the configuration can't be served.
     """
     access, client, metrics = config.access(), http_client(tls=config.tls), ProcessMetrics("agent-server")
     app = build_app(build_agents(config, client), access, config.max_request_bytes, metrics)
     listener = listen(config.host, config.port)
-    server = AgentServer(
-        uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=GRACE_S, tls=config.tls, knows=access.knows),
-        lambda: on_ready(url_of(config.host, listener, config.tls.scheme) + "/v1"),
-    )
-    event_loop.run(_run(server, client, listener, metrics))
 
+    async def run() -> None:
+        settings = uvicorn_config(
+            app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=GRACE_S, tls=config.tls, knows=access.knows
+        )
+        url = url_of(config.host, listener, config.tls.scheme) + "/v1"
+        with event_loop.beside(metrics.watch()):
+            async with client:
+                await serve_until_signal(settings, listener, lambda: on_ready(url), stop_with_stdin=stop_with_stdin)
 
-async def _run(server: HttpServer, client: HttpClient, listener: socket.socket, metrics: ProcessMetrics) -> None:
-    with event_loop.beside(metrics.watch()):
-        async with client:
-            await server.serve(sockets=[listener])
+    event_loop.run(run())
 
 
 def build_agents(config: AgentServerConfig, client: HttpClient) -> Mapping[str, ServedAgent]:
@@ -71,7 +55,15 @@ def build_agents(config: AgentServerConfig, client: HttpClient) -> Mapping[str, 
     """
     needed = any(isinstance(agent, PolicyConfig) for agent in config.agents)
     tasks = TaskPolicies(config.tasks if needed else ())
-    return {agent.name: _limited(agent, _bare(agent, tasks, client)) for agent in config.agents}
+    return {
+        agent.name: Limited(
+            _bare(agent, tasks, client),
+            concurrency=agent.concurrency,
+            context_chars=agent.context_chars,
+            latency_s=agent.latency_s,
+        )
+        for agent in config.agents
+    }
 
 
 def _bare(config: AgentConfig, tasks: TaskPolicies, client: HttpClient) -> ServedAgent:
@@ -81,19 +73,11 @@ def _bare(config: AgentConfig, tasks: TaskPolicies, client: HttpClient) -> Serve
         from agent_server.agents.recorded import RecordedAgent
 
         return RecordedAgent(config.path, config.agent)
-    if isinstance(config, HumanConfig):
-        from agent_server.agents.human import HumanAgent
-
-        return HumanAgent(_terminal_input(), sys.stdout)
     if isinstance(config, FunctionConfig):
         return _function(config, client)
     from agent_server.agents.proxied import ProxiedAgent
 
-    return ProxiedAgent(
-        ChatModel(config.chat, client),
-        max_in_flight=config.max_in_flight,
-        requests_per_minute=config.requests_per_minute,
-    )
+    return ProxiedAgent(ChatModel(config.chat, client))
 
 
 def _function(config: FunctionConfig, client: HttpClient) -> ServedAgent:
@@ -116,16 +100,3 @@ def _function(config: FunctionConfig, client: HttpClient) -> ServedAgent:
     digest = digest_of([source, config.parameters, config.chat and config.chat.model])
     agent = ServedFunction(caller, model, digest)
     return StatefulAgent(agent) if caller.stateful else agent
-
-
-def _terminal_input() -> TextIO:
-    """A separate reader of standard input: Python can't exit while a thread waits in `sys.stdin`."""
-    return open(os.dup(sys.stdin.fileno()), encoding=sys.stdin.encoding, errors="replace")
-
-
-def _limited(config: AgentConfig, agent: ServedAgent) -> ServedAgent:
-    if config.latency_s:
-        agent = Delayed(agent, config.latency_s)
-    if config.concurrency is not None:
-        agent = Concurrent(agent, config.concurrency)
-    return ContextLimited(agent, config.context_chars) if config.context_chars is not None else agent

@@ -5,7 +5,6 @@ import functools
 import logging
 import os
 import re
-import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -214,7 +213,7 @@ def controller(lease: float, settle: float, allow_workers: tuple[str, ...], addr
     "agents",
     multiple=True,
     metavar="NAME=KIND",
-    help="An agent to serve; KIND is reference, naive, random, human, recorded:PATH, or a function, ./agent.py:answer. "
+    help="An agent to serve; KIND is reference, naive, random, recorded:PATH, or a function, ./agent.py:answer. "
     "Default: reference, naive and random.",
 )
 @click.option("--config", type=FILE, help="YAML file with all settings, instead of options.")
@@ -245,7 +244,6 @@ def agents(
     from agent_server.config import AgentServerConfig
     from agent_server.serve import serve
     from proctor.config.yaml import load
-    from proctor.http.server import when_stdin_ends
 
     if config is not None and (tasks is not None or agents):
         raise UsageProblem("--config holds all settings; leave --tasks and --agent out")
@@ -264,10 +262,7 @@ def agents(
                 token_env=token_env,
                 tls=tls_fields(tls),
             ).relative_to(Path.cwd())
-        if stop_with_stdin:
-            when_stdin_ends(lambda _: os.kill(os.getpid(), signal.SIGTERM))
-        with contextlib.suppress(KeyboardInterrupt):
-            serve(loaded, announce("agent server", stop_with_stdin))
+        serve(loaded, announce("agent server", stop_with_stdin), stop_with_stdin=stop_with_stdin)
 
 
 def _agent(text: str) -> dict[str, str]:
