@@ -65,10 +65,8 @@ def one_run(parts: Sequence[Store], *, texts: bool) -> Store:
     environments = {task: scoring_environment(parts, task, logging.WARNING) for task in whole.manifest().tasks}
     for pair in whole.pair_totals():
         environment = environments[pair.task]
-        summary = whole.told.get((pair.agent, pair.task))
-        if summary is None and environment is not None and pair.scored:
+        if environment is not None and pair.scored:
             summary = summarize(environment, *whole.clustered_finishes(pair.agent, pair.task))
-        if summary is not None:
             whole.write_summary(pair.agent, pair.task, pair.scored, summary)
     return whole
 

@@ -13,7 +13,7 @@ from eval_client.core.limits.throttle import EndpointFeedback
 from eval_client.plan.entries import Endpoint
 from eval_client.run.context import RunContext
 from eval_client.store.connection import DatabaseError, is_transient, retry_until_available
-from eval_client.store.pools import FilePools, PoolError, Pools, RowPools, Settle, state_folder
+from eval_client.store.pools import FilePools, PoolError, Pools, RowPools, Settle, pool_name, state_folder
 
 log = logging.getLogger(__name__)
 
@@ -166,9 +166,9 @@ class Sharing:
         return shares[-1] if shares else None
 
     def _change(self, place: Pools, name: str, settle: Settle) -> None:
-        url, key = self._endpoints.addresses[name]
         shared = self._endpoints.pooled[name].shared
-        place.change(place.shared_name(url, key) if shared else place.own_name(self._run, name), settle)
+        of = ("endpoint", *self._endpoints.addresses[name]) if shared else ("run", self._run, name)
+        place.change(pool_name(*of), settle)
 
     def _apply(self, name: str, report: ClientReport, share: Share) -> None:
         now, gate, quota = time.monotonic(), self._endpoints.gates[name], report.client.slice

@@ -66,7 +66,7 @@ _complete: WeakKeyDictionary[sa.Engine, set[str]] = WeakKeyDictionary()
 
 
 def migrate(engine: sa.Engine) -> None:
-    """Add missing tables, columns and indexes, widen token counts, and make MySQL and MariaDB compare texts exactly.
+    """Add missing tables, columns and indexes, and make MySQL and MariaDB compare texts exactly.
 
     Several clients may do so at the same time. Raises StoreError where the store's account lacks the right or the
     server is too old, DatabaseError where the database is unavailable.
@@ -85,10 +85,6 @@ def migrate(engine: sa.Engine) -> None:
         changes = loose_tables(engine) or [table.name for table in GROWN]
         fix = f"let its account create tables, and alter {', '.join(changes)} (as their owner)"
         raise StoreError(f"store: its tables are of an earlier version; {fix}: {reason(error)}") from error
-    try:
-        _change(engine, _widenings)
-    except sa.exc.DBAPIError as error:
-        log.warning("a turn of over 2147483647 tokens can't be stored: %s: %s", *_widenings(engine), error.orig)
 
 
 def _change(engine: sa.Engine, change: Callable[[sa.Engine], Iterator[str] | None]) -> None:
@@ -120,15 +116,6 @@ def _additions(engine: sa.Engine) -> Iterator[str]:
             yield f"ALTER TABLE {table.name} ADD COLUMN {added}"
     if engine.dialect.name == "sqlite":
         yield from INDEXES
-
-
-def _widenings(engine: sa.Engine) -> Iterator[str]:
-    """Make the token counts of turns BIGINT, as those of trials are; SQLite's integers have no width."""
-    now = {column["name"]: column["type"] for column in sa.inspect(engine).get_columns(turn_table.name)}
-    narrow = [name for name in ("prompt_tokens", "completion_tokens") if not isinstance(now[name], sa.BigInteger)]
-    if narrow and engine.dialect.name != "sqlite":
-        change = "ALTER COLUMN {} TYPE BIGINT" if engine.dialect.name == "postgresql" else "MODIFY {} BIGINT NOT NULL"
-        yield f"ALTER TABLE {turn_table.name} {', '.join(map(change.format, narrow))}"
 
 
 def _check_version(engine: sa.Engine) -> None:

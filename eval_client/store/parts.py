@@ -6,14 +6,12 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from eval_client.core import Pair
 from eval_client.store.connection import StoreError, connect, file_url
 from eval_client.store.migration import existing_columns
 from eval_client.store.planned_trials import PlannedTrials
 from eval_client.store.records import Manifest, PlanPart, Trial
 from eval_client.store.store import Store
 from eval_client.store.tables import attempt_table, call_table, reply_table, run_table, trial_table, turn_table
-from proctor.types import Summary
 
 COPIED = (trial_table, attempt_table, turn_table, call_table, reply_table)
 TEXTS = tuple(table.c[name] for table in (turn_table, call_table) for name in ("observation", "reply"))
@@ -39,8 +37,6 @@ class PlanStore(Store):
         self._folder = tempfile.TemporaryDirectory(prefix="proctor-parts-", ignore_cleanup_errors=True)
         super().__init__(connect(file_url(Path(self._folder.name))), found[0].plan)
         self._put_together(parts, manifests, found, texts=texts)
-        self.told = _summaries(parts)
-        """pair -> what its environment made of all its scored trials, where those are in one part."""
 
     def _put_together(
         self, parts: Sequence[Store], manifests: Sequence[Manifest], found: Sequence[PlanPart], *, texts: bool
@@ -127,20 +123,3 @@ def _copy(
         changed = {**empty, "run": target}
         told = [{**row, **changed, number: numbers.get(row[number], row[number])} for row in batch]
         writer.execute(table.insert(), told)
-
-
-def _summaries(parts: Sequence[Store]) -> dict[Pair, Summary]:
-    """What is stored of pairs that only one of the parts has scores of."""
-    scored: dict[Pair, list[tuple[Store, int]]] = {}
-    for part in parts:
-        for totals in part.pair_totals():
-            if totals.scored:
-                scored.setdefault((totals.agent, totals.task), []).append((part, totals.scored))
-    alone = {pair: having[0] for pair, having in scored.items() if len(having) == 1}
-    stored = {part.run: part.summaries() for part in parts}
-    return {
-        pair: summary
-        for pair, (part, count) in alone.items()
-        for counted, summary in [stored[part.run].get(pair, (-1, None))]
-        if summary is not None and counted == count
-    }

@@ -8,7 +8,6 @@ import hashlib
 import logging
 import os
 import platform
-import secrets
 import stat
 import time
 from abc import ABC, abstractmethod
@@ -32,13 +31,8 @@ LOCK_S = 2.0
 """How long to wait for a file's lock. It is held for about a millisecond; a longer holder is suspended."""
 LOOK_S = 0.005
 PRIVATE = 0o700
-SALT = "salt"
-"""The name under which a storage keeps its salt."""
-SALT_BYTES, MOST_SALT_BYTES = 32, 64
 Settle = Callable[[Pool, float], Pool]
 """A pool and the time in seconds, by the clock that all its clients share -> the changed pool."""
-Edit = Callable[[bytes, float], bytes]
-"""What is stored under a name, empty where nothing is, and the time -> what to store; nothing is kept where empty."""
 
 
 class PoolError(Exception):
@@ -51,27 +45,14 @@ class Pools(ABC):
     place = ""
     """Where the pools are, for warnings."""
 
-    def __init__(self) -> None:
-        self._salt = b""
-
     @abstractmethod
-    def edit(self, name: str, edit: Edit) -> None:
-        """Change what is stored under a name, one client at a time. Raises PoolError."""
-
-    def salt(self) -> bytes:
-        """The secret key of this storage for hashing names, the same for all its users. Raises PoolError."""
-        if not self._salt:
-            self.edit(SALT, self._keep_salt)
-        return self._salt
-
     def change(self, name: str, settle: Settle) -> None:
         """Change a pool, one client at a time; one that nobody uses goes. Raises PoolError."""
 
-        def edit(stored: bytes, now: float) -> bytes:
-            pool = settle(self.read(stored, name, now), now)
-            return b"" if pool.idle(now) else pool.model_dump_json().encode()
-
-        self.edit(name, edit)
+    def changed(self, stored: bytes, name: str, settle: Settle, now: float) -> bytes:
+        """What to store of a pool instead; empty for one that nobody uses."""
+        pool = settle(self.read(stored, name, now), now)
+        return b"" if pool.idle(now) else pool.model_dump_json().encode()
 
     def read(self, stored: bytes, name: str, now: float) -> Pool:
         """A stored pool; an empty one where it is damaged, since its clients report their state again."""
@@ -84,18 +65,10 @@ class Pools(ABC):
             log.warning("pool %s in %s is damaged and is reset: %s", name, self.place, why)
             return Pool()
 
-    def shared_name(self, url: str, key: str) -> str:
-        """The name of an endpoint's pool: 32 hex digits that reveal neither its URL nor its key. Raises PoolError."""
-        return hashlib.blake2b(f"endpoint\0{url}\0{key}".encode(), key=self.salt(), digest_size=16).hexdigest()
 
-    def own_name(self, run: str, endpoint: str) -> str:
-        """The name of a pool for the clients of one run. Raises PoolError."""
-        return hashlib.blake2b(f"run\0{run}\0{endpoint}".encode(), key=self.salt(), digest_size=16).hexdigest()
-
-    def _keep_salt(self, stored: bytes, _now: float) -> bytes:
-        kept = stored if len(stored) >= SALT_BYTES else secrets.token_hex(SALT_BYTES // 2).encode()
-        self._salt = kept[:MOST_SALT_BYTES]
-        return kept
+def pool_name(*of: str) -> str:
+    """The name of a pool: 32 hex digits that reveal neither the URL nor the key of its endpoint."""
+    return hashlib.blake2b("\0".join(of).encode(), digest_size=16).hexdigest()
 
 
 class FilePools(Pools):
@@ -105,15 +78,14 @@ class FilePools(Pools):
     """
 
     def __init__(self, folder: Path) -> None:
-        super().__init__()
         self._folder, self.place = folder, str(folder)
 
-    def edit(self, name: str, edit: Edit) -> None:
-        path = self._folder / (SALT if name == SALT else f"{_machine()}-{name}.json")
+    def change(self, name: str, settle: Settle) -> None:
+        path = self._folder / f"{_machine()}-{name}.json"
         try:
             make_private(self._folder)
             with _locked(path) as file:
-                if kept := edit(os.pread(file, MAX_POOL + 1, 0), time.monotonic()):
+                if kept := self.changed(os.pread(file, MAX_POOL + 1, 0), name, settle, time.monotonic()):
                     if os.pwrite(file, kept, 0) != len(kept):
                         raise OSError("written in part only")
                     os.ftruncate(file, len(kept))
@@ -187,16 +159,16 @@ class RowPools(Pools):
     place = endpoint_table.name
 
     def __init__(self, engine: sa.Engine) -> None:
-        super().__init__()
-        self._engine = engine
+        self._engine, self._made = engine, False
 
-    def edit(self, name: str, edit: Edit) -> None:
+    def change(self, name: str, settle: Settle) -> None:
         try:
-            if name == SALT:
+            if not self._made:
                 with contextlib.suppress(sa.exc.DatabaseError):  # another client may be making it at the same time
                     endpoint_table.create(self._engine, checkfirst=True)
                 endpoint_table.create(self._engine, checkfirst=True)
-            while not self._edit_row(name, edit):  # another client may be adding it at the same time
+                self._made = True
+            while not self._change_row(name, settle):  # another client may be adding it at the same time
                 with contextlib.suppress(sa.exc.IntegrityError), self._engine.begin() as connection:
                     connection.execute(endpoint_table.insert(), {"id": name, "state": ""})
         except sa.exc.DatabaseError as error:
@@ -209,7 +181,7 @@ class RowPools(Pools):
         """The pool, whose clients could not report while the database was away."""
         return super().read(stored, name, now).excused(now)
 
-    def _edit_row(self, name: str, edit: Edit) -> bool:
+    def _change_row(self, name: str, settle: Settle) -> bool:
         """Change a row while no other client does; False where there is none."""
         mine = endpoint_table.c.id == name
         with self._engine.begin() as connection:
@@ -220,7 +192,7 @@ class RowPools(Pools):
             if connection.dialect.name != "postgresql":
                 clock = "unix_timestamp(sysdate(6))"
             now = float(connection.execute(sa.text(f"SELECT {clock}")).scalar_one())
-            if kept := edit(text.encode(), now):
+            if kept := self.changed(text.encode(), name, settle, now):
                 connection.execute(endpoint_table.update().where(mine).values(state=kept.decode()))
             else:
                 connection.execute(endpoint_table.delete().where(mine))

@@ -170,24 +170,10 @@ def explained(context: sa.engine.ExceptionContext) -> None:
         name = undecodable[1]
         table = re.search(rf"\b(proctor_\w+)\.\W?{name}\b", statement)
         raise Unreadable(f"{table[1] if table else 'a table'}.{name}", "a text that is no UTF-8") from error
-    if context.execution_context and _is_too_big(error) and statement.startswith("SELECT"):
-        where = _too_big(context.execution_context.cursor, statement)
-        raise Unreadable(where, f"more than {MOST_BYTES:,} bytes") from error
-
-
-def _is_too_big(error: BaseException) -> bool:
-    return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_TOOBIG
-
-
-def _too_big(cursor: Any, statement: str) -> str:
-    """The column of a statement, as TABLE.COLUMN, that holds a value beyond the limit."""
-    for table, column in dict.fromkeys(re.findall(r"\b(proctor_[a-z]+)\.\W?(\w+)", statement)):
-        try:
-            cursor.connection.execute(f'SELECT max(length("{column}")) FROM {table}').fetchall()
-        except sqlite3.Error as error:
-            if _is_too_big(error):
-                return f"{table}.{column}"
-    return "a column"
+    too_big = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_TOOBIG
+    if context.execution_context and too_big and statement.startswith("SELECT"):
+        tables = ", ".join(dict.fromkeys(re.findall(r"\bproctor_[a-z]+\b", statement)))
+        raise Unreadable(f"a column of {tables}", f"more than {MOST_BYTES:,} bytes") from error
 
 
 def file_of(engine: sa.Engine) -> str | None:

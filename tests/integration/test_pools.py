@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from eval_client.core.limits.pool import Pool, PoolClient, Quota
 from eval_client.store import pools as pools_module
 from eval_client.store.connection import connect
-from eval_client.store.pools import FilePools, PoolError, Pools, RowPools, state_folder
+from eval_client.store.pools import FilePools, PoolError, Pools, RowPools, pool_name, state_folder
 from eval_client.store.tables import endpoint_table
 
 URL, KEY = "https://model.example/v1", "sk-canary-7f3a9c55"
@@ -67,7 +67,7 @@ def test_changes_follow_one_another_and_all_clients_find_the_same_pool(opened: C
     def client(_number: int) -> str:
         pools = opened()
         start.wait()
-        name = pools.shared_name(URL, KEY)
+        name = pool_name("endpoint", URL, KEY)
         for _ in range(5):
             pools.change(name, counted)
         return name
@@ -78,16 +78,9 @@ def test_changes_follow_one_another_and_all_clients_find_the_same_pool(opened: C
     assert count(opened(), names.pop()) == 20
 
 
-def test_names_differ_by_url_and_key_and_by_place_and_tell_neither(opened: Callable[[], Pools], tmp_path: Path) -> None:
-    pools, elsewhere = opened(), FilePools(tmp_path / "elsewhere")
-    names = {
-        pools.shared_name(URL, KEY),
-        pools.shared_name(URL, KEY + "x"),
-        pools.shared_name(URL + "x", KEY),
-        pools.own_name("run", "e"),
-        elsewhere.shared_name(URL, KEY),
-    }
-    assert len(names) == 5
+def test_names_differ_by_url_and_key_and_tell_neither() -> None:
+    names = {pool_name("endpoint", *of) for of in ((URL, KEY), (URL, KEY + "x"), (URL + "x", KEY))}
+    assert len(names) == 3
     assert all(len(name) == 32 and KEY not in name for name in names)
 
 
@@ -96,7 +89,7 @@ def test_names_differ_by_url_and_key_and_by_place_and_tell_neither(opened: Calla
 def test_a_damaged_row_is_begun_anew(text: str, postgresql_url: str, caplog: pytest.LogCaptureFixture) -> None:
     engine = connect(postgresql_url)
     pools = RowPools(engine)
-    name = pools.shared_name(URL, KEY)
+    name = pool_name("endpoint", URL, KEY)
     pools.change(name, counted)
     with engine.begin() as connection:
         connection.execute(endpoint_table.update().where(endpoint_table.c.id == name).values(state=text))
@@ -125,11 +118,11 @@ def _unable_is_told(url: str, owner: str, *statements: str) -> None:
         for statement in statements:
             connection.execute(sa.text(statement))
     with pytest.raises(PoolError, match="proctor_endpoint"):
-        RowPools(reader).salt()
+        RowPools(reader).change("a", counted)
     pools = RowPools(engine)
-    pools.change(name := pools.shared_name(URL, KEY), counted)
+    pools.change(name := pool_name("endpoint", URL, KEY), counted)
     with pytest.raises(PoolError, match="proctor_endpoint"):
-        RowPools(reader).salt()
+        RowPools(reader).change("a", counted)
     endpoint_table.drop(engine)
     with pytest.raises(PoolError, match="proctor_endpoint"):
         pools.change(name, counted)
@@ -157,7 +150,7 @@ def test_a_damaged_file_is_begun_anew_and_said(
 
 
 def test_folder_and_files_are_this_users_alone_and_hold_no_key(files: FilePools, tmp_path: Path) -> None:
-    files.change(files.shared_name(URL, KEY), counted)
+    files.change(pool_name("endpoint", URL, KEY), counted)
     folder = tmp_path / "proctor" / "endpoints"
     assert folder.stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
@@ -185,7 +178,7 @@ def test_a_pool_that_is_idle_leaves_no_file(files: FilePools, tmp_path: Path) ->
 def test_nor_a_row_and_who_waits_for_that_row_begins_a_new_one(server: str, request: pytest.FixtureRequest) -> None:
     engine = connect(request.getfixturevalue(server))
     pools = RowPools(engine)
-    name = pools.shared_name(URL, KEY)
+    name = pool_name("endpoint", URL, KEY)
     pools.change(name, counted)
 
     with ThreadPoolExecutor(1) as others:

@@ -26,7 +26,7 @@ from eval_client.store.lock import is_worked_on, sole_client
 from eval_client.store.planned_trials import PlannedTrials, Unread
 from eval_client.store.records import Manifest, TaskRecord, Trial, Turn
 from eval_client.store.store import Store
-from eval_client.store.tables import SETTLED, attempt_table, trial_table, turn_table
+from eval_client.store.tables import SETTLED, attempt_table, trial_table
 from eval_client.store.trials.scores import trial_facts
 from proctor.types import Action, Finish, FinishReason, Message, Observation, Usage
 from task_server.wire.messages import Act
@@ -346,23 +346,6 @@ async def test_a_row_that_is_larger_than_the_server_takes_is_refused_with_the_va
         connection.exec_driver_sql(f"SET GLOBAL max_allowed_packet = {usual}")
     store.engine.dispose()
     assert machine.store(mariadb_url).id == "store"
-
-
-def test_a_servers_store_of_narrow_counts_is_widened_when_it_is_written_again(store: Store) -> None:
-    kind = store.engine.dialect.name
-    if kind == "sqlite":
-        return  # its integers have no width
-    change = "ALTER COLUMN {} TYPE INTEGER" if kind == "postgresql" else "MODIFY {} INTEGER NOT NULL"
-    names = ("prompt_tokens", "completion_tokens")
-    with store.engine.begin() as connection:
-        connection.execute(turn_table.delete())
-        connection.execute(sa.text(f"ALTER TABLE proctor_turn {', '.join(map(change.format, names))}"))
-    row = {"run": store.run, "trial": 0, "journal": 0, "turn": 1, "prompt_tokens": 3 * 10**9, "completion_tokens": 1}
-    texts = {"digest": "d", "observation": "{}", "reply": "{}", "model_seconds": 0.0, "tries": 1}
-    store.upgrade()
-    store.upgrade()
-    with store.engine.begin() as connection:
-        connection.execute(turn_table.insert(), {**row, **texts})
 
 
 def test_several_clients_may_give_a_store_its_new_columns_at_once(store: Store) -> None:
