@@ -16,15 +16,7 @@ from proctor.llm.config import ChatConfig
 from proctor.llm.dialects import DIALECTS
 from proctor.llm.dialects.messages import HEADERS
 from proctor.llm.outage import Failed, Waited
-from proctor.llm.outcome import (
-    MAX_TOKENS_FIX,
-    TOOLS_FIX,
-    Outcome,
-    Seen,
-    most_tokens,
-    outcome,
-    read_error,
-)
+from proctor.llm.outcome import MAX_TOKENS_FIX, TOOLS_FIX, Outcome, Seen, most_tokens, outcome, read_error, said_status
 from proctor.llm.passed_on import BEHIND, origin_of, way_of
 from proctor.llm.wire import Reply, Request
 from proctor.observability import tracing
@@ -223,7 +215,7 @@ class ModelEndpoint:
         return Failed(
             cause=f"{said}{RAISED[came][1]}{' there' if behind and came is Outcome.UNAUTHORIZED else ''}",
             outcome=came,
-            status=reply.status,
+            status=said_status(reply.status, error),
             sent=sent,
             judged=judged,
             late=late,

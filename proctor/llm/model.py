@@ -175,13 +175,11 @@ class ChatModel:
         """What a request comes to after its last try."""
         started, outage = self._clock(), self._outage
         while True:
-            reply = None
-            if outage is None or not outage.down:
-                reply = await self.endpoint.request(asked, waits)
-                if isinstance(reply, Failed):
-                    self._on_reply(reply)
+            reply = None if outage is not None and outage.down else await self._sent(asked, waits)
             if outage is not None and (reply is None or outage.may_have(reply, waits)):
-                reply = await outage.ask(partial(self._again, asked, waits), self.ask_one_token, waits, reply)
+                reply = await outage.ask(
+                    partial(self._sent, asked, waits, again=True), self.ask_one_token, waits, reply
+                )
             if isinstance(reply, Reply):
                 self.endpoint.answered(with_tools=waits.with_tools)
                 self._on_reply(None)
@@ -191,14 +189,18 @@ class ChatModel:
                 await self._hold_back(reply, outage, waits)
                 continue
             waits.tries += 1
-            wait_s = self._wait_s(reply, waits.tries, self._clock() - started - waits.seconds)
-            if wait_s is None:
+            elapsed_s = self._clock() - started - waits.seconds
+            wait_s = self._policy.wait_s(
+                waits.tries, self._random(), elapsed_s=elapsed_s, retry_after_s=reply.retry_after_s
+            )
+            if reply.outcome is not Outcome.TRANSIENT or wait_s is None:
                 return reply
             await self._sleep(wait_s)
 
-    async def _again(self, asked: Request, waits: Waited) -> Reply | Failed:
-        """What another request of a call comes to, once it may be sent."""
-        await self._sleep(0.0)
+    async def _sent(self, asked: Request, waits: Waited, *, again: bool = False) -> Reply | Failed:
+        """What a request of a call comes to; another one once it may be sent."""
+        if again:
+            await self._sleep(0.0)
         reply = await self.endpoint.request(asked, waits)
         if isinstance(reply, Failed):
             self._on_reply(reply)
@@ -265,8 +267,3 @@ class ChatModel:
         with waits:
             await outage.pause(wait_s, failed.cause)
             await self._sleep(0.0)
-
-    def _wait_s(self, failed: Failed, tries: int, elapsed_s: float) -> float | None:
-        if failed.outcome is not Outcome.TRANSIENT:
-            return None
-        return self._policy.wait_s(tries, self._random(), elapsed_s=elapsed_s, retry_after_s=failed.retry_after_s)

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeGuard, TypeVar
 from proctor.environment import AgentRefused
 from proctor.event_loop import clock
 from proctor.http.client import HttpReply
-from proctor.llm.outcome import Outcome, read_error
+from proctor.llm.outcome import THROTTLED, Outcome, read_error
 from proctor.llm.wire import Reply
 from proctor.session.time_limit import Untimed
 from proctor.types import Usage
@@ -37,7 +37,7 @@ class Failed(NamedTuple):
     cause: str
     outcome: Outcome = Outcome.TRANSIENT
     status: int | None = None
-    """None where no reply came."""
+    """None where no reply came; of an error that comes with 200 the one that its code says."""
     sent: bool = True
     """Whether the request may have reached the endpoint."""
     judged: bool = False
@@ -61,7 +61,7 @@ class Failed(NamedTuple):
     @property
     def throttled(self) -> bool:
         """Whether there were too many requests, which is no failure of this one."""
-        return self.outcome is Outcome.TRANSIENT and self.status in (429, 529)
+        return self.outcome is Outcome.TRANSIENT and self.status in THROTTLED
 
     @property
     def may_be_outage(self) -> bool:

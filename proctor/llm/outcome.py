@@ -5,7 +5,6 @@ with 500. `SIGNS` has the words of each provider; `published_replies.jsonl` and 
 have replies of real servers and what they are, in our words, with their sources; tests go through all of them.
 """
 
-import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -15,7 +14,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 from pydantic_core import from_json
 
-from proctor.llm.wire import joined_texts, objects, said_end, usage_of
+from proctor.llm.wire import joined_texts, objects, said_end, shallow, usage_of
 
 FUNCTION_RAISED = "function_raised"
 """Our own code of the error reply for an agent that is a Python function and raised an exception."""
@@ -91,7 +90,9 @@ Anthropic  refusal       \bblocked by content filtering policy\b
 Anthropic  unauthorized  \bauthentication_error\b|\binvalid x-api-key\b
 Gemini     unauthorized  \bapi_key_invalid\b|\bapi key not valid\b|\bapi key expired\b
 Bedrock    context_limit \b(?:prompt|input|context|conversation) is too (?:long|large)(?: for requested model|$|\.)
-OpenRouter refusal       @200,400,403 \binput was flagged\b|\brequires moderation\b|\bflagged for\b
+OpenRouter refusal       @200,400,403 \binput was flagged\b|\brequires moderation\b
+OpenRouter refusal @403 ^(?!.*\b(?:account|organization|user|ip|key)\b[^.]{0,40}\bflagged).*\b(?:moderation|flagged)\b
+OpenAI     refusal       @200,400 \b(?:content|input|prompt|request|response|output)\b[^.]{0,20}\bflagged for\b
 OpenRouter unpaid        \binsufficient credits\b|\bmore credits\b|\bnever purchased credits\b|^\S* ?key limit exceeded
 OpenRouter unauthorized  \bis not a valid model id\b
 DeepSeek   refusal       \bcontent exists risk\b
@@ -179,8 +180,9 @@ _NO_CONTEXT = re.compile(
     r"\bper turn\b|\bnumber of (?:messages|choices|requests|turns|documents|candidates)\b|"
     r"\btoo many (?:requests|messages|turns)\b|"
     r"\b(?:name|user|metadata|label|key|id|description|header|url|uri)s?\b[^.]{0,40}\b(?:length|too long|longer)\b|"
-    r"(?<!plus )(?<!and )(?<!\+ )\bmax(?:imum)?_?(?:completion_|output_|new_|out)?_?tokens\b`?'?\"?\W*(?:\(#\)\W*)?"
-    r"(?:is too|cannot|can't|must|should|exceeds?|value|parameter|is greater|is larger|too large|may not)|"
+    r"(?<!plus )(?<!and )(?<!\+ )\bmax(?:imum)?_?(?:completion_|output_|new_|out)?_?tokens\b`?'?\"?\W*"
+    r"(?:\(#[^)]*\)\W*)?(?:is too|cannot|can't|must|should|exceeds?|"
+    r"value|parameter|is greater|is larger|too large|may not)|"
     r"\bthinking\b|\bbudget_tokens\b|\bmaxoutputtokens\b|"
     r"(?<!and )\b(?:max|maximum) (?:output|completion|number of (?:output|completion))|\blogprobs\b|"
     r"\boutput tokens\b.{0,20}\b(?:limit|maximum)|\bconcurren|\bnumber of output tokens\b|\bqueue\b|"
@@ -230,7 +232,10 @@ _FAILED = (
 _THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
 MODERATED = "reasons"
 """Our code for reasons that are listed beside an error: OpenRouter's of a moderation."""
-RETRYABLE = frozenset({408, 409, 425, 429})
+_ERROR_STATUS = re.compile(r"[45]\d\d")
+THROTTLED = frozenset({429, 529})
+"""Too many requests."""
+_RETRYABLE = frozenset({408, 409, 425})
 
 
 class ErrorReply(NamedTuple):
@@ -263,11 +268,14 @@ def read_error(body: bytes) -> ErrorReply:
 
 def _parsed(body: bytes) -> JsonValue:
     """The JSON of a body; None where it is none. Half characters, which models do produce, are read too."""
-    for read in (from_json, json.loads):
-        with contextlib.suppress(ValueError, RecursionError):
-            value: JsonValue = read(body)
-            return value
-    return None
+    try:
+        value: JsonValue = from_json(body)
+    except ValueError:
+        try:
+            value = json.loads(shallow(body))
+        except ValueError:
+            return None
+    return value
 
 
 _CODES = frozenset(
@@ -303,10 +311,20 @@ def outcome(status: int, headers: Mapping[str, str], body: bytes, seen: Seen = S
     if not isinstance(reply, dict):
         return Outcome.TRANSIENT
     found = _of_reply(reply)
-    if found in (Outcome.TRANSIENT, Outcome.REJECTED):
-        found = next((sign.outcome for sign in _signs(200, read_error(body))), found)
-        return Outcome.TRANSIENT if found is Outcome.UNAUTHORIZED and seen.answered else found
-    return found
+    if found not in (Outcome.TRANSIENT, Outcome.REJECTED):
+        return found
+    error = read_error(body)
+    sign = next(_signs(200, error), None)
+    if sign is None and (said := said_status(status, error)) != status:
+        return _of_error(said, headers, error, seen)
+    found = found if sign is None else sign.outcome
+    return Outcome.TRANSIENT if found is Outcome.UNAUTHORIZED and seen.answered else found
+
+
+def said_status(status: int, error: ErrorReply) -> int:
+    """The status of a reply; of an error that comes with 200, the one that its code is, where it is one."""
+    codes = [code for code in error.code.split() if 200 <= status < 300 and _ERROR_STATUS.fullmatch(code)]
+    return int(codes[0]) if codes else status
 
 
 def _of_error(status: int, headers: Mapping[str, str], error: ErrorReply, seen: Seen) -> Outcome:
@@ -319,7 +337,7 @@ def _of_error(status: int, headers: Mapping[str, str], error: ErrorReply, seen: 
     if refuses_max_tokens(status, error):
         return Outcome.MAX_TOKENS_FIELD
     told = [sign.outcome for sign in _signs(status, error)]
-    if status == 403 and (MODERATED in error.code.split() or re.search(r"\bmoderation\b|\bflagged\b", error.words)):
+    if status == 403 and MODERATED in error.code.split():
         return Outcome.REFUSAL
     found = next((each for each in (Outcome.REFUSAL, Outcome.UNPAID, Outcome.UNAUTHORIZED) if each in told), None)
     if found is None and status == 402:
@@ -328,8 +346,8 @@ def _of_error(status: int, headers: Mapping[str, str], error: ErrorReply, seen: 
         return Outcome.TRANSIENT if seen.answered else Outcome.UNAUTHORIZED
     if found is not None:
         return found
-    may_succeed = (status in RETRYABLE or status >= 500) and headers.get("x-should-retry") != "false"
-    return Outcome.TRANSIENT if may_succeed else Outcome.REJECTED
+    fails = (status in _RETRYABLE or status >= 500) and headers.get("x-should-retry") != "false"
+    return Outcome.TRANSIENT if fails or status in THROTTLED else Outcome.REJECTED
 
 
 def _signs(status: int, error: ErrorReply) -> Iterator[Sign]:
@@ -356,7 +374,9 @@ def _fills_context(status: int, error: ErrorReply, seen: Seen) -> bool:
 
 def most_tokens(status: int, error: ErrorReply) -> int:
     """The largest number of tokens that a bad request's error names, to be compared with the model's context."""
-    named = re.findall(r"(\d[\d,]*) tokens", error.message) if status == 400 else []
+    if status != 400 or _NO_CONTEXT.search(error.words):
+        return 0
+    named = re.findall(r"(\d[\d,]*) tokens", error.message)
     return max((int(number.replace(",", "")) for number in named), default=0)
 
 
@@ -384,7 +404,7 @@ def _of_reply(reply: dict[str, JsonValue]) -> Outcome:
         return _of_choice(choices[0], reply)
     if isinstance(reply.get("output"), list) or reply.get("object") == "response":
         return _of_response(reply)
-    if reply.get("type") == "message" and isinstance(reply.get("content"), list):
+    if "stop_reason" in reply and isinstance(reply.get("content"), list):
         blocks = objects(reply["content"])
         said = any(block.get("type") != "text" or block.get("text") for block in blocks)
         return _of_end(reply.get("stop_reason")) or _unless_empty(said, reply)

@@ -3,6 +3,7 @@
 import json
 import logging
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
@@ -127,7 +128,9 @@ class WireReply(Wire):
 
 Part = TypeVar("Part", bound=WireReply)
 MOST_NESTED = 100
-"""What is nested deeper in a reply is dropped: journals can't hold it."""
+"""What is nested so deep in a reply is dropped: journals can't hold it."""
+_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*+"|[][{}]', re.DOTALL)
+"""The brackets of a JSON text, and its strings, which may hold more of them."""
 
 
 def parsed(model: type[Part], body: bytes) -> Part:
@@ -139,21 +142,26 @@ def parsed(model: type[Part], body: bytes) -> Part:
         return model.model_validate_json(body)
     except ValidationError as broken:
         try:
-            reply = _shallow(json.loads(body), MOST_NESTED)
+            reply = json.loads(shallow(body))
             whole = json.dumps(model.mended(reply), ensure_ascii=False).encode(errors="replace")
             return model.model_validate_json(whole)
-        except (ValueError, RecursionError, AttributeError):
+        except (ValueError, AttributeError):
             raise broken from None
 
 
-def _shallow(value: Any, depth: int) -> Any:
-    if not isinstance(value, dict | list):
-        return value
-    if depth == 0:
-        return None
-    if isinstance(value, list):
-        return [_shallow(each, depth - 1) for each in value]
-    return {name: _shallow(each, depth - 1) for name, each in value.items()}
+def shallow(body: bytes) -> bytes:
+    """A JSON text with null in the place of what is nested too deep."""
+    kept, depth, start = list[bytes](), 0, 0
+    for mark in _BRACKETS.finditer(body):
+        if mark[0] in b"[{":
+            depth += 1
+            if depth == MOST_NESTED:
+                kept += [body[start : mark.start()], b"null"]
+        elif mark[0] in b"]}":
+            if depth == MOST_NESTED:
+                start = mark.end()
+            depth -= 1
+    return b"".join([*kept, body[start:]])
 
 
 def arguments_text(value: object) -> str:

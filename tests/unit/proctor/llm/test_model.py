@@ -305,6 +305,21 @@ async def test_retry_after_is_obeyed_and_told(header: str, wait_s: float) -> Non
     assert (rigged.events[0].throttled, rigged.events[0].retry_after_s) == (True, wait_s - 0.25 or None)
 
 
+@pytest.mark.parametrize(
+    "limited",
+    [
+        error(429),
+        error(529),
+        error(429, headers={"x-should-retry": "false"}),
+        httpx.Response(200, json={"error": {"message": "slow down", "code": 429}}),
+    ],
+)
+async def test_too_many_requests_use_no_try_however_they_are_said(limited: httpx.Response) -> None:
+    rigged = rig(limited, answer(), config=CONFIG.model_copy(update={"max_tries": 1}), outage=Outage())
+    completion = await rigged.model.complete(MESSAGES)
+    assert (completion.tries, completion.action.content) == (2, "hi")
+
+
 async def test_a_retry_after_beyond_our_patience_gives_up_without_waiting() -> None:
     rigged = rig(error(429, headers={"Retry-After": "86400"}))
     with pytest.raises(AgentUnavailable):

@@ -9,6 +9,7 @@ from pydantic import JsonValue, ValidationError
 
 from proctor.llm.dialects import chat
 from proctor.llm.dialects.chat import MOST_REPLY_TOKENS
+from proctor.llm.outcome import Outcome, outcome
 from proctor.llm.wire import Reply
 from proctor.types import Action, Message, Tool, ToolCall, Usage
 
@@ -107,10 +108,13 @@ def test_what_is_not_needed_of_an_answer_is_dropped(
     assert (read.action, read.model, read.stop) == (Action(content="hi"), None, stop)
 
 
-def test_reasoning_that_is_nested_too_deep_is_dropped() -> None:
-    details = b'{"content": "hi", "reasoning_details": ' + b"[" * 900 + b"]" * 900 + b"}"
-    action = chat.read(b'{"choices": [{"message": %s}]}' % details).action
+@pytest.mark.parametrize("deep", [900, 1_000, 100_000])
+def test_reasoning_that_is_nested_too_deep_is_dropped(deep: int) -> None:
+    details = b'{"reasoning_details": ' + b'{"]": [' * deep + b"]}" * deep + b', "content": "hi"}'
+    body = b'{"choices": [{"message": %s}]}' % details
+    action = chat.read(body).action
     assert (action.content, Action.model_validate_json(action.model_dump_json())) == ("hi", action)
+    assert outcome(200, {}, body) is Outcome.ANSWER
 
 
 @pytest.mark.parametrize("body", ["{", "[]", "null", "{}", '{"choices": []}', '{"choices": [{"message": null}]}'])
