@@ -13,8 +13,7 @@ import pytest
 
 from environments.knowledge_graph import dataset, ontology, synthetic
 from environments.knowledge_graph.environment import PER_SAMPLE, KnowledgeGraph
-from environments.knowledge_graph.prompt import ANSWER_FORM, NO_ACTION, ROUNDS
-from environments.knowledge_graph.reply import FinalAnswer, LooseAnswer, NoAction, ToolRequests, read, shorten
+from environments.knowledge_graph.prompt import NO_ACTION, ROUNDS
 from proctor.environment import Agent, Policy
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message, Observation
@@ -207,153 +206,8 @@ async def test_07_agents_without_an_action_score_nothing(
                     assert agent.told[1:] == [NO_ACTION] * 14
 
 
-def calls(*found: tuple[str, tuple[str, ...] | None]) -> list[tuple[str, tuple[str, ...] | None]]:
-    return list(found)
-
-
-NAMES = ("Handel: Messiah (Dublin Version, 1742)", 'Baeho "Bobby" Shin', "Guard", "Guard (basketball)", "variable star")
-READ: list[tuple[str, object, object]] = [
-    # reply, what compat reads (without names), what strict reads; None where it is the same
-    ("", NoAction(), None),
-    ("I think I know.", NoAction(), None),
-    ("Final Answer: #3", FinalAnswer("3"), None),
-    ("Find Answer: #0", FinalAnswer("0"), None),
-    ("Thought: so\nFinal Answer: #12.", FinalAnswer("12"), None),
-    ("Final Answer: #1 or Final Answer: #2", FinalAnswer("1"), None),
-    ("Action: count(#0)\nFinal Answer: #1", FinalAnswer("1"), None),
-    ("Final Answer: #99", FinalAnswer("99"), None),
-    ("Final Answer: Guard", NoAction(), None),
-    ("Final Answer: 3", NoAction(), None),
-    ("Final Answer: variable #3", LooseAnswer("3"), None),
-    ("**Final Answer:** #3", LooseAnswer("3"), None),
-    ("**Final Answer: #3**", FinalAnswer("3"), None),
-    ("final answer: #3", LooseAnswer("3"), None),
-    ("Final Answer:#3", LooseAnswer("3"), None),
-    ("Thought: so\n### FINAL ANSWER: the variable `#12`.", LooseAnswer("12"), None),
-    ("**Final Answer:**\n#3", LooseAnswer("3"), None),
-    ("So the final answer is in #3", NoAction(), None),
-    ("I shall give final answer: #3 later\nAction: count(#0)", calls(("count", ("#0",))), None),
-    ("final answer: #3\nFinal Answer: #4", FinalAnswer("4"), None),
-    ("Observation: x\nFinal Answer: #1", NoAction(), None),
-    ("Action: get\\_relations(m.1\\_2)", calls(("get_relations", ("m.1_2",))), None),
-    ("Action: count(#0)", calls(("count", ("#0",))), None),
-    ("Action 3: count(#0)", calls(("count", ("#0",))), None),
-    ("Actions to take: count(#0)", calls(("count", ("#0",))), None),
-    ("action: count(#0)", NoAction(), calls(("count", ("#0",)))),
-    (" Action: count(#0)", NoAction(), calls(("count", ("#0",)))),
-    ("Action count(#0)", NoAction(), None),
-    ("Action: count #0", calls(), None),
-    ("Action: none\nAction: count(#0)", calls(), None),
-    ("Action: count(#0)\nAction: count(#1)", calls(("count", ("#0",))), None),
-    ("Action: count(#0\nObservation: #1", calls(("count", None)), None),
-    ("Action: count()", calls(("count", None)), None),
-    ("Action: count(#0", calls(("count", None)), None),
-    ("Action: count(variable #0)", calls(("count", ("#0",))), None),
-    ("Action: intersection(Variable #0 , variable #1)", calls(("intersection", ("#0", "#1"))), None),
-    ("Action: f(#0) then count(#0)", calls(("f", ("#0",)), ("count", ("#0",))), None),
-    (
-        "Action: get_relations(intersection(#0,#1))",
-        calls(("get_relations", ("intersection(#0", "#1")), ("intersection", ("#0", "#1"))),
-        None,
-    ),
-    ("Action: get_neighbors(m.1, a.b.c)", calls(("get_neighbors", ("m.1", "a.b.c"))), None),
-    ("Action: exit()", calls(("exit", None)), None),
-    ("Action: open(x)", calls(("open", ("x",))), None),
-    ("Action: __import__(x)", calls(("__import__", ("x",))), None),
-    ("Action: get_relations(Guard)", calls(("get_relations", ("Guard",))), None),
-    (
-        "Action: get_relations(Guard (basketball))",
-        calls(("get_relations", ("Guard (basketball",))),
-        calls(("get_relations", ("Guard (basketball)",))),
-    ),
-    (
-        "Action: get_relations(Handel: Messiah (Dublin Version, 1742))",
-        calls(("get_relations", ("Handel: Messiah (Dublin Version", "1742"))),
-        calls(("get_relations", ("Handel: Messiah (Dublin Version, 1742)",))),
-    ),
-    (
-        'Action: get_neighbors("Handel: Messiah (Dublin Version, 1742)", a.b)',
-        calls(("get_neighbors", ('"Handel: Messiah (Dublin Version', "1742"))),
-        calls(("get_neighbors", ("Handel: Messiah (Dublin Version, 1742)", "a.b"))),
-    ),
-    (
-        'Action: get_relations(Baeho "Bobby" Shin)',
-        calls(("get_relations", ('Baeho "Bobby" Shin',))),
-        None,
-    ),
-    ("Action: count(random variable x)", calls(("count", ("random variable x",))), None),
-    ("Action: f(variable star)", calls(("f", ("star",))), calls(("f", ("variable star",)))),
-    ("Action: f(variable variable star)", calls(("f", ("variable variable star",))), calls(("f", ("variable star",)))),
-    ("Action: get_relations('Guard')", calls(("get_relations", ("'Guard'",))), calls(("get_relations", ("Guard",)))),
-    ("Action: get_relations(m.1> ?p ?o . #)", calls(("get_relations", ("m.1> ?p ?o . #",))), None),
-]
-
-
-@pytest.mark.parametrize(("reply", "compat", "strict"), READ)
-def test_08_every_row_of_the_parser_is_read(reply: str, compat: object, strict: object) -> None:
-    for lenient, wanted in ((False, compat), (True, compat if strict is None else strict)):
-        result = read(shorten(reply), NAMES, lenient)
-        found = (
-            [(call.function, call.arguments) for call in result.calls] if isinstance(result, ToolRequests) else result
-        )
-        assert found == wanted
-
-
-def test_08_the_parser_table_has_at_least_30_replies() -> None:
-    assert len(READ) >= 30
-
-
 POSITION = "basketball.basketball_player.position_s"
 FIRST = ("Action: get_relations(m.09rl290)", "Action: get_neighbors(m.09rl290, media_common.quotation.author)")
-TOLD: list[tuple[tuple[str, ...], str, str]] = [
-    # replies, what compat tells after the last one, what strict tells
-    (("Final Answer: #99",), "id #99 is invalid", "id #99 is invalid"),
-    (("Final Answer: #" + "9" * 10_000,), "is invalid", "is invalid"),
-    (("Final Answer: Guard",), NO_ACTION, NO_ACTION),
-    (("Final Answer: variable #3",), "has the form `Final Answer: #id`", "id #3 is invalid"),
-    (("**Final Answer:** #3",), "has the form `Final Answer: #id`", "id #3 is invalid"),
-    (("Action: none",), "No tool was called", "No tool was called"),
-    ((*FIRST, "Action: get_neighbors(#0, people.person.profession)"), "cannot be executed", "was not listed"),
-    (("Action: get_neighbors(m.09rl290, media_common.quotation.author)",), "cannot be executed", "was not listed"),
-    ((*FIRST, "Action: intersection(#0, m.123)"), "The two variables may differ", "takes two variables"),
-    ((*FIRST, "Action: intersection(#0, #7)"), "The two variables may differ", "no variable #7"),
-    ((*FIRST, "Action: argmax(#0, people.person.date_of_birth)"), "cannot be executed", "get_attributes"),
-    ((*FIRST, "Action: count(Pat Connaughton)"), "cannot be executed", "count takes a variable"),
-    ((*FIRST, "Action: count(#0, #0)"), "cannot be executed", "takes 1 argument(s), not 2"),
-    (("Action: get_relations(#0)",), "cannot be executed", "no variable #0"),
-    (("Action: exit()",), "exit() cannot be executed", "there is no function exit"),
-    (("Action: open(x)",), "open(x) cannot be executed", "there is no function open"),
-    (("Action: __import__(os)",), "__import__(os) cannot be executed", "there is no function __import__"),
-    (("Action: _get_relations(m.1)",), "cannot be executed", "there is no function _get_relations"),
-    (("Action: get_relations(m.1> ?p ?o . #)",), "cannot be executed", "no such variable, entity or id"),
-    (("Action: get_relations(",), "can't be read", "can't be read"),
-    (("Action: get_relations(g.1)",), "cannot be executed", "Observation: []"),
-    (("Action: get_relations(common.topic)",), "cannot be executed", "Observation: []"),
-    (("Action: get_relations(m.nobody)",), "Observation: []", "Observation: []"),
-    ((*FIRST, "Action: get_attributes(#0)"), "Observation: []", "Observation: []"),
-    ((*FIRST, "Action: count(#0)", "Action: get_relations(#1)"), "Observation: []", "Observation: []"),
-    ((*FIRST, "Action: count(#0)"), "variable #1, which is a number", "variable #1, which is a number"),
-]
-
-
-@pytest.mark.parametrize(("replies", "compat", "strict"), TOLD)
-async def test_08_every_bad_input_is_told_and_costs_a_round(replies: tuple[str, ...], compat: str, strict: str) -> None:
-    for profile, wanted in (("compat", compat), ("strict", strict)):
-        finish, agent = await play(mini(profile=profile), 0, *replies, "I stop here.")
-        assert wanted in agent.told[len(replies)]
-        assert finish.score == 0.0
-        assert not finish.reason.is_fault
-
-
-@pytest.mark.parametrize(
-    "said", ["Final Answer: variable #0", "**Final Answer:** #0", "final answer: #0", "Final Answer:#0"]
-)
-async def test_08_a_final_answer_in_another_form_counts_in_strict_and_is_told_its_form_in_compat(said: str) -> None:
-    finish, _ = await play(mini(profile="strict"), 0, *FIRST, said)
-    assert (finish.reason, finish.metrics["rounds"]) == (FinishReason.COMPLETED, 3.0)
-    finish, agent = await play(mini(profile="compat"), 0, *FIRST, said, "Final Answer: #0")
-    assert agent.told[-1] == ANSWER_FORM
-    assert (finish.reason, finish.metrics["n_bad_format"]) == (FinishReason.COMPLETED, 1.0)
 
 
 async def test_08_names_with_commas_quotes_and_parentheses_are_resolved_in_strict_only() -> None:

@@ -1,17 +1,13 @@
-"""The environment's configuration, scores, summary, replay text and built-in agents."""
+"""The environment's summary, the samples it knows, and its calls as moves."""
 
 import pytest
-from pydantic import JsonValue
 
 from environments.card_game.environment import CardGame
-from environments.card_game.policies import rehearse
-from environments.card_game.sample_game import Setup
-from environments.card_game.scoring import ALL_HP
-from proctor.session.play import PolicyAgent, play_to_finish
-from proctor.types import Finish, FinishReason
-from tests.unit.environments.fixed_policies import garbage
-
-Fields = dict[str, JsonValue]
+from environments.card_game.functions import BOTH
+from environments.card_game.rules.moves import Assert, Attack, Skill
+from environments.card_game.sample_game import SampleGame, Setup
+from proctor.types import Action, Finish, FinishReason
+from tests.tool_calls import call
 
 
 def finish(win: float, damage: float, opponent: str = "greedy", seat: int = 0, stage: int = 2) -> Finish:
@@ -41,42 +37,25 @@ def test_an_unknown_sample_is_named() -> None:
         CardGame().setup("greedy-seat2-0")
 
 
-@pytest.mark.parametrize("fields", [{"legacy_agent_bugs": True}, {"stages": [1]}, {"repetitions": 25}])
-async def test_the_reference_wins_every_game(fields: Fields) -> None:
-    environment = CardGame.model_validate(fields)
-    for sample in environment.samples():
-        agent = PolicyAgent(environment.reference(sample, 7))
-        finish = await play_to_finish(environment, sample, agent, 7)
-        assert (finish.reason, finish.score) == (FinishReason.COMPLETED, 1.0), sample
+GUESS = call("guess", guess_type="eel", target_position=2)
+SWEEP = call("act", pick_fish="spray", action="active", target_position=0)
 
 
-def test_a_rehearsal_depends_on_the_seed_and_nothing_else() -> None:
-    setup = Setup("greedy", 1, 0)
-    line = rehearse(setup, 1)
-    rehearse.cache_clear()
-    assert rehearse(setup, 1) == line
-    assert line.acts
-
-
-async def test_the_replay_tells_the_game_to_a_person() -> None:
-    environment = CardGame()
-    sample = "greedy-seat0-0"
-    finish = await environment.play(sample, PolicyAgent(environment.naive(sample, 0)), 0)
-    lines = str(finish.detail["replay"]).splitlines()
-    assert lines[0] == "agent (moves first) against greedy, stage 2"
-    assert "1. agent's spray [0] sweeps over all 4 enemies" in lines
-    assert "     greedy: spray [0] -84, flame [1] -84, eel [2] -56, sunfish [3] -56" in lines
-    assert any("guesses that" in line for line in lines)
-    assert any(line.endswith("is dead!") for line in lines)
-    assert lines[-1].endswith(f"wins after {finish.metrics['phases']:g} phases.")
-    assert max(map(len, lines)) <= 120
-
-
-async def test_the_replay_says_why_the_agent_is_out() -> None:
-    environment = CardGame()
-    finish = await environment.play("greedy-seat0-0", PolicyAgent(garbage), 0)
-    assert str(finish.detail["replay"]).endswith("The agent is out of the game: invalid_format.")
-
-
-def test_all_damage_is_four_fish_of_400_hp() -> None:
-    assert ALL_HP == 1600
+@pytest.mark.parametrize(
+    ("action", "asserting", "move"),
+    [
+        (GUESS, True, Assert(2, 3)),
+        (call("act", pick_fish="eel", action="normal", target_position=1), False, Attack(2, 1)),
+        (call("act", pick_fish="flame", action="active", target_position=0), False, Skill(1, mates=(0,))),
+        (SWEEP, False, Skill(0, enemies=(0, 1, 2, 3))),
+    ],
+)
+def test_a_call_is_the_move_that_its_json_is_in_text(action: Action, asserting: bool, move: object) -> None:
+    (asked,) = action.tool_calls
+    function = BOTH.find(asked.name, strict=True)
+    assert function is not None
+    text = function.read(function.checked(asked.arguments, strict=True))
+    match = SampleGame(Setup("random", 0, 0), 0)
+    match.game.asserting = asserting
+    assert match.read(text) == move
+    assert [each.name for each in BOTH.functions if each.write(text) is not None] == [asked.name]

@@ -77,16 +77,6 @@ async def test_those_who_index_the_shipped_catalogue_at_once_end_with_the_same(t
     assert len(list(tmp_path.iterdir())) == 1
 
 
-async def test_a_purchase_tells_its_parts_and_what_they_rest_on(environment: WebShop) -> None:
-    sample = "goal-00007"
-    finish = await play_to_finish(environment, sample, PolicyAgent(environment.reference(sample)))
-    assert finish.detail["asin"] == finish.detail["goal_asin"] == environment.goal(sample).asin
-    assert (finish.detail["price_seed"], finish.detail["nouns"]) == (0, "lexical 1")
-    parts = finish.detail["parts"]
-    assert isinstance(parts, dict)
-    assert (parts["reward"], parts["r_type"], parts["query_match"]) == (1.0, 1.0, True)
-
-
 async def test_connections_are_closed_behind_a_session_that_outlives_the_shop(cache: Path) -> None:
     environment = WebShop(cache=cache)
     async with environment.lifespan():

@@ -1,15 +1,12 @@
 """Pages, prompts and scores, beside what the acceptance list says of them."""
 
-import ast
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from environments.webshop import policies, prompt, reply
 from environments.webshop.catalogue.product import Goal, Product
-from environments.webshop.prompt import observation, opening
+from environments.webshop.prompt import opening
 from environments.webshop.scoring import (
     reward,
     similarity,
@@ -78,17 +75,6 @@ def test_a_value_named_search_can_be_clicked_in_strict_alone() -> None:
     page = pages.item_page("i", some_product(options={"kind": ("search",)}))
     assert "search" in page.clickables()
     assert "kind: search" in page.clickables(qualify_shared=True)
-
-
-def test_an_observation_ends_in_a_literal_or_in_json() -> None:
-    page = pages.search_page("find\nme")
-    compat, strict = (observation(page, ["search", "it's"], profile) for profile in ("compat", "strict"))
-    assert compat.startswith(
-        "Observation:\nWebShop [SEP] Instruction: [SEP] find\nme [SEP] Search\n\nAvailable Actions:\n"
-    )
-    expected = {"has_search_bar": True, "clickables": ["search", "it's"]}
-    assert ast.literal_eval(compat.rpartition("\n")[2]) == expected
-    assert json.loads(strict.rpartition("\n")[2]) == expected
 
 
 @pytest.mark.parametrize("title", ["plain", "with [brackets] in it", "[", ""])
