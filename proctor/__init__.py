@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Tool,
         ToolCall,
         Usage,
+        asked_and_answered,
     )
 
 _MODULES = {
@@ -44,6 +45,7 @@ _MODULES = {
         "Tool",
         "ToolCall",
         "Usage",
+        "asked_and_answered",
     ),
     "proctor.environment": (
         "Agent",
@@ -89,6 +91,7 @@ __all__ = [
     "TurnResult",
     "Usage",
     "aevaluate",
+    "asked_and_answered",
     "assert_scores",
     "check",
     "evaluate",
