@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Tool,
         ToolCall,
         Usage,
+        asked_and_answered,
     )
 
 _MODULES = (
@@ -68,6 +69,7 @@ __all__ = [
     "TurnResult",
     "Usage",
     "aevaluate",
+    "asked_and_answered",
     "assert_scores",
     "check",
     "evaluate",

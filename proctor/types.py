@@ -16,7 +16,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import pydantic_core
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, JsonValue, ValidationError, model_validator
 
-from proctor.observability.redaction import redacted
+from proctor.observability.redaction import plain, redacted
 
 
 def well_formed(text: str) -> str:
@@ -318,6 +318,31 @@ class Finish(Value):
     def is_away(self) -> bool:
         """Whether it is a fault that `away` made."""
         return self.reason is FinishReason.TASK_ERROR and self.detail.get(_AWAY) is True
+
+
+WORDS = ("asked", "expected", "answered")
+"""The fields of a finish's detail that tables of trials show; see `asked_and_answered`."""
+NOT_REDISTRIBUTABLE = "not_redistributable"
+"""The field of a finish's detail that is true where its words may not stand in a file for others."""
+MOST_WORDS, MOST_READ = 300, 10_000
+
+
+def brief(text: str) -> str:
+    """A text on one line, without secrets and control characters, of at most MOST_WORDS characters."""
+    line = plain(text[:MOST_READ])
+    return line if len(line) <= MOST_WORDS else f"{line[: MOST_WORDS - 1]}…"
+
+
+def asked_and_answered(
+    asked: str, expected: str, answered: str, *, redistributable: bool = True
+) -> dict[str, JsonValue]:
+    """What the agent was asked, what would have been right, and what it answered, for a finish's detail.
+
+    Each is `brief`; an empty one is left out. `redistributable`: whether the data may be shown to others.
+    """
+    said = zip(WORDS, map(brief, (asked, expected, answered)), strict=True)
+    found: dict[str, JsonValue] = {name: text for name, text in said if text}
+    return found if redistributable else {**found, NOT_REDISTRIBUTABLE: True}
 
 
 def _check_keys(text: str | bytes, finish: Finish) -> None:

@@ -14,7 +14,7 @@ from environments.alfworld.texts import TaskType
 from proctor.environment import Agent, AgentStopped
 from proctor.published import TASK_STATUS
 from proctor.tools import UnreadableCall
-from proctor.types import Action, Finish, FinishReason, Message
+from proctor.types import Action, Finish, FinishReason, Message, asked_and_answered
 
 UPSTREAM_UNREADABLE = {"no_call": "agent validation failed", "bad_arguments": "agent invalid action"}
 """The published code's word for a game won after such a reply (AgentBench FC)."""
@@ -76,11 +76,16 @@ class HouseholdSession:
             for step in self._steps
         ]
         won = reason is FinishReason.COMPLETED
+        last = f"last action: {self._steps[-1].action}" if self._steps else ""
+        answered = "reached" if won else last
         return Finish(
             reason=reason,
             score=score(reason),
             metrics=self._dialogue.reader.metrics() | step_metrics(self._steps),
             detail={
+                **asked_and_answered(
+                    self._world.intro.rpartition("\n\n")[2], f"the goal reached: {self._type}", answered
+                ),
                 "task_type": self._type,
                 "format": self._format,
                 "profile": self._profile,

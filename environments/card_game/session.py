@@ -10,7 +10,7 @@ from environments.card_game.rules.moves import Assert, Move, Pass
 from environments.card_game.sample_game import SampleGame
 from environments.card_game.scoring import ALL_HP, score, win
 from proctor.environment import Agent, AgentStopped
-from proctor.types import Finish, FinishReason
+from proctor.types import Finish, FinishReason, asked_and_answered
 
 TRIES = 5
 """Replies to one prompt; the session ends, or a guess becomes a pass, where none of them is accepted."""
@@ -98,11 +98,14 @@ class CardGameSession:
             "right_guesses": float(self.right_guesses),
             "bad_replies": float(self.bad_replies),
         }
+        asked = f"win against {setup.opponent} from seat {setup.seat}, stage {setup.stage}"
+        result = {1.0: "won", 0.5: "drawn"}.get(won, "lost")
         return Finish(
             reason=reason,
             score=score(won, damage / ALL_HP),
             metrics=metrics(self.guessing, self.acting) | own,
             detail={
+                **asked_and_answered(asked, "won", f"{result}, {damage} of {ALL_HP} damage dealt"),
                 "opponent": setup.opponent,
                 "seat": setup.seat,
                 "stage": setup.stage,

@@ -34,7 +34,7 @@ from proctor.digest import digest_of
 from proctor.environment import Agent, Environment, Policy
 from proctor.published import AGENTBENCH_SAMPLING, Opening, lowered, other_records
 from proctor.tools import OWN_FUNCTIONS, CallReader, Protocol, ReplyReader, TextReader, parsed_action
-from proctor.types import Action, Finish, FinishReason, Message, ParsedAction, Summary
+from proctor.types import Action, Finish, FinishReason, Message, ParsedAction, Summary, asked_and_answered
 
 SHIPPED_SAMPLES = Path(__file__).with_name("samples")
 _REVISIONS = {"compat": "3", "strict": "5", "errata": "5"}
@@ -264,7 +264,11 @@ class Database(Environment):
         completed = result.reason is FinishReason.COMPLETED
         metrics = marks(entry, completed, result.answer or "", changed, self._dialogue.published)
         metrics["statements"] = float(result.statements)
+        answered = result.answer or ""
+        if entry.table_hash:
+            answered += f" (the table is {'as expected' if changed.sql == entry.table_hash else 'not as expected'})"
         detail: dict[str, JsonValue] = {
+            **asked_and_answered(entry.description, ", ".join(entry.label), answered),
             "type": entry.kind,
             "category": entry.category,
             "answer": None if result.answer is None else result.answer[:_SHOWN_ANSWER],

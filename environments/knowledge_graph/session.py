@@ -13,7 +13,7 @@ from environments.knowledge_graph.scoring import marks, predicted
 from environments.knowledge_graph.tools import Listing, ToolRefusal, ToolRules, Tools, Variable
 from proctor.environment import Agent, AgentStopped
 from proctor.tools import UnreadableCall
-from proctor.types import Finish, FinishReason, Message, Observation
+from proctor.types import Finish, FinishReason, Message, Observation, asked_and_answered
 
 _SHOWN_ANSWERS = 200
 Bad = Literal["format", "action"]
@@ -119,6 +119,8 @@ class GraphSession:
 
     def _finish(self, reason: FinishReason, found: frozenset[str] = frozenset()) -> Finish:
         scores = marks({answer for answer, _ in self._entry.answers}, found)
+        named = {answer: name or answer for answer, name in self._entry.answers}
+        answered = ", ".join(named.get(each, each) for each in sorted(found)[:_SHOWN_ANSWERS])
         counts = {
             "n_bad_format": float(self._bad["format"]),
             "n_bad_action": float(self._bad["action"]),
@@ -129,6 +131,7 @@ class GraphSession:
             score=scores["F1"],
             metrics=self._reader.metrics() | scores | counts,
             detail={
+                **asked_and_answered(self._entry.question, ", ".join(named.values()), answered),
                 "source": self._entry.source,
                 "answers": len(found),
                 "answer": sorted(found)[:_SHOWN_ANSWERS],

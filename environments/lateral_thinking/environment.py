@@ -20,8 +20,9 @@ from environments.lateral_thinking.scoring import PRIMARY, summarize
 from proctor.digest import json_digest
 from proctor.environment import Agent, Environment, Policy, default_folder
 from proctor.llm.config import ChatConfig
+from proctor.tables.table import counted
 from proctor.tools import NO_PUBLISHED_FUNCTIONS, Protocol, in_tools, parsed_action
-from proctor.types import Action, Finish, ParsedAction, Summary
+from proctor.types import Action, Finish, ParsedAction, Summary, asked_and_answered
 
 SHIPPED_SAMPLES = Path(__file__).with_name("samples")
 PUBLISHED_HOST = "gpt-3.5-turbo-0613"
@@ -76,11 +77,14 @@ class LateralThinking(Environment):
         spoken = game.game_protocol(puzzle, self.profile, self.protocol)
         reason, tally = await game.play(puzzle, self._host.game(puzzle, self.profile), agent, spoken, self.profile)
         metrics = spoken.reader.metrics() | tally.metrics()
+        found = f"{len(tally.hits)} of {counted(len(puzzle.keys), 'key point')} found"
+        answered = ": ".join([found, *filter(None, ["; ".join(puzzle.keys[key] for key in sorted(tally.hits))])])
         return Finish(
             reason=reason,
             score=metrics[PRIMARY],
             metrics=metrics,
             detail={
+                **asked_and_answered(puzzle.story, "; ".join(puzzle.keys), answered),
                 "host": self._host.name,
                 "profile": self.profile,
                 "language": puzzle.language,

@@ -117,7 +117,10 @@ class Mind2Web(Environment):
             raise EnvironmentFault(str(error)) from error
         reader = self._reader()
         finish = await session.play(contest, agent, self.profile, opening, reader)
-        return finish.model_copy(update={"metrics": reader.metrics() | finish.metrics})
+        own = self._dataset.head.own_tasks == self._dataset.head.tasks
+        words = session.words_of(contest, finish, redistributable=own)
+        updated = {"metrics": reader.metrics() | finish.metrics, "detail": words | finish.detail}
+        return finish.model_copy(update=updated)
 
     def parse_action(self, action: Action) -> ParsedAction | None:
         return parsed_action(self._reader(), action, shown)

@@ -15,7 +15,7 @@ from environments.mind2web.tournament import Prediction, Profile, Tournament
 from proctor.environment import Agent, AgentStopped
 from proctor.published import TASK_STATUS
 from proctor.tools import ReplyReader, UnreadableCall
-from proctor.types import Finish, FinishReason, Message, Observation
+from proctor.types import Finish, FinishReason, Message, Observation, asked_and_answered
 
 
 class _End(NamedTuple):
@@ -52,6 +52,15 @@ async def play(
     return _finish(
         contest, profile, _End(reason, TASK_STATUS[reason], prediction, None if replies else "not_asked"), replies
     )
+
+
+def words_of(contest: Contest, finish: Finish, *, redistributable: bool) -> dict[str, JsonValue]:
+    """What the step asks for, what was recorded, and what was chosen."""
+    step, (element, action) = contest.step, finish.detail["predicted"]  # type: ignore[misc, str-unpack]  # two texts
+    place = "the recorded element" if element in contest.positives else f"another element ({element})"
+    asked = f"step {len(step.previous) + 1} of {step.steps}: {step.task}"
+    chosen = f"{action} on {place}" if element else ""
+    return asked_and_answered(asked, step.words or step.gold_action, chosen, redistributable=redistributable)
 
 
 def choice_of(letter: str, choices: tuple[ElementChoice, ...]) -> ElementChoice | None:

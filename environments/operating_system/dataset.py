@@ -55,6 +55,13 @@ class SampleRecord(Value):
         """Which of the two scores the sample."""
         return "match" if self.match else "check"
 
+    @property
+    def wanted(self) -> str:
+        """What is right, in a word or two: the answer, or the output of the example where that is checked."""
+        if self.match is not None:
+            return self.match.answer if self.match.answer is not None else f"a match of {self.match.regex}"
+        return f"the output of: {self.example.code}" if self.example else "the checks pass"
+
 
 @dataclass(frozen=True)
 class Dataset:

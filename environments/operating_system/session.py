@@ -17,7 +17,7 @@ from proctor.published import TASK_STATUS, Opening
 from proctor.sandbox.base import Sandbox
 from proctor.sandbox.shell import Shell
 from proctor.tools import ReplyReader, TextReader, UnreadableCall
-from proctor.types import Finish, FinishReason, Observation
+from proctor.types import Finish, FinishReason, Observation, asked_and_answered
 
 ROUNDS = 8
 Profile = Literal["compat", "errata", "strict"]
@@ -144,6 +144,7 @@ class ShellSession:
             metrics=self.reader.metrics()
             | {"rounds": float(self.rounds), **{f"passed_{name}": float(ok) for name, ok in passed.items()}},
             detail={
+                **asked_and_answered(self.record.description, self.record.wanted, answer or ""),
                 "sample": self.record.id,
                 "kind": self.record.kind,
                 "labels": list(self.record.labels),

@@ -21,7 +21,7 @@ from proctor.environment import Agent, AgentStopped, Environment, Policy, defaul
 from proctor.llm.judges import check_judges, judge_names
 from proctor.published import lowered, other_records, records_of, unlike
 from proctor.tools import Protocol
-from proctor.types import Finish, FinishReason, Summary
+from proctor.types import Finish, FinishReason, Summary, asked_and_answered
 
 AnyStage = ScriptStage | LiveStage | CompareStage
 STAGES: dict[Mode, Callable[[Setting], AnyStage]] = {
@@ -144,7 +144,10 @@ class SimulBench(Environment):
             finish = Finish(reason=stopped.reason, score=0.0)
         except Unparsed as unparsed:
             finish = Finish(reason=FinishReason.TASK_ERROR, detail=unparsed.detail)
-        return finish.model_copy(update={"detail": about | finish.detail})
+        won = next((name for name in ("win", "tie", "lose") if finish.metrics.get(name)), "")
+        answered = f"the candidate: {won}" if won else str(finish.detail.get("response", ""))
+        words = asked_and_answered(*self._stage.question(sample), answered)
+        return finish.model_copy(update={"detail": words | about | finish.detail})
 
     def cluster(self, sample: str) -> str:
         """The simulation task, which all scripts, dialogues and pairs from it share."""

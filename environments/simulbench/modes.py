@@ -58,6 +58,10 @@ class Stage(ABC, Generic[Record]):
         return sample
 
     @abstractmethod
+    def question(self, sample: str) -> tuple[str, str]:
+        """The last message that the agent has to answer, and a reply known to be right; empty where none is known."""
+
+    @abstractmethod
     async def play(self, sample: str, agent: Agent, seed: int, judges: Judges) -> Finish:
         """Plays one session. Raises AgentStopped, and Unparsed if answers of a judge or user are unreadable."""
 
@@ -86,6 +90,10 @@ class ScriptStage(Stage[Script]):
     def cluster(self, sample: str) -> str:
         return self.record(sample).source_id
 
+    def question(self, sample: str) -> tuple[str, str]:
+        script = self.record(sample)
+        return script.dialogue_history[-1].content, script.exchange.answer if script.exchange else ""
+
     async def play(self, sample: str, agent: Agent, seed: int, judges: Judges) -> Finish:
         script = self.record(sample)
         history = _opened(self.setting.system, script.dialogue_history)
@@ -112,6 +120,10 @@ class LiveStage(Stage[Task]):
     def about(self, sample: str) -> dict[str, JsonValue]:
         task = self.record(sample)
         return {**super().about(sample), "act": task.act, "task_description": task.task_description}
+
+    def question(self, sample: str) -> tuple[str, str]:
+        task = self.record(sample)
+        return task.task_description, task.exchanges[-1].answer if task.exchanges else ""
 
     async def play(self, sample: str, agent: Agent, seed: int, judges: Judges) -> Finish:
         task, strategies = self.record(sample), list[JsonValue]()
@@ -170,6 +182,9 @@ class CompareStage(Stage[Pair]):
     def cluster(self, sample: str) -> str:
         """A pair does not name its task; the first message of its dialogue is the task's description."""
         return f"task-{digest_of(self.record(sample).dialogue_history[0].content)}"
+
+    def question(self, sample: str) -> tuple[str, str]:
+        return f"which reply is better: {self.record(sample).dialogue_history[-1].content}", ""
 
     async def play(self, sample: str, agent: Agent, seed: int, judges: Judges) -> Finish:
         pair, given, texts, bad = self.record(sample), list[Outcome](), dict[str, JsonValue](), 0

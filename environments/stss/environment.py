@@ -28,15 +28,15 @@ from proctor.environment import Agent, Environment, Policy, TurnAddress, default
 from proctor.llm.config import ChatConfig
 from proctor.llm.judges import check_judges, judge_names
 from proctor.tools import NO_PUBLISHED_FUNCTIONS, Protocol
-from proctor.types import JUDGEMENTS, Drawing, Finish, Summary
+from proctor.types import JUDGEMENTS, Drawing, Finish, Summary, asked_and_answered
 
 _REVISION = "17"
 """Raise it with every change to what a trial shows or how it is scored."""
 MAX_CALLS = 200
 _UNSHAPING = {"data", "scenarios", "cache", "driver", "judge", "judges", "protocol"}
 """Fields with paths and endpoints, and how requests are put: the digest's dump of all fields leaves them out."""
-Outcome = tuple[float, dict[str, float], dict[str, JsonValue]]
-"""Score, metrics, detail."""
+Outcome = tuple[float, dict[str, float], dict[str, JsonValue], str]
+"""Score, metrics, detail, and what was done, in words."""
 
 
 class Stss(Environment):
@@ -130,15 +130,17 @@ class Stss(Environment):
         if self.planning == "tdp":
             await performer.think()
         play_level = self._talks if self.level == "language" else self._days
-        score, metrics, detail = await play_level(task, performer, seed)
+        score, metrics, detail, done = await play_level(task, performer, seed)
+        sub_goals = [each.in_words for each in shown.task.goal]
         about: dict[str, JsonValue] = {
+            **asked_and_answered(shown.FPG, "; ".join(sub_goals), done),
             "level": self.level,
             "planning": self.planning,
             "category": task.category,
             "goal": shown.FPG,
             "performer": task.performer,
             "targets": list(task.task.target),
-            "sub_goals": [each.in_words for each in shown.task.goal],
+            "sub_goals": [*sub_goals],
             "driver": self._driver(task, seed).name,
             "note": OWN_WORLD,
         }
@@ -149,9 +151,11 @@ class Stss(Environment):
         log, metrics = await self._live(task, performer, seed)
         metrics["floor"] = await self._floor(task, seed)
         mended, world = self._mended[task.env_name], self._data.town.world
-        days = await asyncio.to_thread(lambda: pack(DayTranscript(log, picture(world), scoring.reached(log, mended))))
+        hits = await asyncio.to_thread(scoring.reached, log, mended)
+        days = await asyncio.to_thread(lambda: pack(DayTranscript(log, picture(world), hits)))
+        done = dict.fromkeys(f"{name}: {mended.task.goal[goal].in_words}" for name, goal, *_ in hits)
         detail: dict[str, JsonValue] = {"profile": self.profile, "trajectory": log.digest(), "evidence": days}
-        return metrics[self.profile], metrics, detail
+        return metrics[self.profile], metrics, detail, "; ".join(done)
 
     async def _talks(self, task: SocialTask, performer: Performer, seed: int) -> Outcome:
         """Plays the language level: the task's scenarios."""
@@ -172,7 +176,7 @@ class Stss(Environment):
         }
         if isinstance(judge, SeveralJudges):
             detail[JUDGEMENTS] = judge.judgements().model_dump(mode="json")
-        return metrics["sr_conversation"], metrics, detail
+        return metrics["sr_conversation"], metrics, detail, "; ".join(result.summary for result in results)
 
     def _performer(self, shown: SocialTask, agent: Agent, calls: int) -> Performer:
         brief = prompt.brief(

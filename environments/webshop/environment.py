@@ -102,10 +102,10 @@ class WebShop(Environment):
         if self._shop is None:
             raise RuntimeError("enter the environment's lifespan before playing")
         goal = await asyncio.to_thread(self._shop.store.goal, index)
-        session = ShopSession(
-            self._shop, goal, agent, self.profile, self._opening, self._reader(), ROUNDS[self.protocol]
-        )
-        return await session.play()
+        rounds, own = ROUNDS[self.protocol], self.data is None
+        return await ShopSession(
+            self._shop, goal, agent, self.profile, self._opening, self._reader(), rounds, own
+        ).play()
 
     def parse_action(self, action: Action) -> ParsedAction | None:
         return parsed_action(self._reader(), action, reply.shown)

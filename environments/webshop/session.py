@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue
 
 from environments.webshop import prompt
-from environments.webshop.catalogue.product import Goal
+from environments.webshop.catalogue.product import NO_LIMIT, Goal
 from environments.webshop.reply import ShopMove
 from environments.webshop.scoring import Profile, reward
 from environments.webshop.shop.shop import Shop
 from environments.webshop.shop.visit import Place, Visit
 from proctor.environment import Agent, AgentStopped
 from proctor.tools import ReplyReader, UnreadableCall
-from proctor.types import Action, Finish, FinishReason, Message, Observation
+from proctor.types import Action, Finish, FinishReason, Message, Observation, asked_and_answered
 
 
 @dataclass
@@ -29,6 +29,8 @@ class ShopSession:
     reader: ReplyReader[ShopMove | None]
     limit: int
     """The most rounds."""
+    own_data: bool
+    """Whether the catalogue is Proctor's own, whose texts may be shown to others."""
     rounds: int = field(default=0, init=False)
     noops: int = field(default=0, init=False)
     missing: int = field(default=0, init=False)
@@ -77,6 +79,7 @@ class ShopSession:
         meta = self.shop.store.meta
         detail: dict[str, JsonValue] = {"goal_asin": self.goal.asin, "profile": self.profile}
         detail |= {"price_seed": meta.price_seed, "nouns": meta.nouns}
+        bought = ""
         metrics = self.reader.metrics() | {
             "reward": 0.0,
             "success": 0.0,
@@ -91,5 +94,12 @@ class ShopSession:
             parts = earned.model_dump()
             metrics |= {name: float(value) for name, value in parts.items() if value is not None}
             metrics["success"] = float(earned.reward == 1.0)
+            bought = "; ".join((product.title, *self.place.chosen.values(), f"${product.price:g}"))
             detail |= {"asin": product.asin, "price": product.price, "chosen": dict(self.place.chosen), "parts": parts}
-        return Finish(reason=reason, score=metrics["reward"], metrics=metrics, detail=detail)
+        words = asked_and_answered(self.goal.instruction, self._wanted(), bought, redistributable=self.own_data)
+        return Finish(reason=reason, score=metrics["reward"], metrics=metrics, detail=words | detail)
+
+    def _wanted(self) -> str:
+        """The product that the goal was made from, with what it asks for."""
+        limit = [f"at most ${self.goal.price_upper:g}"] if self.goal.price_upper < NO_LIMIT else []
+        return "; ".join((self.goal.name, *self.goal.options, *self.goal.attributes, *limit))

@@ -3,7 +3,19 @@
 import json
 from collections.abc import Sequence
 
-from proctor import Action, Agent, Environment, Finish, FinishReason, Message, Observation, Policy, Tool, ToolCall
+from proctor import (
+    Action,
+    Agent,
+    Environment,
+    Finish,
+    FinishReason,
+    Message,
+    Observation,
+    Policy,
+    Tool,
+    ToolCall,
+    asked_and_answered,
+)
 
 PRICES = {"apple": 2, "nut": 1, "tea": 3}
 TOOLS = (
@@ -38,7 +50,8 @@ class VendingMachine(Environment):
                 answer = f"You have {coins} coins and bought: {', '.join(bought) or 'nothing'}."
                 told.append(Message(role="tool", content=answer, tool_call_id=call.id))
             if any(call.name == "leave" for call in action.tool_calls):
-                return Finish(reason=FinishReason.COMPLETED, score=float(bought == [sample]))
+                words = asked_and_answered(f"one {sample}", sample, ", ".join(bought) or "nothing")
+                return Finish(reason=FinishReason.COMPLETED, score=float(bought == [sample]), detail=words)
         return Finish(reason=FinishReason.TURN_LIMIT, score=0.0)
 
     def reference(self, sample: str, seed: int = 0) -> Policy:

@@ -92,6 +92,8 @@ class Step(Value):
     """The cleaned page as XML."""
     ranks: dict[str, int] | None
     """Rank by id from the score file; None if the file has none for this step."""
+    words: str = ""
+    """The action in words, as in `previous`."""
 
     @property
     def gold_action(self) -> str:
@@ -112,6 +114,7 @@ def step(sample: str, task: PublishedTask, number: int, action: ActionRecord, ra
         domain=task.domain,
         task=task.confirmed_task,
         previous=task.action_reprs[:number],
+        words="".join(task.action_reprs[number : number + 1]),
         steps=len(task.action_reprs),
         op=operation.op,
         value="" if operation.op == "CLICK" else operation.value.partition("\n")[0],

@@ -94,17 +94,6 @@ def arguments_object(text: str) -> Json | None:
     return read if isinstance(read, dict) else None
 
 
-def offered(tools: Iterable[Tool]) -> list[JsonValue]:
-    """Tools by OpenAI's function schema."""
-    return [
-        {
-            "type": "function",
-            "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
-        }
-        for tool in tools
-    ]
-
-
 @dataclass(frozen=True)
 class Said:
     """A message, and the turn in which the agent gave it; None where it is the environment's."""

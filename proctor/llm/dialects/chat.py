@@ -98,9 +98,9 @@ def _sent_call(call: ToolCall) -> dict[str, object]:
     return {**shaped, **call.echo} if call.echo else shaped
 
 
-def tool_json(tool: Tool) -> dict[str, object]:
+def tool_json(tool: Tool) -> dict[str, JsonValue]:
     """A tool in wire format."""
-    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    function: dict[str, JsonValue] = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
     return {"type": "function", "function": function}
 
 

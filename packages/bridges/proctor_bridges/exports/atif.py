@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from eval_client.report.exports.trials import ExportedPair, Json, Said, Spoken, arguments_object, offered, spoken
+from eval_client.report.exports.trials import ExportedPair, Json, Said, Spoken, arguments_object, spoken
 from eval_client.store.trials.trajectory import ConversationTurn, Trajectory, conversation
+from proctor.llm.dialects.chat import tool_json
 from proctor.types import Finish, Message, ToolCall
 
 VERSION = "ATIF-v1.7"
@@ -24,7 +25,7 @@ def _trajectory(each: Spoken, trial: Trajectory, pair: ExportedPair) -> Json:
     steps: list[JsonValue] = [*_steps(each.said)] or [nothing]
     agent: Json = {"name": pair.result.agent, "version": pair.version, "model_name": pair.model}
     if each.tools:
-        agent["tool_definitions"] = offered(each.tools)
+        agent["tool_definitions"] = [*map(tool_json, each.tools)]
     return {
         "schema_version": VERSION,
         "session_id": session,

@@ -5,8 +5,9 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from eval_client.report.exports.trials import ExportedPair, Json, Said, arguments_object, offered, spoken
+from eval_client.report.exports.trials import ExportedPair, Json, Said, arguments_object, spoken
 from eval_client.store.trials.trajectory import Trajectory, conversation
+from proctor.llm.dialects.chat import tool_json
 from proctor.tools.histories import MALFORMED, sendable_arguments
 from proctor.types import FinishReason, Message, ToolCall, Value
 
@@ -42,7 +43,7 @@ def rows(trial: Trajectory, pair: ExportedPair, choice: RowChoice) -> Iterator[J
         row: Json = {
             "messages": [_message(one.message, choice.arguments) for one in said],
             "trainable": [one.turn is not None for one in said],
-            "tools": offered(each.tools),
+            "tools": [*map(tool_json, each.tools)],
             "score": trial.finish.score,
             "reason": trial.finish.reason.value,
             "task": trial.task,

@@ -51,11 +51,13 @@ def test_the_published_blank_reply() -> None:
     assert question_of(case["reply"], case["profile"]) == ""
 
 
-async def test_gold_stays_inside() -> None:
+async def test_the_agent_is_not_told_the_truth() -> None:
     agent = Scripted("Does the woman work as a painter?", ContextLimitExceeded())
     async with OWN.lifespan():
         finish = await play_to_finish(OWN, "english-00000", agent)
-    assert "still life" not in json.dumps(finish.model_dump(mode="json"))
+    assert "still life" not in "".join(each.content for seen in agent.seen for each in seen.messages)
+    assert "still life" in str(finish.detail["expected"])
+    assert finish.detail["answered"] == "1 of 4 key points found: The woman works as a painter."
 
 
 async def test_a_session_needs_the_lifespan_and_a_known_sample() -> None:

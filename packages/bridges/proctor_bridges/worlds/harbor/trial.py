@@ -18,7 +18,7 @@ from proctor.environment import Agent, AgentStopped, EnvironmentFault
 from proctor.sandbox.base import Sandbox
 from proctor.sandbox.shell import Shell
 from proctor.tools import CallReader, Protocol, ReplyReader, TextReader, Toolset, UnreadableCall
-from proctor.types import Finish, FinishReason, Message, Observation
+from proctor.types import Finish, FinishReason, Message, Observation, asked_and_answered
 from proctor_bridges.worlds.harbor.tasks import HarborTask, packed
 
 if TYPE_CHECKING:
@@ -157,11 +157,13 @@ class TaskSession:
         counts |= {"spoiled": not verdict.rewards} | ({} if tampered is None else {"tampered": bool(tampered)})
         rewards = {name if name == _REWARD else f"reward_{name}": value for name, value in verdict.rewards.items()}
         metadata = to_jsonable_python(self.task.file.metadata)
+        said = verdict.output.strip().rpartition("\n")[2]
+        words = asked_and_answered(self.task.instruction, "tests/test.sh gives reward 1", said)
         return Finish(
             reason=reason,
             score=score(verdict.rewards, self.world.reward),
             metrics={**self.reader.metrics(), **rewards, **{name: float(count) for name, count in counts.items()}},
-            detail={"metadata": metadata, "tampered": tampered, "verifier_output": verdict.output},
+            detail={**words, "metadata": metadata, "tampered": tampered, "verifier_output": verdict.output},
         )
 
 
