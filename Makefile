@@ -3,7 +3,7 @@
 # JOBS=n runs tests in n processes (by default three to six for two cores: tests wait for half of their time, or for most).
 
 .DEFAULT_GOAL := demo
-.PHONY: help demo test test-all docs quick thorough faults fuzz simulation deployments containers check bench bench-rivals lock pythons interop real-model size size-of-code dist images clean
+.PHONY: help demo test test-all docs quick thorough faults fuzz simulation deployments containers check bench bench-rivals lock pythons interop real-model gallery size size-of-code dist images clean
 
 help:   ; @sed -n "s/^\([a-z-]*\): *; @.*  *# \(.*\)/\1: \2/p" Makefile | awk -F": " '{printf "%-14s%s\n", $$1, substr($$0, length($$1) + 3)}'  # this list
 demo:   ; @scripts/demo.sh   # a small evaluation, no key and no Docker needed
@@ -24,6 +24,7 @@ lock:   ; @scripts/lock.sh   # requirements.lock anew, from the newest versions 
 pythons: ; @scripts/pythons.sh  # installs and imports everything on each Python from 3.11 that this machine has
 interop: ; @scripts/interop.sh  # against Inspect, AgentRL, OpenEnv, Harbor, Every Eval Ever and LiteLLM, each in a virtual environment of its own
 real-model: ; @scripts/real_model.sh  # every world with a small model behind llama.cpp's server: 100 MB, three minutes
+gallery: ; @scripts/gallery.sh  # docs/gallery and the docs' pictures anew, from a demo and a small real model: five minutes
 size:   ; @scripts/size.sh   # what a plain installation weighs
 size-of-code: ; @$${PYTHON:-python3} -m benchmarks.size_of_code  # lines of each room, and of the spine, against budgets.toml
 dist:   ; @scripts/dist.sh   # the sdists and wheels of this version in dist/, each installed alone, playing the demo, its types checked

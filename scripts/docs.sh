@@ -1,14 +1,9 @@
 #!/usr/bin/env bash
-# Builds the site of docs/ into .proctor-test/site, with the report of a demo run; writes the references that are made
-# from the code anew. Links that lead nowhere are named with file and line, and end it with exit code 1.
+# Builds the site of docs/ into .proctor-test/site; writes the references that are made from the code anew. Links that lead nowhere are named with file and line, and end it with exit code 1.
 . "$(dirname "$0")/lib.sh"
 ensure_venv "${EXTRAS:-dev}"
 say "references and links"
 "$VENV/bin/python" -m tools.docs
 say "site"
 "$VENV/bin/zensical" build --clean --strict
-say "a demo run and its report"
-rm -rf "$STATE/docs-runs"
-"$VENV/bin/proctor" demo --quiet --output "$STATE/docs-runs" >/dev/null
-"$VENV/bin/proctor" report --title "The demo" --output "$STATE/docs-runs" --html "$STATE/site/reference/demo-report.html" >/dev/null
 say "built: $STATE/site/index.html"

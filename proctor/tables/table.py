@@ -46,7 +46,7 @@ class Figure(NamedTuple):
             return (self.instead or MISSING,)
         parts = [self._text(self.value) + self.mark]
         if self.standard_error is not None:
-            parts.append(f"±{self._text(self.standard_error)}")
+            parts.append(f"±{self._text(self.standard_error).removeprefix('+')}")
         elif self.interval is not None:
             parts.append("[{}, {}]".format(*map(self._text, self.interval)))
         if self.samples is not None:

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.proctor import begin, completed, exits, proctor
+from tests.e2e.proctor import begin, completed, exits
 from tests.pace import slowly, until
 from tests.support import free_port
 
@@ -51,10 +51,6 @@ TEXT = {
 TOOLS = {world: TEXT[world] for world in ("alfworld", "card_game", "db", "kg", "webshop")}
 FATES = {"completed", "context_limit", "invalid_action", "invalid_format", "turn_limit"}
 """What a model can bring a trial to; all have a score."""
-REPORT = os.environ.get("PROCTOR_REAL_MODEL_REPORT")
-"""The folder that keeps the report of the first run; with `-s` its conversation in `db` is printed too."""
-TITLE = "A small model on every world"
-
 
 def tasks(worlds: dict[str, str], protocol: str = "text") -> str:
     """The tasks of a plan, one sample of each world."""
@@ -163,10 +159,6 @@ def test_every_world_in_text(llama: Llama, tmp_path: Path) -> None:
     play(tmp_path, "smollm2", len(TEXT))
     now_read, now_written = llama.tokens()
     assert tokens(turns(tmp_path, "smollm2")) == (now_read - read, now_written - written)
-    if REPORT is not None:
-        file = Path(REPORT).absolute() / "real-model-report.html"
-        exits(0, "report", "smollm2", "--title", TITLE, "--html", str(file), cwd=tmp_path)
-        print(proctor("show", "smollm2", "2", cwd=tmp_path, COLUMNS="100").stdout)
 
 
 @pytest.mark.docker

@@ -83,6 +83,10 @@ def test_several_tables_name_themselves_in_csv() -> None:
     assert "\nScores,gpt,42.42," in first
 
 
+def test_a_difference_has_a_sign_and_its_error_none() -> None:
+    assert Figure(-0.75, "+.3f", standard_error=0.294).lines() == ("-0.750", "±0.294")
+
+
 def test_a_share_is_100_percent_only_where_it_is_complete() -> None:
     assert Figure(1.0, coverage=0.9999).lines() == ("1.000", "(99%)")
 
