@@ -3,14 +3,14 @@
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-
-from pydantic import SecretStr
+from typing import Generic, TypeVar
 
 from proctor.observability.redaction import is_secret, remember
 
 log = logging.getLogger(__name__)
+Loaded = TypeVar("Loaded")
 _told = set[str]()
 
 FILE = "_FILE"
@@ -21,26 +21,44 @@ LOOK_S = 1.0
 """Files that may change are looked at so often at most."""
 
 
-class WatchedFiles:
-    """Small files whose contents may change while they are used, such as tokens and certificates."""
+class Renewed(Generic[Loaded]):
+    """What is loaded from small files, such as tokens and certificates, anew where they have changed.
 
-    def __init__(self, *paths: Path, clock: Callable[[], float] = time.monotonic) -> None:
-        self.paths, self._clock = paths, clock
-        self.contents: tuple[bytes | str, ...] = ()
-        """What each held at the last look, or why it could not be read."""
-        self._due = float("-inf")
-        self.changed()
+    Where that fails, the earlier value stays. Raises ValueError where it can't be loaded at first. Without files it is
+    loaded when it is asked for.
+    """
+
+    def __init__(self, what: str, files: Sequence[Path], load: Callable[[], Loaded]) -> None:
+        self._what, self._files, self._load = what, files, load
+        self._contents, self._due = tuple(map(_content, files)), time.monotonic() + LOOK_S
+        self._value: Loaded | None = load() if files else None
+
+    @property
+    def value(self) -> Loaded:
+        """What was loaded last."""
+        if self._value is None:
+            self._value = self._load()
+        return self._value
 
     def changed(self, *, at_once: bool = False) -> bool:
-        """Whether a look shows other contents than the one before; `at_once` also within LOOK_S after that."""
-        if not self.paths or ((now := self._clock()) < self._due and not at_once):
+        """Whether there is a new value; `at_once` also within LOOK_S after the last look."""
+        if not self._files or ((now := time.monotonic()) < self._due and not at_once):
             return False
-        self._due, before = now + LOOK_S, self.contents
-        self.contents = tuple(map(_content, self.paths))
-        return self.contents != before
+        self._due, before = now + LOOK_S, self._contents
+        self._contents = tuple(map(_content, self._files))
+        if self._contents == before:
+            return False
+        try:
+            self._value = self._load()
+        except ValueError as error:
+            log.warning("%s; until then the earlier %s stay", error, self._what)
+            return False
+        log.info("%s have changed and are loaded again: %s", self._what, ", ".join(map(str, self._files)))
+        return True
 
 
 def _content(path: Path) -> bytes | str:
+    """What a file holds, or why it can't be read."""
     try:
         with path.open("rb") as file:
             return file.read(MAX_FILE_BYTES)
@@ -54,17 +72,6 @@ def setting(name: str) -> str | None:
     if value is None:
         value = _dotenv().get(name)
     return value.strip() if value is not None else None
-
-
-def secret(name: str) -> SecretStr | None:
-    """A key or token, or None where the variable is unset or empty. Raises ValueError where it can't be one."""
-    text = secret_text(name)
-    if not text:
-        return None
-    say_if_shown(name, text)
-    if not (text.isascii() and text.isprintable() and " " not in text):
-        raise ValueError(f"{name}: the key holds characters that no key has; copy it again")
-    return SecretStr(text)
 
 
 def say_if_shown(where: str, text: str) -> None:
@@ -84,7 +91,7 @@ def secret_text(name: str) -> str | None:
     """
     value, path = text_or_file(name)
     if path is not None:
-        value = decoded(f"{name}{FILE}: {path}", _content(path)).strip()
+        value = file_text(f"{name}{FILE}: {path}", path).strip()
     if value is not None:
         remember(value)
     return value
@@ -103,15 +110,19 @@ def text_or_file(name: str) -> tuple[str | None, Path | None]:
     return None, None
 
 
-def decoded(where: str, content: bytes | str) -> str:
+def file_text(where: str, path: Path) -> str:
     """The text of a secret's file, of which `where` names variable and path. Raises ValueError where it is none."""
-    try:
-        if isinstance(content, bytes):
-            return content[:MAX_SECRET_BYTES].decode()
-        reason = content
-    except UnicodeDecodeError:
-        reason = "it is not text"
-    raise ValueError(f"{where} can't be read: {reason}; give the path of a file that holds the secret")
+    content = _content(path)
+    if isinstance(content, str):
+        why = f"can't be read: {content}"
+    else:
+        try:
+            if len(content) <= MAX_SECRET_BYTES:
+                return content.decode()
+            why = f"holds more than {MAX_SECRET_BYTES} bytes"
+        except UnicodeDecodeError:
+            why = "can't be read: it is not text"
+    raise ValueError(f"{where} {why}; give the path of a file that holds the secret")
 
 
 def _dotenv() -> dict[str, str]:
