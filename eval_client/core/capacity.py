@@ -1,7 +1,7 @@
 """Pure: the limits on trials under way, of agents, endpoints and tasks; and the trials that wait for them."""
 
-from collections import deque
-from collections.abc import Collection, Container, Iterable, Mapping
+from array import array
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from eval_client.core import Pair
 from eval_client.core.events import Job
@@ -66,73 +66,40 @@ class Backlog:
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
-        self._waiting: dict[Pair, deque[Job]] = {}
-        self._free: dict[Pair, int] = {}
-        self._low: dict[Pair, int] = {}
+        self._waiting: dict[Pair, array[int]] = {}
+        """pair -> the ids of its trials, the one that starts next at the end"""
 
     def waiting(self) -> dict[Pair, int]:
-        """pair -> trials that were taken and wait to be started"""
+        """pair -> trials that wait to be started"""
         return {pair: len(waiting) for pair, waiting in self._waiting.items() if waiting}
-
-    def startable(self) -> dict[Pair, int]:
-        """pair -> trials that could be started if there were slots: those taken and those free in the store"""
-        waiting = self.waiting()
-        return {pair: waiting.get(pair, 0) + self._free.get(pair, 0) for pair in {*waiting, *self._free}}
 
     @property
     def empty(self) -> bool:
-        """Whether no trial that was taken waits."""
+        """Whether no trial waits."""
         return not any(self._waiting.values())
 
-    def has_free(self, task: str) -> bool:
-        """Whether the store has free trials of a task."""
-        return any(of == task for _, of in self._free)
-
-    def add(self, jobs: Iterable[Job]) -> None:
-        """Add trials that were taken. Those with attempts come first, as their sessions may hold slots."""
-        for job in sorted(jobs, key=lambda job: not job.begun):
-            self._enqueue(job)
-            self._flow.add(job.pair)
+    def add(self, trials: Mapping[Pair, Sequence[int]]) -> None:
+        """Add trials, those of each pair in the order in which they start."""
+        for pair, ids in trials.items():
+            self._waiting[pair] = array("i", reversed(ids))
+            self._flow.add(pair, len(ids))
 
     def add_again(self, job: Job) -> None:
         """Add a trial that was started before."""
-        self._enqueue(job)
+        self._waiting.setdefault(job.pair, array("i")).insert(0, job.trial)
         self._flow.add_again(job.pair)
 
     def next(self, pair: Pair) -> Job:
         """Remove and return the trial of a pair that starts next. The flow has counted it as started already."""
-        return self._waiting[pair].popleft()
+        return Job(self._waiting[pair].pop(), pair)
 
-    def low(self, pair: Pair) -> bool:
-        """Whether so few trials of a pair wait that more must be taken."""
-        return len(self._waiting[pair]) <= self._low.get(pair, -1)
+    def take(self, pair: Pair, most: int) -> list[Job]:
+        """Remove and return the next waiting trials of a pair, which are not started."""
+        waiting = self._waiting.get(pair, array("i"))
+        taken = [Job(waiting.pop(), pair) for _ in range(min(most, len(waiting)))]
+        self._flow.add(pair, -len(taken))
+        return taken
 
-    def drop(self, pair: Pair) -> list[Job]:
-        """Remove and return all waiting trials of a pair."""
-        self._flow.drop(pair)
-        return list(self._waiting.pop(pair, ()))
-
-    def drop_all(self) -> list[list[Job]]:
-        """Remove and return all waiting trials, by pair."""
-        return [self.drop(pair) for pair in list(self._waiting)]
-
-    def drop_task(self, task: str) -> list[list[Job]]:
-        """Remove and return all waiting trials of a task, by pair."""
-        return [self.drop(pair) for pair, waiting in list(self._waiting.items()) if pair[1] == task and waiting]
-
-    def set_free(self, counts: Mapping[Pair, int]) -> None:
-        """Replace the numbers of trials that are free in the store."""
-        for pair in {*self._free, *counts}:
-            self._flow.expect(pair, counts.get(pair, 0))
-        self._free = dict(counts)
-
-    def clear_free(self, pairs: Container[Pair]) -> None:
-        """Count no free trials of these pairs."""
-        self.set_free({pair: count for pair, count in self._free.items() if pair not in pairs})
-
-    def set_low_marks(self, marks: Mapping[Pair, int]) -> None:
-        """Replace the numbers of waiting trials at which more must be taken; a pair without one never is `low`."""
-        self._low = dict(marks)
-
-    def _enqueue(self, job: Job) -> None:
-        self._waiting.setdefault(job.pair, deque()).append(job)
+    def drop(self, pair: Pair) -> None:
+        """Remove all waiting trials of a pair."""
+        self._flow.add(pair, -len(self._waiting.pop(pair, ())))

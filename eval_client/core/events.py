@@ -1,6 +1,6 @@
 """Pure: the events that a run's schedule is told of, and the instructions that it gives."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -41,20 +41,13 @@ class Job(NamedTuple):
     trial: int
     """The trial's id."""
     pair: Pair
-    begun: bool = False
-    """Whether an earlier client has made an attempt; its session may hold a slot."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialsTaken:
-    """These trials were read from the store, to be played."""
+    """These trials are to be played, each pair's in the order of their ids here. Once they are, the run is over."""
 
-    jobs: tuple[Job, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NoMoreTrials:
-    """Once the trials taken are settled, nothing is left to do."""
+    trials: Mapping[Pair, Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,26 +135,12 @@ class QuotasGranted:
 
 @dataclass(frozen=True, slots=True)
 class TaskLost:
-    """A task was unavailable to this client for too long."""
+    """A task was unavailable to this client for too long; told again while it is."""
 
     task: str
     cause: str
     refused: bool = False
     """Whether its server refused this client's token: then its trials stay pending."""
-
-
-@dataclass(frozen=True, slots=True)
-class TrialsFree:
-    """How many trials of each pair are in the store, to be played and not taken yet."""
-
-    counts: Mapping[Pair, int]
-
-
-@dataclass(frozen=True, slots=True)
-class LowMarks:
-    """At how many waiting trials of a pair more are needed."""
-
-    marks: Mapping[Pair, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +159,6 @@ class Abandon:
 
 Event = (
     TrialsTaken
-    | NoMoreTrials
     | AttemptEnded
     | SlotFreed
     | RetryDue
@@ -190,8 +168,6 @@ Event = (
     | EndpointsChanged
     | QuotasGranted
     | TaskLost
-    | TrialsFree
-    | LowMarks
     | Drain
     | Abandon
 )
@@ -238,18 +214,6 @@ class GiveUp:
 
 
 @dataclass(frozen=True, slots=True)
-class Return:
-    """These trials are not played any more before the next resume."""
-
-    jobs: tuple[Job, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NeedMore:
-    """Few trials of a pair wait, or nothing is left to do: take more trials if there are any."""
-
-
-@dataclass(frozen=True, slots=True)
 class RunStopped:
     """The run drains; with `at_once`, it is abandoned."""
 
@@ -261,4 +225,4 @@ class RunFinished:
     """Nothing is left to do; cancel what is still under way."""
 
 
-Instruction = Start | Settle | EndAttempt | Retry | GiveUp | Return | NeedMore | RunStopped | RunFinished
+Instruction = Start | Settle | EndAttempt | Retry | GiveUp | RunStopped | RunFinished

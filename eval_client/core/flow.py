@@ -35,12 +35,10 @@ class _Work:
 
     pending: int = 0
     started: int = 0
-    expected: int = 0
-    """Trials that will be pending, but can't be started yet."""
 
     @property
     def progress(self) -> float:
-        return self.started / (self.started + self.pending + self.expected)
+        return self.started / (self.started + self.pending)
 
 
 @dataclass
@@ -118,22 +116,9 @@ class Flow:
         self._use_task(name, 0)
 
     def add(self, pair: Pair, trials: int = 1) -> None:
-        """Add pending trials of a pair."""
+        """Add pending trials of a pair; a negative number takes some away."""
         self._change(pair, trials, 0)
         self._queue(pair[0])
-
-    def expect(self, pair: Pair, trials: int) -> None:
-        """Set how many trials of a pair will be added later. They count in its progress."""
-        work, agent = self._pairs[pair], self._agents[pair[0]]
-        agent.expected += trials - work.expected
-        work.expected = trials
-        self._queue(pair[0])
-
-    def drop(self, pair: Pair) -> int:
-        """Remove the pending trials of a pair; how many there were."""
-        dropped = self._pairs[pair].pending
-        self._change(pair, -dropped, 0)
-        return dropped
 
     def add_again(self, pair: Pair) -> None:
         """Make a trial pending again that was started and released; it no longer counts as started."""
@@ -163,7 +148,7 @@ class Flow:
     def waits_for(self, pair: Pair) -> str | None:
         """What the pending trials of a pair wait for: `endpoint`, `agent` or `task`; None if there are none."""
         agent, task = pair
-        if not self._pairs[pair].pending + self._pairs[pair].expected:
+        if not self._pairs[pair].pending:
             return None
         if not self._tasks[task].open:
             return "task"

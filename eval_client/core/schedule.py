@@ -19,6 +19,8 @@ _SERVICE = RetryPolicy(base_s=1.0, cap_s=5.0)
 """When a trial that found its service away is played again."""
 PUT_BACK_S = 1.0
 """A trial that was put back, mostly because another client took its slot, waits this long."""
+GIVEN_UP = 2_000
+"""Trials that are given up at once."""
 
 
 @dataclass(slots=True)
@@ -60,8 +62,6 @@ class Schedule:
         """Why no more trials start; None while they do."""
         self.refused: dict[Pair, str] = {}
         """pair -> why the agent's endpoint refuses it"""
-        self.lost: set[str] = set()
-        """Tasks that were unavailable for too long, until they are available again: their trials are given up."""
         self._task_slots: dict[str, events.TaskSlots] = {}
         self._service_slots: dict[str, events.ServiceSlots] = {}
         self._policy = RetryPolicy(max_tries=attempts, base_s=1.0)
@@ -71,7 +71,8 @@ class Schedule:
         """Trials that are played or given up."""
         self._pausing = 0
         """Trials that wait for another attempt."""
-        self._more_to_come = True
+        self._giving_up = 0
+        self._taken = False
         self._spend_limit: SpendLimit | None = None
         self._down: frozenset[str] = frozenset()
         self._out: list[Instruction] = []
@@ -83,12 +84,6 @@ class Schedule:
             case AttemptEnded():
                 self._attempt_ended(event)
                 return self._out  # its slots are not free yet
-            case events.TrialsFree(counts):
-                self.backlog.set_free({pair: count for pair, count in counts.items() if pair not in self.refused})
-                return self._out  # nothing follows from it at once
-            case events.LowMarks(marks):
-                self.backlog.set_low_marks(marks)
-                return self._out
             case events.SlotFreed(job):
                 self._busy -= 1
                 self.progress.running[job.pair] -= 1
@@ -98,6 +93,7 @@ class Schedule:
                 self.backlog.add_again(job)
             case events.GaveUp():
                 self._busy -= 1
+                self._giving_up -= 1
             case events.TaskSlots(task):
                 self._task_slots[task] = event
                 self._limit_task(task)
@@ -109,16 +105,13 @@ class Schedule:
                 self.limits.limit_endpoints(capacities)
             case events.QuotasGranted(grants):
                 self.limits.grant(grants)
-            case events.TrialsTaken(jobs):  # asked for before their agent was refused, some of them
-                self._return([job for job in jobs if job.pair in self.refused])
-                self.backlog.add([job for job in jobs if job.pair not in self.refused])
-            case events.NoMoreTrials():
-                self._more_to_come = False
+            case events.TrialsTaken(trials):
+                self._taken = True
+                self.backlog.add(trials)
             case events.TaskLost(task, cause, refused=True):
                 self._refuse([pair for pair in self.limits.pairs if pair[1] == task], cause)
             case events.TaskLost(task, cause):
-                self.lost.add(task)
-                self._lose_task(task, cause)
+                self._give_up(task, cause)
             case events.Abandon(why):
                 self.abandoned = True
                 self._drain(why)
@@ -128,12 +121,12 @@ class Schedule:
         return self._out
 
     def unstarted(self) -> dict[Pair, int]:
-        """pair -> trials that wait: those taken, and those in the store"""
-        return self.backlog.startable()
+        """pair -> trials that wait to be started"""
+        return self.backlog.waiting()
 
     def quota(self, endpoint: str) -> Quota:
         """What the run holds and wants of an endpoint."""
-        return self.limits.quota(endpoint, self.backlog.startable())
+        return self.limits.quota(endpoint, self.backlog.waiting())
 
     def under_way(self, task: str) -> int:
         """How many trials of a task are being played."""
@@ -164,9 +157,8 @@ class Schedule:
                 self._drain(why)
         if self.stopped is None:
             self._start(self.flow.start())
-        if self.abandoned or (not self._busy and (self.stopped is not None or self.quiet)):
-            may_go_on = self.stopped is None and self._more_to_come
-            self._out.append(events.NeedMore() if may_go_on else events.RunFinished())
+        if self.abandoned or (not self._busy and (self.stopped is not None or (self._taken and self.quiet))):
+            self._out.append(events.RunFinished())
 
     def _start(self, pairs: Iterable[Pair]) -> None:
         for pair in pairs:
@@ -175,8 +167,6 @@ class Schedule:
             self._busy += 1
             self.progress.running[pair] = self.progress.running.get(pair, 0) + 1
             self._out.append(events.Start(job, attempts.lost_worker, attempts.made == self._policy.max_tries - 1))
-            if self.backlog.low(pair):
-                self._out.append(events.NeedMore())
 
     def _limit_task(self, task: str) -> None:
         """Apply what is known of a task's server and of the services of its environment."""
@@ -186,32 +176,24 @@ class Schedule:
         self.limits.limit_task(task, ours, slots.total)
         waits_for = slots.waits_for or service.waits_for
         if waits_for is None:
-            self.lost.discard(task)
             self.progress.task_waits.pop(task, None)
         else:
             self.progress.task_waits[task] = waits_for
 
-    def _lose_task(self, task: str, cause: str) -> None:
-        """Give a task's waiting trials up."""
-        for jobs in self.backlog.drop_task(task):
+    def _give_up(self, task: str, cause: str) -> None:
+        """Give a task's waiting trials up, so many at once; its loss is told again."""
+        for pair in (pair for pair in self.limits.pairs if pair[1] == task):
+            jobs = self.backlog.take(pair, GIVEN_UP - self._giving_up)
             self._busy += len(jobs)
+            self._giving_up += len(jobs)
             self._out += [events.GiveUp(job, cause) for job in jobs]
-        if self.backlog.has_free(task):
-            self._out.append(events.NeedMore())
 
     def _drain(self, why: str) -> None:
         self.stopped = self.stopped or why
         self.progress.draining = True
-        for jobs in self.backlog.drop_all():
-            self._return(jobs)
+        for pair in self.limits.pairs:
+            self.backlog.drop(pair)
         self._out.append(events.RunStopped(at_once=self.abandoned))
-        self.backlog.set_free({})
-
-    def _return(self, jobs: Sequence[Job]) -> None:
-        for job in jobs:
-            self._attempts.pop(job.trial, None)
-        if jobs:
-            self._out.append(events.Return(tuple(jobs)))
 
     def _attempt_ended(self, end: AttemptEnded) -> None:
         job = end.job
@@ -219,17 +201,14 @@ class Schedule:
             self.progress.faults[*job.pair, end.fault] += 1
         match end.outcome:
             case AttemptOutcome.UNAUTHORIZED:
-                self._return([job])
                 self._refuse([pair for pair in self.limits.pairs if pair[0] == job.pair[0]], end.cause)
             case AttemptOutcome.TOOLS_REFUSED:
-                self._return([job])
                 self._refuse([job.pair], end.cause)
             case AttemptOutcome.BUDGET:
-                self._return([job])
                 self._spend_limit = self._spend_limit if self.stopped else end.spend_limit
                 self._drain(end.cause)
             case AttemptOutcome.ENDPOINT_DOWN:
-                self._return([job])
+                pass  # the next resume plays it
             case AttemptOutcome.SERVICE_AWAY:
                 self._await_service(end)
             case AttemptOutcome.DIVERGED if job.trial in self._attempts and self._attempts[job.trial].away:
@@ -252,8 +231,7 @@ class Schedule:
         """Start no more trials of pairs that the agent's endpoint refuses; they stay without a final row."""
         for pair in pairs:
             self.refused.setdefault(pair, why)
-            self._return(self.backlog.drop(pair))
-        self.backlog.clear_free(self.refused)
+            self.backlog.drop(pair)
 
     def _conclude(self, end: AttemptEnded) -> None:
         """Settle a trial after an attempt with a finish, or plan another attempt."""
@@ -279,9 +257,7 @@ class Schedule:
     def _go_on(self, job: Job, wait_s: float | None) -> None:
         """Write the end of an attempt, and enqueue its trial again after a wait; None leaves it to the next resume."""
         self._out.append(events.EndAttempt(job))
-        if wait_s is None:
-            self._return([job])
-        else:
+        if wait_s is not None:
             self._pause(job, wait_s)
 
     def _pause(self, job: Job, wait_s: float) -> None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from eval_client.core.events import Abandon
+from eval_client.core.events import Abandon, TrialsTaken
 from eval_client.core.progress import RunResult
 from eval_client.core.spend import OUT_OF
 from eval_client.own_runs import list_run, succeed
@@ -33,7 +33,6 @@ from eval_client.run.reporters import DemandReport
 from eval_client.run.request import RunRequest, Watcher, check_in_process, function_callers
 from eval_client.run.servers import LocalServers, local_servers, servers_with_called, servers_with_worker
 from eval_client.run.sharing import SharedSpending, Sharing
-from eval_client.run.supply import TrialSupply
 from eval_client.run.task_watcher import TaskWatcher
 from eval_client.store.connection import RunExists, RunOver, StoreError, retry_until_available
 from eval_client.store.lock import taken_over
@@ -326,11 +325,11 @@ async def _play(
     """Play beside the loops that keep the runner informed. If a loop or a server fails, the run ends."""
     runner, limits = context.runner, request.plan.limits
     demand = DemandReport(request.store, request.plan, context.progress, context.endpoints)
-    supply, spending = TrialSupply(runner, request.store), SharedSpending(context)
+    spending = SharedSpending(context)
     await spending.exchange()
-    await supply.begin()
+    runner.handle(TrialsTaken(await retry_until_available(request.store.pending)))
     watcher, replicas = TaskWatcher(context, demand, limits.patience_s), context.endpoints.watches()
-    loops = (watcher.run(), Sharing(context).run(), supply.run(), spending.run(), *(each.run() for each in replicas))
+    loops = (watcher.run(), Sharing(context).run(), spending.run(), *(each.run() for each in replicas))
     informed = asyncio.gather(*loops)
     playing = asyncio.create_task(runner.run())
     try:

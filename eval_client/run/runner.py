@@ -2,7 +2,7 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
@@ -10,9 +10,7 @@ from eval_client.core import events
 from eval_client.core.progress import RunResult
 from eval_client.core.schedule import Schedule
 from eval_client.core.spend import Spend
-from eval_client.store.records import Trial
 from eval_client.trial.attempt_log import PendingTrial
-from eval_client.trial.episode import TrialHistory
 from eval_client.trial.player import Played, TrialPlayer
 
 T = TypeVar("T")
@@ -28,16 +26,15 @@ class Runner:
     def __init__(self, schedule: Schedule, player: TrialPlayer, spend: Spend, on_stop: Callable[[], None]) -> None:
         self.schedule = schedule
         """For reading; what happens is told to `handle`."""
-        self.need_more = asyncio.Event()
-        """Set when the schedule needs more trials."""
         self._player, self._spend, self._on_stop = player, spend, on_stop
         self._trials: dict[int, PendingTrial] = {}
+        """Those that were started and are not settled."""
         self._under_way = set[asyncio.Task[Any]]()
         self._over = asyncio.Event()
         self._error: BaseException | None = None
 
     async def run(self) -> RunResult:
-        """Play the trials that are taken, until no more come. Raises Fenced if another client has taken over."""
+        """Play the trials that are taken. Raises Fenced if another client has taken over."""
         try:
             await self._over.wait()
         finally:
@@ -48,12 +45,6 @@ class Runner:
         if result.limit is not None and (spent := self._spend.exhausted()):  # more than when the first call stopped
             return dataclasses.replace(result, stopped=spent)
         return result
-
-    def take(self, trials: Sequence[Trial]) -> None:
-        """Play these trials too."""
-        pending = {trial.id: PendingTrial(trial, TrialHistory(), begun=trial.attempts > 0) for trial in trials}
-        self._trials |= pending
-        self.handle(events.TrialsTaken(tuple(one.job for one in pending.values())))
 
     def handle(self, event: events.Event) -> None:
         """Tell the schedule of an event, and carry out what it instructs."""
@@ -68,19 +59,14 @@ class Runner:
     def _carry_out(self, instruction: events.Instruction) -> None:
         match instruction:
             case events.Start(job):
-                pending = self._trials[job.trial]
+                pending = self._trials.setdefault(job.trial, PendingTrial(job))
                 playing = self._player.play(pending, suspect=instruction.suspect, last_try=instruction.last_try)
                 self._spawn(playing, f"trial {job.trial}", events.SlotFreed(job), partial(self._conclude, job, pending))
             case events.GiveUp(job, cause):
-                giving_up = self._player.give_up(self._trials.pop(job.trial), cause)
+                giving_up = self._player.give_up(self._trials.pop(job.trial, PendingTrial(job)), cause)
                 self._spawn(giving_up, f"give up trial {job.trial}", events.GaveUp(job))
             case events.Retry(job, wait_s):
                 asyncio.get_running_loop().call_later(wait_s, self.handle, events.RetryDue(job))
-            case events.Return(jobs):
-                for job in jobs:
-                    del self._trials[job.trial]
-            case events.NeedMore():
-                self.need_more.set()
             case events.RunStopped():
                 self._on_stop()
             case events.RunFinished():

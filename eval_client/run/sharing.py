@@ -177,10 +177,7 @@ class Sharing:
         gate.take(share.rates, tuple(slot._replace(due=slot.due + ahead) for slot in share.slots))
         self._endpoints.shares[name] = share
         endpoint = self._endpoints.endpoint(name)
-        had_none = not self._schedule.flow.use()["endpoint"][endpoint][1]
         self._runner.handle(QuotasGranted({endpoint: self._endpoints.granted(name, share.grant)}))
-        if had_none and share.grant:
-            self._runner.need_more.set()
         again_s = gate.asks_again_in_s(now)
         if again_s is not None:
             self._due_at[name] = min(self._due_at[name], now + max(again_s, SHORTEST_AGAIN_S))

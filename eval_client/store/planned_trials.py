@@ -1,7 +1,5 @@
-"""The trials that a plan has: with their ids, as rows of a new run, and those that are left to play."""
+"""The trials that a plan has: with their ids, and as rows of a new run."""
 
-from array import array
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
@@ -10,13 +8,10 @@ import sqlalchemy as sa
 from eval_client.core import Pair
 from eval_client.plan.plan import Plan
 from eval_client.store.records import Trial
-from eval_client.store.tables import FREE, trial_table
-from proctor.types import FinishReason
+from eval_client.store.tables import trial_table
 
 ROWS_AT_ONCE = 2_000
 """Trials that are read or written by one statement."""
-BEGUN, NEW, REJECTED = range(3)
-"""Trials with attempts, those without, and those whose agent's endpoint failed: in the order they are played in."""
 
 
 class PlannedTrials:
@@ -98,54 +93,3 @@ def numbered(run: str, ids: Sequence[int]) -> sa.ColumnElement[bool]:
     t = trial_table.c
     written: sa.ColumnElement[object] = sa.literal_column(f"({', '.join(map(str, ids))})")
     return sa.and_(t.run == run, t.id.between(ids[0], ids[-1]), t.id.bool_op("IN")(written))
-
-
-class Unread:
-    """The trials of a run that are to be played and that its client has not read yet, which it takes in batches."""
-
-    def __init__(self, engine: sa.Engine, run: str) -> None:
-        self._engine, self._run = engine, run
-        self._ids: dict[Pair, list[array[int]]] = defaultdict(lambda: [array("i") for _ in (BEGUN, NEW, REJECTED)])
-        """pair -> the ids of its trials, in their order, by BEGUN, NEW, REJECTED"""
-
-    def count(self) -> dict[Pair, int]:
-        """(agent, task) -> number of trials to be played; pairs with trials that have attempts first, then by the ids.
-
-        To be called once, before anything is read or played.
-        """
-        t = trial_table.c
-        failed = sa.func.coalesce(t.reason, "") == FinishReason.AGENT_ERROR.value
-        kind = sa.case((failed, REJECTED), (t.attempts > 0, BEGUN), else_=NEW)
-        query = sa.select(t.agent, t.task, t.id, kind)
-        query = query.where(t.run == self._run, t.score.is_(None), t.holder == FREE)
-        self._ids.clear()
-        with self._engine.connect() as connection:
-            for agent, task, number, kind_of in connection.execution_options(stream_results=True).execute(query):
-                self._ids[agent, task][kind_of].append(number)
-        for pair, kinds in self._ids.items():  # here, since for the order SQLite would read whole rows
-            self._ids[pair] = [array("i", sorted(ids)) for ids in kinds]
-        begun_first = sorted(self._ids.items(), key=lambda each: (not each[1][BEGUN], min(filter(None, each[1]))[0]))
-        return {pair: sum(map(len, kinds)) for pair, kinds in begun_first}
-
-    def read(self, wanted: Mapping[Pair, int]) -> list[Trial]:
-        """Up to the wanted trials of each pair, each once: by kind, then by id. A read that raises has read nothing."""
-        taken = {pair: self._taken(pair, count) for pair, count in wanted.items()}
-        kinds = [[number for each in taken.values() for number in each[kind]] for kind in (BEGUN, NEW, REJECTED)]
-        ids, found = sorted(number for kind in kinds for number in kind), dict[int, Trial]()
-        with self._engine.connect() as connection:
-            for start in range(0, len(ids), ROWS_AT_ONCE):
-                some = numbered(self._run, ids[start : start + ROWS_AT_ONCE])
-                rows = connection.execute(sa.select(*(trial_table.c[name] for name in Trial.model_fields)).where(some))
-                found |= {row.id: Trial.model_construct(**row._mapping) for row in rows}
-        for pair, numbers in taken.items():
-            for kind, each in enumerate(numbers):
-                del self._ids[pair][kind][: len(each)]
-        return [found[number] for kind in kinds for number in sorted(kind)]
-
-    def _taken(self, pair: Pair, count: int) -> "list[array[int]]":
-        """The ids of the next trials of a pair, by kind."""
-        taken = []
-        for left in self._ids[pair]:
-            taken.append(left[:count])
-            count -= len(taken[-1])
-        return taken

@@ -6,8 +6,11 @@ resume plays the trial again.
 
 import datetime
 import json
+from array import array
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
+from operator import lt
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -58,6 +61,9 @@ _CALLS = (
     .where(call_table.c.run == sa.bindparam("b_run"), call_table.c.trial == sa.bindparam("b_trial"))
     .where(~sa.exists().where(*(call_table.c[key.name] == key for key in turn_table.primary_key)))
     .order_by(call_table.c.journal, call_table.c.turn, call_table.c.number)
+)
+_TRIAL = sa.select(*(trial_table.c[name] for name in Trial.model_fields)).where(
+    trial_table.c.run == sa.bindparam("b_run"), trial_table.c.id == sa.bindparam("b_trial")
 )
 _LAST_ATTEMPT = (
     sa.select(attempt_table.c.journal, attempt_table.c.session, attempt_table.c.outcome)
@@ -291,16 +297,38 @@ class Store(Results):
             connection.execute(summary_table.delete().where(of_pair))
         connection.execute(trial_table.update().where(chosen, t.score.is_not(None)).values(_NOT_PLAYED))
 
+    def pending(self) -> dict[Pair, "array[int]"]:
+        """(agent, task) -> the ids of its trials that are to be played, in the order in which they start.
+
+        Those with attempts come first, as their sessions may hold slots; those whose agent's endpoint failed last.
+        """
+        t = trial_table.c
+        failed = sa.func.coalesce(t.reason, "") == FinishReason.AGENT_ERROR.value
+        query = sa.select(t.agent, t.task, t.id, sa.case((failed, 2), (t.attempts > 0, 0), else_=1))
+        query = query.where(t.run == self.run, t.score.is_(None), t.holder == FREE)
+        kinds_of: dict[Pair, list[array[int]]] = defaultdict(lambda: [array("i") for _ in range(3)])
+        with self.engine.connect() as connection:
+            for agent, task, number, kind in connection.execution_options(stream_results=True).execute(query):
+                kinds_of[agent, task][kind].append(number)
+        begun_first = sorted(kinds_of, key=lambda pair: (not kinds_of[pair][0], min(chain(*kinds_of[pair]))))
+        ids = {pair: array("i") for pair in begun_first}
+        for pair, of_pair in ids.items():
+            for kind in kinds_of.pop(pair):  # sorted here, where need be: for the order SQLite would read whole rows
+                of_pair.extend(kind if all(map(lt, kind, kind[1:])) else array("i", sorted(kind)))
+        return ids
+
+    def trial(self, number: int) -> Trial:
+        """One of the run's trials."""
+        with self.engine.connect() as connection:
+            row = connection.execute(_TRIAL, {"b_run": self.run, "b_trial": number}).one()
+        return Trial.model_construct(**row._mapping)
+
     def trials(self, task: str | None = None) -> Iterator[Trial]:
         """The run's trials, or those of a task, in the run's order; few are in memory at once."""
         t = self.table(trial_table).c
         mine = (t.run == self.run, sa.true() if task is None else t.task == task)
-        query = sa.select(*(t[name] for name in Trial.model_fields)).where(*mine).order_by(t.id).limit(ROWS_AT_ONCE)
-        last: int | None = -1
-        while last is not None:
-            some = [record(Trial, row) for row in self.streamed(query.where(t.id > last))]
-            yield from some
-            last = some[-1].id if some else None
+        query = sa.select(*(t[name] for name in Trial.model_fields)).where(*mine).order_by(t.id)
+        return (record(Trial, row) for row in self.streamed(query))
 
     def journal(self, trial: int) -> tuple[int, list[Turn], Usage]:
         """A trial's newest journal: its number (from 0), its turns, and the tokens paid in the ones before it.

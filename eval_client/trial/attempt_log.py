@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from eval_client.core.events import AttemptOutcome, Job
 from eval_client.core.progress import Progress
@@ -20,24 +20,27 @@ from task_server.client.client import ReplyLog
 
 @dataclass
 class PendingTrial:
-    """A trial without a final row that this client has taken."""
+    """A trial without a final row that this client plays."""
 
-    trial: Trial
-    trial_history: TrialHistory
+    job: Job
+    """The trial, as the schedule knows it."""
+    trial_history: TrialHistory = field(default_factory=TrialHistory)
     session: str | None = None
     """The session of the attempt under way."""
-    begun: bool = False
-    """Whether an earlier client has left a journal that has not been read yet."""
     recalled: bool = False
     """Whether the session is an earlier client's; it may be gone."""
+    trial: Trial = field(init=False)
+    """Its row, once it is `read`."""
+    is_read: bool = False
 
-    @property
-    def job(self) -> Job:
-        """The trial, as the schedule knows it."""
-        return Job(self.trial.id, (self.trial.agent, self.trial.task), begun=self.begun)
+    def read(self, store: Store) -> None:
+        """Read the trial from the store, with the journal and the session that an earlier client left of it."""
+        self.trial = store.trial(self.job.trial)
+        if self.trial.attempts:
+            self._recall(store)
+        self.is_read = True
 
-    def recall(self, store: Store) -> None:
-        """Read the trial's journal and session from the store, as an earlier client left them."""
+    def _recall(self, store: Store) -> None:
         known = self.trial_history = TrialHistory(*store.journal(self.trial.id), replies=store.replies(self.trial.id))
         for journal, call in store.calls(self.trial.id):
             if journal == known.journal:
@@ -45,7 +48,7 @@ class PendingTrial:
             else:
                 known.paid_before = known.paid_before.plus(Usage.of(call))
         self.session = store.last_session(self.trial.id)
-        self.begun, self.recalled = False, self.session is not None
+        self.recalled = self.session is not None
 
     def start_over(self) -> str | None:
         """Forget what earlier attempts have left, as the agent can't be replayed; their session if it may still live.

@@ -107,7 +107,7 @@ class TrialPlayer:
 
         Raises Fenced if another client has taken over.
         """
-        await self._recall(pending)
+        await self._read(pending)
         agent = pending.trial.agent
         stateful = self._endpoints.is_stateful(agent)
         anew = stateful or self._plan.agent(agent).is_command
@@ -170,17 +170,17 @@ class TrialPlayer:
 
     async def give_up(self, pending: PendingTrial, cause: str) -> None:
         """Write the final row of a trial that can't be played."""
-        await self._recall(pending)
+        await self._read(pending)
         await self._log.settle(pending, None, Finish.fault(FinishReason.TASK_ERROR, cause))
 
     def close(self) -> None:
         """End the traces of trials that are not settled."""
         self._traces.close()
 
-    async def _recall(self, pending: PendingTrial) -> None:
-        """Read what an earlier client left of a trial; retried until the store can be read."""
-        if pending.begun:
-            await retry_until_available(pending.recall, self._store, aside=False)
+    async def _read(self, pending: PendingTrial) -> None:
+        """Read a trial, and what an earlier client left of it; retried until the store can be read."""
+        if not pending.is_read:
+            await retry_until_available(pending.read, self._store)
 
     def _made(self, pending: PendingTrial, session: str) -> Awaitable[AttemptEnd]:
         """Make an attempt with the agent's model, or with its command."""

@@ -159,7 +159,7 @@ BUGS = (
     ),
     Bug(
         "the journal forgets what a host has said on resume",
-        "PendingTrial.recall: TrialHistory(*store.journal(self.trial.id), replies=store.replies(self.trial.id))"
+        "PendingTrial._recall: TrialHistory(*store.journal(self.trial.id), replies=store.replies(self.trial.id))"
         " => TrialHistory(*store.journal(self.trial.id))",
         "faults/test_helper_models.py::client_killed_too",
     ),

@@ -23,7 +23,7 @@ from eval_client.store import lock
 from eval_client.store.connection import Fenced, StoreError, connect, runs, sqlite_url
 from eval_client.store.journal import Cost, Journal, JournalClosed, WriteRefused
 from eval_client.store.lock import is_worked_on, sole_client
-from eval_client.store.planned_trials import PlannedTrials, Unread
+from eval_client.store.planned_trials import PlannedTrials
 from eval_client.store.records import Manifest, TaskRecord, Trial, Turn
 from eval_client.store.store import Store
 from eval_client.store.tables import SETTLED, attempt_table, trial_table
@@ -87,7 +87,8 @@ def test_the_trials_of_every_pair_are_written_with_ids_that_rise(database_url: s
     store.create(manifest, planned)
     assert list(store.trials()) == list(planned)
     assert [trial.id for trial in planned] == list(range(14))
-    assert Unread(store.engine, store.run).count() == Counter((trial.agent, trial.task) for trial in planned)
+    waiting = {pair: len(ids) for pair, ids in store.pending().items()}
+    assert waiting == Counter((trial.agent, trial.task) for trial in planned)
     store.engine.dispose()
 
 
@@ -106,7 +107,7 @@ def test_trials_are_written_by_the_batch_whatever_their_names_are(database_url: 
     store.engine.dispose()
 
 
-def test_a_client_alone_reads_every_free_trial_once_and_those_with_attempts_first(database_url: str) -> None:
+def test_the_pending_trials_of_a_pair_begin_with_those_that_have_attempts(database_url: str) -> None:
     store = Store(connect(database_url), f"run-{secrets.token_hex(4)}")
     planned = [trial.model_copy(update={"attempts": int(trial.id in (5, 9, 14))}) for trial in trials(20)]
     store.create(Manifest(version="1", plan_path="p", plan={}, identity={}), planned)
@@ -115,10 +116,11 @@ def test_a_client_alone_reads_every_free_trial_once_and_those_with_attempts_firs
         mine = trial_table.update().where(t.run == store.run)
         connection.execute(mine.where(t.id == 3).values(score=1.0))
         connection.execute(mine.where(t.id.in_([2, 4])).values(holder=SETTLED))
-    unread = Unread(store.engine, store.run)
-    assert unread.count() == {("a", "t"): 9, ("b", "t"): 8}
-    batches = [[trial.id for trial in unread.read({("a", "t"): 3, ("b", "t"): 4})] for _ in range(4)]
-    assert batches == [[5, 9, 14, 0, 1, 6, 8], [7, 10, 11, 12, 13, 16, 18], [15, 17, 19], []]
+        connection.execute(mine.where(t.id == 0).values(reason=FinishReason.AGENT_ERROR.value))
+    found = {pair: list(ids) for pair, ids in store.pending().items()}
+    assert found == {("a", "t"): [5, 9, 1, 7, 11, 13, 15, 17, 19], ("b", "t"): [14, 6, 8, 10, 12, 16, 18, 0]}
+    assert list(found) == [("b", "t"), ("a", "t")]
+    assert store.trial(14) == planned[14]
     store.engine.dispose()
 
 
@@ -129,27 +131,8 @@ def test_any_number_of_trials_is_played_again_and_read(database_url: str) -> Non
     )  # a statement of PostgreSQL has 65,535 values
     store.create(Manifest(version="1", plan_path="p", plan={}, identity={}), trials(many))
     store.play_again(range(1, many), store.take_over())
-    assert sum(Unread(store.engine, store.run).count().values()) == many - 1
+    assert sum(map(len, store.pending().values())) == many - 1
     assert [trial.id for trial in store.trials()] == list(range(many))
-    store.engine.dispose()
-
-
-def test_what_a_client_alone_could_not_read_whole_it_reads_again(database_url: str) -> None:
-    store = Store(connect(database_url), f"run-{secrets.token_hex(4)}")
-    store.create(Manifest(version="1", plan_path="p", plan={}, identity={}), trials(8))
-    unread = Unread(store.engine, store.run)
-    unread.count()
-    reads = list[None]()
-
-    def fail_once(*_: object) -> None:
-        reads.append(None)
-        if len(reads) == 1:
-            raise ConnectionAbortedError
-
-    sa.event.listen(store.engine, "before_cursor_execute", fail_once)
-    with pytest.raises(ConnectionAbortedError):
-        unread.read({("a", "t"): 3, ("b", "t"): 3})
-    assert [trial.id for trial in unread.read({("a", "t"): 3, ("b", "t"): 3})] == [0, 1, 2, 3, 4, 5]
     store.engine.dispose()
 
 

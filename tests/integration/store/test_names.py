@@ -16,7 +16,6 @@ from pydantic import BaseModel
 from eval_client.report.report import report
 from eval_client.store import migration
 from eval_client.store.connection import StoreError, connect, runs, sqlite_url
-from eval_client.store.planned_trials import Unread
 from eval_client.store.pools import RowPools
 from eval_client.store.records import Manifest, TaskRecord, Trial
 from eval_client.store.runs import remove_run
@@ -181,7 +180,7 @@ def _told(store: Store, chance: random.Random) -> Any:
                 pair: sorted(zip(found.means, found.clusters or found.means, strict=True))
                 for pair, found in store.sample_means().items()
             },
-            "unread": Unread(store.engine, store.run).count(),
+            "pending": store.pending(),
             "rows": list(store.trial_rows()),
             "sorted": whole,
             "beside": neighbours(store, query, one.id),

@@ -24,18 +24,6 @@ def limit(flow: Flow, endpoints: Mapping[str, int], agents: Mapping[str, int], t
     return flow
 
 
-def test_trials_that_come_later_count_in_the_progress_of_their_pair() -> None:
-    flow = limit(Flow({"a": "e"}), {"e": 1}, {"a": 1}, {"few": 1, "many": 1})
-    for task, expected in (("few", 0), ("many", 98)):
-        flow.add(("a", task), 2)
-        flow.expect(("a", task), expected)
-    started = []
-    for _ in range(3):
-        started += flow.start()
-        flow.release(started[-1])
-    assert started == [("a", "few"), ("a", "many"), ("a", "many")]
-
-
 class Assignment:
     """A random assignment problem, and what is under way in it, kept apart from the code under test."""
 
@@ -173,5 +161,5 @@ def test_a_pair_says_what_it_waits_for() -> None:
     flow.limit_agent("a", 9)
     flow.limit_endpoint("e", 1)
     assert flow.waits_for(("a", "t")) == "endpoint"
-    assert flow.drop(("a", "t")) == 2
+    flow.add(("a", "t"), -2)
     assert flow.waits_for(("a", "t")) is None

@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import networkx as nx
@@ -24,13 +24,9 @@ from eval_client.core.events import (
     GiveUp,
     Instruction,
     Job,
-    LowMarks,
-    NeedMore,
-    NoMoreTrials,
     QuotasGranted,
     Retry,
     RetryDue,
-    Return,
     RunFinished,
     RunStopped,
     ServiceSlots,
@@ -39,16 +35,15 @@ from eval_client.core.events import (
     Start,
     TaskLost,
     TaskSlots,
-    TrialsFree,
     TrialsTaken,
 )
 from eval_client.core.progress import ErrorLimit, Progress
-from eval_client.core.schedule import PUT_BACK_S, Schedule
+from eval_client.core.schedule import GIVEN_UP, PUT_BACK_S, Schedule
 from proctor.types import FinishReason
 
 ATTEMPTS = 3
 PAIR = ("a", "t")
-KINDS = {"end": 5, "free": 5, "due": 3, "limit": 3, "take": 1, "gave up": 2, "grant": 1, "task": 1, "drain": 0.05}
+KINDS = {"end": 5, "free": 5, "due": 3, "limit": 3, "gave up": 2, "grant": 1, "task": 1, "drain": 0.05}
 """What happens to a `Client`, and how often."""
 
 
@@ -61,8 +56,8 @@ def schedule(*, error_limit: ErrorLimit | None = None, planned: int = 0) -> Sche
     return made
 
 
-def jobs(count: int, pair: Pair = PAIR) -> tuple[Job, ...]:
-    return tuple(Job(number, pair) for number in range(count))
+def taken(count: int) -> TrialsTaken:
+    return TrialsTaken({PAIR: range(count)})
 
 
 def tell(of: Schedule, *events: Event) -> list[Instruction]:
@@ -74,9 +69,9 @@ def tell(of: Schedule, *events: Event) -> list[Instruction]:
 
 
 def playing(count: int = 1) -> Schedule:
-    """So many trials under way, and no more to come."""
+    """So many trials under way."""
     of = schedule()
-    assert len(tell(of, TaskSlots("t", count, count), TrialsTaken(jobs(count)), NoMoreTrials())) == 0
+    assert len(tell(of, TaskSlots("t", count, count), taken(count))) == count
     return of
 
 
@@ -97,12 +92,12 @@ def lost(
 
 def test_limits_that_come_before_the_first_trial_end_nothing() -> None:
     of = schedule()
-    assert tell(of, TaskSlots("t", 1, 1)) == [NeedMore()]
-    assert tell(of, TrialsTaken(jobs(1))) == [Start(Job(0, PAIR), suspect=False, last_try=False)]
+    assert tell(of, TaskSlots("t", 1, 1)) == []
+    assert tell(of, taken(1)) == [Start(Job(0, PAIR), suspect=False, last_try=False)]
 
 
-def test_a_run_without_trials_is_over_once_no_more_come() -> None:
-    assert tell(schedule(), TrialsTaken(()), NoMoreTrials()) == [RunFinished()]
+def test_a_run_without_trials_is_over_at_once() -> None:
+    assert tell(schedule(), TrialsTaken({})) == [RunFinished()]
 
 
 def test_the_end_comes_when_the_last_trial_is_settled_and_its_slot_free() -> None:
@@ -111,11 +106,10 @@ def test_the_end_comes_when_the_last_trial_is_settled_and_its_slot_free() -> Non
     assert tell(of, SlotFreed(job)) == [RunFinished()]
 
 
-def test_trials_with_attempts_start_first() -> None:
+def test_trials_start_in_the_order_in_which_they_are_taken() -> None:
     of = schedule()
-    begun = Job(7, PAIR, begun=True)
-    told = tell(of, TaskSlots("t", 1, 1), TrialsTaken((*jobs(3), begun)))
-    assert told == [Start(begun, suspect=False, last_try=False)]
+    told = tell(of, TaskSlots("t", 2, 2), TrialsTaken({PAIR: (7, 0, 1)}))
+    assert told == [Start(Job(number, PAIR), suspect=False, last_try=False) for number in (7, 0)]
 
 
 JOB = Job(0, PAIR)
@@ -170,7 +164,7 @@ def test_what_costs_a_trial_an_attempt(ends: list[AttemptEnded], following: list
 def test_while_a_service_is_away_one_trial_of_its_task_starts_at_a_time() -> None:
     of = schedule()
     tell(of, TaskSlots("t", 3, 3), ServiceSlots("t", 0, "gone"))
-    assert tell(of, TrialsTaken(jobs(3))) == []
+    assert tell(of, taken(3)) == []
     assert of.progress.task_waits == {"t": "gone"}
     assert [type(told) for told in tell(of, ServiceSlots("t", 1, "gone"))] == [Start]
     assert tell(of, TaskSlots("t", 3, 3)) == []
@@ -181,51 +175,34 @@ def test_while_a_service_is_away_one_trial_of_its_task_starts_at_a_time() -> Non
 def test_a_run_that_stops_does_not_wait_for_a_service() -> None:
     of, job = playing(), Job(0, PAIR)
     tell(of, Drain("stopped"))
-    assert tell(of, AWAY) == [EndAttempt(job), Return((job,))]
+    assert tell(of, AWAY) == [EndAttempt(job)]
     assert RunFinished() in tell(of, SlotFreed(job))
 
 
 def test_an_agent_that_is_refused_plays_nothing_more() -> None:
     of = schedule()
-    other = Job(9, ("a", "u"))
-    tell(of, TaskSlots("t", 1, 1), TrialsTaken((*jobs(3), other)), NoMoreTrials())
+    tell(of, TaskSlots("t", 1, 1), TrialsTaken({PAIR: range(3), ("a", "u"): (9,)}))
     first = Job(0, PAIR)
-    told = tell(of, AttemptEnded(first, AttemptOutcome.UNAUTHORIZED, cause="no key", fault="refused"))
-    assert told == [Return((first,)), Return((Job(1, PAIR), Job(2, PAIR))), Return((other,))]
+    assert tell(of, AttemptEnded(first, AttemptOutcome.UNAUTHORIZED, cause="no key", fault="refused")) == []
+    assert of.unstarted() == {}
     assert tell(of, SlotFreed(first)) == [RunFinished()]
     assert of.refused == {PAIR: "no key", ("a", "u"): "no key"}
 
 
-def test_trials_of_the_store_are_not_wanted_once_their_agent_is_refused() -> None:
-    of = playing()
-    of.handle(TrialsFree({PAIR: 990}))
-    of.handle(AttemptEnded(jobs(1)[0], AttemptOutcome.UNAUTHORIZED, cause="no"))
-    of.handle(EndpointsChanged({"e": 1}, frozenset({"e"})))
-    assert (of.unstarted().get(PAIR, 0), of.held_up()) == (0, 1)
-
-
-def test_trials_of_the_store_are_not_wanted_by_a_run_that_drains() -> None:
-    of = playing()
-    of.handle(TrialsFree({PAIR: 990}))
-    assert sum(of.unstarted().values()) == 990
-    of.handle(Drain("Ctrl-C"))
-    assert sum(of.unstarted().values()) == 0
-
-
 def test_refused_tools_end_one_pair() -> None:
     of = schedule()
-    other = Job(9, ("a", "u"))
-    tell(of, TaskSlots("t", 1, 1), TrialsTaken((*jobs(2), other)), NoMoreTrials())
+    tell(of, TaskSlots("t", 1, 1), TrialsTaken({PAIR: range(2), ("a", "u"): (9,)}))
     first = Job(0, PAIR)
     tell(of, AttemptEnded(first, AttemptOutcome.TOOLS_REFUSED, cause="no tools"), SlotFreed(first))
     assert set(of.refused) == {PAIR}
-    assert of.backlog.waiting() == {("a", "u"): 1}
+    assert of.unstarted() == {("a", "u"): 1}
 
 
 def test_a_run_that_drains_plays_to_the_end_what_is_under_way() -> None:
     of = schedule()
-    tell(of, TaskSlots("t", 1, 1), TrialsTaken(jobs(2)), NoMoreTrials())
-    assert tell(of, Drain("enough")) == [Return((Job(1, PAIR),)), RunStopped(at_once=False)]
+    tell(of, TaskSlots("t", 1, 1), taken(2))
+    assert tell(of, Drain("enough")) == [RunStopped(at_once=False)]
+    assert of.unstarted() == {}
     assert tell(of, lost(Job(0, PAIR))) == [Settle(Job(0, PAIR))]  # there is no other client to play it again
     assert tell(of, SlotFreed(Job(0, PAIR))) == [RunFinished()]
     assert of.result().stopped == "enough"
@@ -235,53 +212,35 @@ def test_an_abandoned_run_is_over_at_once() -> None:
     assert tell(playing(), Abandon("twice")) == [RunStopped(at_once=True), RunFinished()]
 
 
-def test_what_a_spending_limit_stops_is_returned_and_the_first_limit_is_told() -> None:
+def test_of_two_spending_limits_the_first_is_told() -> None:
     of = playing(2)
-    first, second = jobs(2)
+    first, second = Job(0, PAIR), Job(1, PAIR)
     told = tell(of, AttemptEnded(first, AttemptOutcome.BUDGET, cause="spent", spend_limit="tokens"))
-    assert told == [Return((first,)), RunStopped(at_once=False)]
+    assert told == [RunStopped(at_once=False)]
     tell(of, AttemptEnded(second, AttemptOutcome.BUDGET, cause="spent more", spend_limit="money"))
     assert (of.result().limit, of.result().stopped) == ("tokens", "spent")
 
 
 def test_a_lost_task_is_given_up() -> None:
     of = schedule()
-    told = tell(of, TrialsTaken(jobs(2)), NoMoreTrials(), TaskLost("t", "gone"))
+    told = tell(of, taken(2), TaskLost("t", "gone"))
     assert told == [GiveUp(Job(0, PAIR), "gone"), GiveUp(Job(1, PAIR), "gone")]
     assert tell(of, GaveUp(Job(0, PAIR))) == []
     assert tell(of, GaveUp(Job(1, PAIR))) == [RunFinished()]
 
 
-def test_trials_of_the_store_wait_too() -> None:
+def test_of_a_large_task_that_is_lost_some_trials_are_given_up_at_once_and_the_rest_is_played_if_it_is_back() -> None:
     of = schedule()
-    tell(of, TrialsFree({PAIR: 50, ("a", "u"): 5}), TaskSlots("t", 1, 1), TrialsTaken(jobs(3)))
-    assert of.unstarted() == {PAIR: 52, ("a", "u"): 5}
-    tell(of, EndpointsChanged({"e": 1}, frozenset({"e"})))
-    assert of.held_up() == 52 + 5 + 1
-
-
-def test_a_lost_task_whose_trials_are_still_in_the_store_needs_them_to_give_them_up() -> None:
-    of = schedule()
-    told = tell(of, TrialsFree({PAIR: 1}), TrialsTaken(jobs(1)), TaskLost("t", "gone"))
-    assert told == [GiveUp(Job(0, PAIR), "gone"), NeedMore()]
-    assert of.lost == {"t"}
-    tell(of, TaskSlots("t", 1, 1))
-    assert of.lost == set()
-
-
-def test_more_is_needed_when_few_wait() -> None:
-    of = schedule()
-    of.handle(LowMarks({PAIR: 1}))
-    of.handle(TrialsFree({PAIR: 50}))
-    tell(of, QuotasGranted({"endpoint e": 9, "agent a": 9, "task t": 9}), TrialsTaken(jobs(3)))
-    told = tell(of, TaskSlots("t", 2, 2))
-    assert [type(one) for one in told] == [Start, Start, NeedMore]
-    assert of.backlog.startable() == {PAIR: 51}
+    first = tell(of, taken(GIVEN_UP + 2), TaskLost("t", "gone"))
+    assert (len(first), tell(of, TaskLost("t", "gone"))) == (GIVEN_UP, [])
+    tell(of, GaveUp(Job(0, PAIR)))
+    assert tell(of, TaskLost("t", "gone")) == [GiveUp(Job(GIVEN_UP, PAIR), "gone")]
+    assert tell(of, TaskSlots("t", 9, 9)) == [Start(Job(GIVEN_UP + 1, PAIR), suspect=False, last_try=False)]
 
 
 def test_too_many_unscored_trials_drain_the_run() -> None:
     of = schedule(error_limit=ErrorLimit.read("2"), planned=5)
-    tell(of, TaskSlots("t", 1, 1), TrialsTaken(jobs(5)), NoMoreTrials())
+    tell(of, TaskSlots("t", 1, 1), taken(5))
     of.progress.unscored[PAIR] = 1
     assert RunStopped(at_once=False) not in tell(of, EndpointsChanged({"e": 10}))
     of.progress.unscored[PAIR] = 2
@@ -291,7 +250,7 @@ def test_too_many_unscored_trials_drain_the_run() -> None:
 
 def test_trials_that_wait_for_an_endpoint_that_is_down_count_as_unscored() -> None:
     of = schedule(error_limit=ErrorLimit.read("3"), planned=5)
-    tell(of, TaskSlots("t", 1, 1), TrialsTaken(jobs(3)), NoMoreTrials())
+    tell(of, TaskSlots("t", 1, 1), taken(3))
     assert of.held_up() == 0
     assert RunStopped(at_once=False) in tell(of, EndpointsChanged({"e": 1}, frozenset({"e"})))
 
@@ -309,6 +268,7 @@ class Client:
         self.endpoint_of = {agent: self.chance.choice(sorted(self.endpoints)) for agent in self.agents}
         self.pairs = [(agent, task) for agent in self.agents for task in self.tasks]
         self.grants: dict[str, int] = {}
+        self.taken = size(0, 20)
         self.waiting: set[Job] = set()
         self.under_way: set[Job] = set()
         self.ended: set[Job] = set()
@@ -316,9 +276,9 @@ class Client:
         self.pausing: set[Job] = set()
         self.giving_up: set[Job] = set()
         self.settled: Counter[Job] = Counter()
-        self.returned: Counter[Job] = Counter()
-        self.finished = self.stopped = self.no_more = False
-        self.taken = 0
+        self.left: Counter[Job] = Counter()
+        """Those that the next resume plays."""
+        self.finished = self.stopped = False
         limits = CapacityLimits(
             endpoint_of=self.endpoint_of,
             concurrency=self.agents,
@@ -330,14 +290,16 @@ class Client:
         self.tell(EndpointsChanged(dict(self.endpoints)))
 
     def tell(self, event: Event) -> None:
-        frees = not isinstance(event, AttemptEnded | TrialsFree | LowMarks)
+        frees = not isinstance(event, AttemptEnded)
         self.stopped = self.stopped or isinstance(event, Drain)
-        self.no_more = self.no_more or isinstance(event, NoMoreTrials)
         told = self.schedule.handle(event)
         for instruction in told:
             if not isinstance(instruction, Start):
                 self.carry_out(instruction)
         started = [instruction.job for instruction in told if isinstance(instruction, Start)]
+        self.leave(Counter(job.pair for job in started))
+        if isinstance(event, AttemptEnded) and not any(isinstance(each, Settle | Retry) for each in told):
+            self.left[event.job] += 1
         assert len(started) == (self.maximum() if frees and not self.stopped else 0)
         for job in started:
             self.waiting.remove(job)
@@ -355,14 +317,21 @@ class Client:
             case GiveUp(job, _):
                 self.waiting.remove(job)
                 self.giving_up.add(job)
-            case Return(jobs):
-                self.returned.update(jobs)
-                self.waiting.difference_update(jobs)
             case RunFinished():
                 self.finished = True
                 left = self.under_way | self.ended | self.giving_up
                 assert not left
-                assert self.stopped or (self.no_more and not self.waiting | self.pausing)
+                assert self.stopped or not self.waiting | self.pausing
+
+    def leave(self, started: Mapping[Pair, int]) -> None:
+        """No trial is dropped but those of a run that stops, and of a pair that is refused: all that wait."""
+        for pair in self.pairs:
+            waiting = {job for job in self.waiting if job.pair == pair}
+            if self.schedule.unstarted().get(pair, 0) + started.get(pair, 0) != len(waiting):
+                assert pair not in {**self.schedule.unstarted(), **started}
+                assert self.schedule.stopped is not None or pair in self.schedule.refused
+                self.left.update(waiting)
+                self.waiting -= waiting
 
     def nodes(self, job: Job) -> tuple[str, str, str]:
         agent, task = job.pair
@@ -394,11 +363,9 @@ class Client:
         return int(nx.maximum_flow_value(graph, "source", "sink", flow_func=nx.algorithms.flow.edmonds_karp))
 
     def take(self) -> None:
-        new = [Job(self.taken + n, self.chance.choice(self.pairs)) for n in range(self.chance.randint(0, 6))]
-        self.taken += len(new)
-        self.waiting.update(new)
-        if not self.stopped:
-            self.tell(TrialsTaken(tuple(new)))
+        self.waiting = {Job(number, self.chance.choice(self.pairs)) for number in range(self.taken)}
+        ids = {pair: [job.trial for job in self.waiting if job.pair == pair] for pair in self.pairs}
+        self.tell(TrialsTaken(ids))
 
     def end_attempt(self, job: Job) -> None:
         self.under_way.remove(job)
@@ -430,8 +397,6 @@ class Client:
             self.giving_up.remove(job)
             self.settled[job] += 1
             self.tell(GaveUp(job))
-        elif kind == "take" and not (self.no_more or self.stopped):
-            self.take()
         elif kind == "grant" and self.pooled:
             name = pick([*self.endpoints])
             self.grants[name] = self.chance.randint(0, 6)
@@ -453,7 +418,7 @@ class Client:
             self.tell(TaskSlots(name, self.tasks[name], self.tasks[name]))
 
     def open_all(self) -> None:
-        """From now on there is room for everything, and nothing more comes."""
+        """From now on there is room for everything."""
         for name in self.tasks:
             self.tasks[name] = 50
             self.tell(TaskSlots(name, 50, 50))
@@ -463,13 +428,11 @@ class Client:
         if self.pooled:
             self.grants = dict.fromkeys(self.endpoints, 50)
             self.tell(QuotasGranted(dict(self.grants)))
-        if not self.no_more:
-            self.tell(NoMoreTrials())
 
 
 @given(st.integers(min_value=0, max_value=10**9))
 @settings(max_examples=300, deadline=None)
-def test_whatever_happens_every_trial_is_settled_or_returned_once(seed: int) -> None:
+def test_whatever_happens_every_trial_is_settled_or_left_once(seed: int) -> None:
     client = Client(seed)
     client.take()
     for _ in range(80):
@@ -483,7 +446,7 @@ def test_whatever_happens_every_trial_is_settled_or_returned_once(seed: int) -> 
             break
         client.step()
     assert client.finished
-    done = client.settled + client.returned
+    done = client.settled + client.left
     assert set(done.values()) <= {1}
     if not client.stopped:
         assert len(done) == client.taken

@@ -1,4 +1,4 @@
-"""What a client needs for a large run: trials a batch ahead, memory and statements that do not grow with the trials."""
+"""What a client needs for a large run: memory and statements that do not grow with the trials."""
 
 import asyncio
 import tracemalloc
@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from eval_client.core.capacity import CapacityLimits
+from eval_client.core.events import TrialsTaken
 from eval_client.core.progress import Progress
 from eval_client.core.schedule import Schedule
 from eval_client.core.spend import RunLimits, Spend
@@ -17,7 +18,6 @@ from eval_client.plan.plan import Plan
 from eval_client.report.report import report
 from eval_client.run.context import spent_so_far
 from eval_client.run.runner import Runner
-from eval_client.run.supply import HELD, TrialSupply
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.planned_trials import PlannedTrials
 from eval_client.store.records import Manifest, TaskRecord
@@ -49,11 +49,6 @@ def create(store: Store, trials: PlannedTrials) -> None:
     store.create(manifest, trials)
 
 
-@pytest.fixture(params=[SMALL, LARGE])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    return stored(tmp_path, request.param)
-
-
 def stored(folder: Path, trials: int) -> Store:
     (folder / str(trials)).mkdir()
     made = Store(connect(sqlite_url(folder / str(trials))), "r")
@@ -73,14 +68,6 @@ def runner(of: Plan) -> Runner:
     return Runner(schedule, cast(TrialPlayer, None), Spend(RunLimits(), {}), lambda: None)
 
 
-async def test_a_client_holds_a_part_of_the_trials_and_knows_how_many_are_left(store: Store) -> None:
-    of = runner(plan())
-    await TrialSupply(of, store).begin()
-    held = sum(of.schedule.backlog.waiting().values())
-    assert 0 < held <= HELD
-    assert sum(of.schedule.unstarted().values()) == sum(pair.planned for pair in store.pair_totals())
-
-
 @pytest.mark.thorough
 def test_the_memory_of_a_start_does_not_grow_with_the_trials(tmp_path: Path) -> None:
     def started(trials: int) -> int:
@@ -88,7 +75,7 @@ def test_the_memory_of_a_start_does_not_grow_with_the_trials(tmp_path: Path) -> 
         return peak(lambda: asyncio.run(begin(store)))
 
     async def begin(store: Store) -> None:
-        await TrialSupply(runner(plan()), store).begin()
+        runner(plan()).handle(TrialsTaken(store.pending()))
 
     started(SMALL // 10)  # what is compiled once is there
     small, large = started(SMALL), started(LARGE)

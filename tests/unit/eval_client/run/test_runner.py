@@ -6,12 +6,11 @@ from typing import cast
 import pytest
 
 from eval_client.core.capacity import CapacityLimits
-from eval_client.core.events import AttemptOutcome, EndpointsChanged, TaskSlots
+from eval_client.core.events import AttemptOutcome, EndpointsChanged, TaskSlots, TrialsTaken
 from eval_client.core.progress import Progress
 from eval_client.core.schedule import Schedule
 from eval_client.core.spend import RunLimits, Spend
 from eval_client.run.runner import Runner
-from eval_client.store.records import Trial
 from eval_client.trial.attempt import AttemptEnd
 from eval_client.trial.attempt_log import PendingTrial
 from eval_client.trial.player import Played, TrialPlayer
@@ -31,7 +30,7 @@ class Player:
         """Set once all slots are in use."""
 
     async def play(self, pending: PendingTrial, *, suspect: bool, last_try: bool) -> Played:
-        self.begun.append(pending.trial.id)
+        self.begun.append(pending.job.trial)
         if len(self.begun) == SLOTS:
             self.busy.set()
         try:
@@ -44,7 +43,7 @@ class Player:
 
     async def settle(self, pending: PendingTrial, played: Played) -> None:
         await asyncio.sleep(0.001)
-        self.settled.append(pending.trial.id)
+        self.settled.append(pending.job.trial)
 
     def close(self) -> None:
         pass
@@ -58,7 +57,7 @@ async def test_a_cancelled_run_starts_no_other_trial_and_concludes_what_was_reac
     schedule.handle(TaskSlots("t", SLOTS, SLOTS))
     player = Player(keeps=keeps)
     runner = Runner(schedule, cast(TrialPlayer, player), Spend(RunLimits(), {}), lambda: None)
-    runner.take([Trial(id=n, agent="a", task="t", sample=str(n), epoch=0, cluster="c") for n in range(TRIALS)])
+    runner.handle(TrialsTaken({PAIR: range(TRIALS)}))
     run = asyncio.create_task(runner.run())
     await player.busy.wait()
     run.cancel()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_client.core.events import Job, ServiceSlots
-from eval_client.store.records import Trial, Turn
+from eval_client.store.records import Turn
 from eval_client.trial.attempt_log import PendingTrial
 from eval_client.trial.episode import TrialHistory
 from eval_client.trial.isolation import Isolation
@@ -18,7 +18,7 @@ from proctor.types import Action
 from task_server.wire.messages import Act
 from tests.pace import slowly
 
-TRIAL = Trial(id=0, agent="a", task="t", sample="s", epoch=0)
+JOB = Job(0, ("a", "t"))
 
 
 def turns(count: int) -> list[Turn]:
@@ -28,14 +28,14 @@ def turns(count: int) -> list[Turn]:
 
 def test_the_session_of_an_earlier_client_is_left_and_a_new_journal_begun() -> None:
     history = TrialHistory(turns=turns(3))
-    pending = PendingTrial(TRIAL, history, session="old", recalled=True)
+    pending = PendingTrial(JOB, history, session="old", recalled=True)
     assert pending.start_over() == "old"
     assert (pending.session, pending.recalled, history.turns, history.journal) == (None, False, [], 1)
     assert history.tokens().prompt_tokens == 15  # what was paid stays counted
 
 
 def test_an_attempt_that_was_put_back_goes_on_as_it_was() -> None:
-    pending = PendingTrial(TRIAL, TrialHistory(), session="mine")
+    pending = PendingTrial(JOB, session="mine")
     assert pending.start_over() is None
     assert (pending.session, pending.trial_history.journal) == ("mine", 0)
 
