@@ -19,6 +19,8 @@ from proctor.types import Value
 
 
 def _asks_once(chat: ChatConfig) -> ChatConfig:
+    if chat.has_replicas:
+        raise FieldError(("base_url",), "an agent server asks one server; list replicas at the endpoint in the plan")
     for name in ("max_retry_s", "max_tries", "patience_s"):
         if name in chat.model_fields_set:
             raise FieldError((name,), "an agent server asks once; set it at the endpoint in the plan")

@@ -73,7 +73,7 @@ class HelperConfig(ChatConfig):
     operational: ClassVar[frozenset[str]] = ChatConfig.operational | {"concurrency", "tokens"}
 
     concurrency: int = Field(default=8, ge=1)
-    """Limit of concurrent requests of one worker."""
+    """Limit of concurrent requests of one worker, at each server of a list."""
     tokens: int | None = Field(default=None, ge=1)
     """Budget: limit of the tokens of all replies in the cache, as reported by the endpoint, else estimated."""
 
@@ -103,7 +103,7 @@ class ModelPool(CachedModel):
         super().__init__(role, config, client, kept, defaults)
         self._budget = config.tokens
         self._ledger = Ledger(kept.folder / f"spent-{key_of(role, config.endpoint(), config.model)[:16]}")
-        self._free = asyncio.Semaphore(config.concurrency)
+        self._free = asyncio.Semaphore(config.concurrency * (len(config.servers()) or 1))
 
     async def answer(self, question: Question[Meaning], salt: str) -> Answer[Meaning]:
         """The answer to a question, equal for equal questions with equal salts. Raises Unparsed, EnvironmentFault."""

@@ -2,13 +2,13 @@
 
 import os
 
-from eval_client.endpoints.replica_watch import replicas_of_file
 from eval_client.plan.entries import AgentEntry, Endpoint
 from eval_client.plan.plan import Plan
 from proctor.config.tokens import AccessTokens
 from proctor.connection.fields import ConnectionFields
 from proctor.llm.config import ChatConfig, EndpointForm, RequestForm, RequestLimits
 from proctor.llm.endpoint import connection
+from proctor.llm.servers import replicas_of_file
 
 LOCAL_TOKEN_ENV = "PROCTOR_LOCAL_TOKEN"
 """Environment variable with the token of the servers that runs of this process start."""
@@ -42,7 +42,7 @@ def replica_configs(plan: Plan, agent: AgentEntry) -> dict[str, ChatConfig]:
     endpoint = plan.endpoint_of(agent)
     urls = [replica.base_url for replica in endpoint.replicas()]
     if endpoint.replicas_file is not None:
-        urls = replicas_of_file(endpoint)[0]
+        urls = replicas_of_file(endpoint.replicas_file)[0]
     return {url: chat_config(plan, agent, None, url) for url in urls}
 
 

@@ -17,11 +17,11 @@ from eval_client.endpoints.limited_model import Allowance, CallSize, LimitedMode
 from eval_client.endpoints.replica_watch import ReplicaWatch
 from eval_client.endpoints.replicas import Replica, Replicas
 from eval_client.metrics import EndpointMetrics
-from eval_client.plan.entries import AgentEntry, Endpoint, ReplicaEntry
+from eval_client.plan.entries import AgentEntry, Endpoint
 from eval_client.plan.plan import BUILTIN_ENDPOINT, COMMAND_ENDPOINT, Plan
 from eval_client.store.records import SeenModel
 from proctor.http.client import HttpClient, HttpFailure
-from proctor.llm.config import ChatConfig
+from proctor.llm.config import ChatConfig, ReplicaEntry
 from proctor.llm.model import ChatModel
 from proctor.llm.outage import Failed, Outage
 from proctor.llm.outcome import Outcome

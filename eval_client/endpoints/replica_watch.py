@@ -2,18 +2,16 @@
 
 import asyncio
 import logging
-import os
-import stat
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 from eval_client.endpoints.replicas import Replica, Replicas
-from eval_client.plan.entries import Endpoint, ReplicaEntry
+from eval_client.plan.entries import Endpoint
 from proctor.environment import AgentStopped
 from proctor.http.client import HttpFailure
-from proctor.llm.config import plain_url
+from proctor.llm.config import ReplicaEntry
 from proctor.llm.outage import FIRST_WAIT_S, LONGEST_WAIT_S, Failed, answers
 from proctor.llm.outcome import Outcome
+from proctor.llm.servers import replicas_of_file, state_of
 
 log = logging.getLogger(__name__)
 LOOK_S = 0.5
@@ -24,7 +22,6 @@ PROBE_S = 30.0
 """Longest wait for one token."""
 PROBES = 2
 """So many requests for one token that stay silent: the replica hangs."""
-MAX_FILE = 1 << 20
 
 Ask = Callable[[Replica, str | None], Awaitable[object | Failed]]
 """Asks a replica for one token, as this agent does or any."""
@@ -156,7 +153,7 @@ class ReplicaWatch:
         if seen == self._seen:
             return
         self._seen = seen
-        urls, problems = replicas_of_file(endpoint)
+        urls, problems = replicas_of_file(endpoint.replicas_file)
         for problem in [problem for problem in problems if problem not in self._told]:
             log.warning("endpoint %s: %s", endpoint.name, problem)
         self._told = set(problems)
@@ -172,48 +169,5 @@ class ReplicaWatch:
 def rooms(endpoint: Endpoint) -> list[int]:
     """Trials at once at each server of an endpoint, as far as its servers are known."""
     if endpoint.replicas_file is not None:
-        return [endpoint.concurrency] * len(replicas_of_file(endpoint)[0])
+        return [endpoint.concurrency] * len(replicas_of_file(endpoint.replicas_file)[0])
     return [endpoint.at(replica).concurrency for replica in endpoint.replicas()] or [endpoint.concurrency]
-
-
-def state_of(file: str) -> object:
-    """What changes when a file does; None where it is missing."""
-    try:
-        found = os.stat(file)
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_mode, found.st_uid
-
-
-def replicas_of_file(endpoint: Endpoint) -> tuple[list[str], list[str]]:
-    """The URLs in a `replicas_file`, each once, and what is wrong; no URL where it is missing or not ours alone.
-
-    Whoever can write the file gets the key.
-    """
-    file = Path(str(endpoint.replicas_file))
-    try:
-        with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as opened:
-            found = os.fstat(opened.fileno())
-            if not stat.S_ISREG(found.st_mode):
-                return [], [f"replicas_file: {file}: is no regular file"]
-            if found.st_uid != os.geteuid():
-                return [], [
-                    f"replicas_file: {file}: belongs to another user, who would get the key; use a file of yours"
-                ]
-            if found.st_mode & 0o022:
-                return [], [f"replicas_file: {file}: others can write to it, and would get the key; chmod go-w {file}"]
-            text = opened.read(MAX_FILE).decode("utf-8", "replace")
-    except OSError as error:
-        return [], [f"replicas_file: {file}: {error.strerror}"]
-    urls: dict[str, None] = {}
-    problems = []
-    for number, line in enumerate(text.splitlines(), 1):
-        given = line.partition("#")[0].strip()
-        try:
-            if given:
-                urls[plain_url(given)] = None
-        except ValueError as error:
-            problems.append(f"replicas_file: {file}: line {number}: {error}")
-    if not urls and not problems:
-        problems.append(f"replicas_file: {file}: is empty")
-    return list(urls), problems

@@ -12,7 +12,20 @@ from proctor.config.task import TaskDefinition
 from proctor.config.wording import NAME
 from proctor.connection.fields import ConnectionFields
 from proctor.environment import PolicyKind, SampleSelection
-from proctor.llm.config import EndpointForm, ModelName, RequestForm, RequestLimits, VariableName, no_key, plain_url
+from proctor.llm.config import (
+    BaseUrl,
+    EndpointForm,
+    ModelName,
+    ReplicaEntry,
+    ReplicasFile,
+    RequestForm,
+    RequestLimits,
+    VariableName,
+    check_replicas,
+    no_key,
+    replicas_of,
+    url,
+)
 from proctor.registry import AGENT_KINDS, entry_points
 from proctor.types import Value
 
@@ -21,42 +34,8 @@ COMMAND_S = 3600.0
 """Longest time of a trial of a command, where `limits.trial.seconds` is not set."""
 
 
-def _url(text: str) -> str:
-    plain_url(text)
-    return text
-
-
 def _name_or_url(text: str) -> str:
-    return _url(text) if "://" in text else text
-
-
-Url = Annotated[str, AfterValidator(_url)]
-
-
-class ReplicaEntry(Value):
-    """One of several servers of the same model."""
-
-    base_url: Url
-    """Up to and including `/v1`."""
-    concurrency: Annotated[int | None, Field(ge=1, le=10_000, exclude_if=lambda value: value is None)] = None
-    """Trials in flight at once there; the endpoint's `concurrency` if absent."""
-
-
-def _kind_of_replica(given: object) -> str:
-    return "one" if isinstance(given, str) else "entry"
-
-
-def _kind_of_base_url(given: object) -> str:
-    return "several" if isinstance(given, list | tuple) else "one"
-
-
-AnyReplica = Annotated[
-    Annotated[Url, Tag("one")] | Annotated[ReplicaEntry, Tag("entry")], Discriminator(_kind_of_replica)
-]
-SeveralUrls = Annotated[tuple[AnyReplica, ...], Field(min_length=1, max_length=1_000)]
-BaseUrl = Annotated[
-    Annotated[Url, Tag("one")] | Annotated[SeveralUrls, Tag("several")], Discriminator(_kind_of_base_url)
-]
+    return url(text) if "://" in text else text
 
 
 class Endpoint(RequestLimits, EndpointForm, ConnectionFields):
@@ -66,7 +45,7 @@ class Endpoint(RequestLimits, EndpointForm, ConnectionFields):
     base_url: BaseUrl | None = None
     """Up to and including `/v1`; `OPENAI_BASE_URL` if absent, with dialect `messages` `ANTHROPIC_BASE_URL`. A list
     names replicas, servers of the same model, each a URL or `{base_url, concurrency}`."""
-    replicas_file: Annotated[str | None, Field(min_length=1, exclude_if=lambda value: value is None)] = None
+    replicas_file: ReplicasFile = None
     """A file with the URL of a replica on each line, read again when it changes; yours, and not writable by others."""
     api_key_env: VariableName = "OPENAI_API_KEY"
     """The NAME of the environment variable that holds the key; with dialect `messages` it is ANTHROPIC_API_KEY if
@@ -83,12 +62,7 @@ class Endpoint(RequestLimits, EndpointForm, ConnectionFields):
 
     @model_validator(mode="after")
     def _replicas_are_told_once(self) -> Self:
-        if self.replicas_file is not None and self.base_url is not None:
-            raise FieldError(("replicas_file",), "stands beside `base_url`; leave one of them out")
-        urls = [replica.base_url for replica in self.replicas()]
-        for place, url in enumerate(urls):
-            if url in urls[:place]:
-                raise FieldError(("base_url", place), "stands twice; give each replica once")
+        check_replicas(self.base_url, self.replicas_file)
         return self
 
     @property
@@ -98,9 +72,7 @@ class Endpoint(RequestLimits, EndpointForm, ConnectionFields):
 
     def replicas(self) -> tuple[ReplicaEntry, ...]:
         """The replicas that the plan lists; none for a single URL and for a file."""
-        if not isinstance(self.base_url, tuple):
-            return ()
-        return tuple(ReplicaEntry(base_url=one) if isinstance(one, str) else one for one in self.base_url)
+        return replicas_of(self.base_url)
 
     def urls(self) -> list[str | None]:
         """The base URLs that the plan names; None where a variable or a file has it."""

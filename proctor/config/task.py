@@ -50,8 +50,8 @@ class TaskDefinition(Value):
         }
 
         def keyed(model: dict[str, JsonValue], _: Location) -> JsonValue:
-            file = model.get("api_key_file")
-            return {**model, "api_key_file": str(folder / file)} if isinstance(file, str) else model
+            files = {field: model.get(field) for field in ("api_key_file", "replicas_file")}
+            return {**model, **{field: str(folder / file) for field, file in files.items() if isinstance(file, str)}}
 
         parameters = {name: _each_model(value, keyed) for name, value in parameters.items()}
         data = None if self.data is None else folder / self.data
@@ -239,9 +239,9 @@ def _at_endpoint(
         close = nearest(name, known)
         meant = f"; did you mean {close}?" if close else ""
         raise FieldError(place, f"unknown name {name!r}; known are: {', '.join(sorted(known)) or 'none'}{meant}")
-    if isinstance(known[name].get("base_url"), list) or "replicas_file" in known[name]:
-        raise FieldError(place, f"{name} has several servers; a model of a task takes one: name it by its `base_url`")
     entry = {field: value for field, value in known[name].items() if field in given}
+    if "replicas_file" in entry:
+        entry["replicas_of"] = name
     return {**entry, **{field: value for field, value in own.items() if field != "endpoint"}}
 
 

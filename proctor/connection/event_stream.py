@@ -36,11 +36,13 @@ def whole_answer(body: bytes) -> bytes:
     """
     if (bare := _COMMENTS.sub(b"", body)).startswith(b"{"):
         return bare
-    made, chat, message = {}, _Chat(), _Message()
+    made, chat, message, items = {}, _Chat(), _Message(), list[JsonValue]()
     for event in events(body):
         kind = event.get("type")
-        if kind in _FINAL and isinstance(event.get("response"), dict):
-            return to_json(event["response"])
+        if kind in _FINAL and isinstance(response := event.get("response"), dict):
+            return to_json(response if response.get("output") or not items else {**response, "output": items})
+        if kind == "response.output_item.done":  # some gateways tell the items nowhere else
+            items.append(event.get("item"))
         if isinstance(event.get("error"), dict | str) or kind == "error":
             return to_json(event if "error" in event else {"error": event})
         if isinstance(event.get("choices"), list):

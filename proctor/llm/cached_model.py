@@ -21,11 +21,12 @@ from pydantic_core import to_json
 from proctor.environment import AgentStopped, AgentUnavailable, EnvironmentFault, RequestRejected, ServiceAway
 from proctor.http.client import HttpClient
 from proctor.llm.config import ChatConfig
-from proctor.llm.model import ChatModel, Completion, ModelRefused
-from proctor.llm.outage import PATIENCE_S
+from proctor.llm.model import Completion, ModelRefused
+from proctor.llm.outage import PATIENCE_S, paid_by
+from proctor.llm.servers import HelperServers
 from proctor.session.kept_replies import ModelReply, session_replies
 from proctor.session.thoughts import has_thought, session_thoughts
-from proctor.types import Message
+from proctor.types import Message, Usage
 
 Meaning = TypeVar("Meaning")
 REPEATED_CHARS = 4_000
@@ -176,8 +177,9 @@ class CachedModel:
         defaults: Mapping[str, JsonValue],
     ) -> None:
         self.role, self.named, self._patience_s = role, config.model, config.patience_s
-        self._model = ChatModel(config, client)
-        self._endpoint = config.endpoint(), config.dialect, config.query
+        self._model = HelperServers(config, client)
+        at = config.replicas_of or config.replicas_file or (config.urls() if config.has_replicas else config.endpoint())
+        self._endpoint = at, config.dialect, config.query
         self._replies = replies
         self._sampling: dict[str, JsonValue] = {**defaults, **config.sampling}
 
@@ -212,7 +214,7 @@ class CachedModel:
             session.unbought[self.named] += 1
             raise EnvironmentFault(f"the {self.role} {self.named} was not asked: its replies may not be bought")
         try:
-            completion = await self._model.complete(messages, sampling=sampling)
+            completion = await self._model.complete(messages, sampling)
             self._patience_s = self._patience_s or PATIENCE_S
             return completion
         except ModelRefused as refused:
@@ -224,7 +226,7 @@ class CachedModel:
             if isinstance(error, RequestRejected | AgentStopped):
                 raise EnvironmentFault(failed) from error
             away = ServiceAway(failed)
-            away.patience_s = self._patience_s
+            away.patience_s, vars(away)["paid"] = self._patience_s, paid_by(error)
             raise away from error
 
     async def _buy(self, key: str, question: Question[Meaning]) -> tuple[Answer[Meaning], ModelReply]:
@@ -232,7 +234,12 @@ class CachedModel:
         messages, reply, problem = question.messages, UNASKED, ""
         while reply.tries < question.tries:
             warmer = question.remind is not None
-            completion = await self.complete(messages, self._sampling_of(reply.tries + 1 if warmer else 1))
+            try:
+                completion = await self.complete(messages, self._sampling_of(reply.tries + 1 if warmer else 1))
+            except EnvironmentFault as failure:
+                if (paid := paid_by(failure)) is not None:
+                    self._replies.wasted(key, _spent(UNASKED, paid, model=self.named))
+                raise
             last, reply = _after(UNASKED, completion), _after(reply, completion)
             try:
                 if completion.stop == "content_filter":
@@ -257,9 +264,13 @@ class CachedModel:
 
 def _after(reply: ModelReply, completion: Completion) -> ModelReply:
     """The reply of a further try, with the cost of all."""
-    known = (each for each in completion.usage._asdict().items() if each[0] in ModelReply.model_fields)
+    return _spent(reply, completion.usage, text=completion.action.content, model=completion.model)
+
+
+def _spent(reply: ModelReply, usage: Usage, *, model: str, text: str = "") -> ModelReply:
+    known = (each for each in usage._asdict().items() if each[0] in ModelReply.model_fields)
     spent = {name: getattr(reply, name) + count for name, count in known}
-    return ModelReply(text=completion.action.content, model=completion.model, tries=reply.tries + 1, **spent)
+    return ModelReply(text=text, model=model, tries=reply.tries + 1, **spent)
 
 
 def _answer(question: Question[Meaning], kept: ModelReply) -> Answer[Meaning] | None:

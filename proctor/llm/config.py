@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, JsonValue, model_validator
+from pydantic import AfterValidator, Discriminator, Field, JsonValue, Tag, model_validator
 
 from proctor.config.problems import FieldError
 from proctor.config.secrets import setting
@@ -61,6 +61,58 @@ def no_key(text: str) -> str:
     if looks_secret(text):
         raise ValueError(KEY)
     return text
+
+
+def url(text: str) -> str:
+    """The text, as it is written. Raises ValueError where it is no base URL."""
+    plain_url(text)
+    return text
+
+
+Url = Annotated[str, AfterValidator(url)]
+
+
+class ReplicaEntry(Value):
+    """One of several servers of the same model."""
+
+    base_url: Url
+    """Up to and including `/v1`."""
+    concurrency: Annotated[int | None, Field(ge=1, le=10_000, exclude_if=lambda value: value is None)] = None
+    """Trials in flight at once there; the endpoint's `concurrency` if absent."""
+
+
+def _kind_of_replica(given: object) -> str:
+    return "one" if isinstance(given, str) else "entry"
+
+
+def _kind_of_base_url(given: object) -> str:
+    return "several" if isinstance(given, list | tuple) else "one"
+
+
+AnyReplica = Annotated[
+    Annotated[Url, Tag("one")] | Annotated[ReplicaEntry, Tag("entry")], Discriminator(_kind_of_replica)
+]
+SeveralUrls = Annotated[tuple[AnyReplica, ...], Field(min_length=1, max_length=1_000)]
+BaseUrl = Annotated[
+    Annotated[Url, Tag("one")] | Annotated[SeveralUrls, Tag("several")], Discriminator(_kind_of_base_url)
+]
+ReplicasFile = Annotated[str | None, Field(min_length=1, exclude_if=lambda value: value is None)]
+
+
+def replicas_of(base_url: BaseUrl | None) -> tuple[ReplicaEntry, ...]:
+    """The replicas that a list names; none for a single URL."""
+    several = base_url if isinstance(base_url, tuple) else ()
+    return tuple(ReplicaEntry(base_url=one) if isinstance(one, str) else one for one in several)
+
+
+def check_replicas(base_url: BaseUrl | None, file: str | None) -> None:
+    """Raises FieldError where replicas are named twice."""
+    if file is not None and base_url is not None:
+        raise FieldError(("replicas_file",), "stands beside `base_url`; leave one of them out")
+    urls = [replica.base_url for replica in replicas_of(base_url)]
+    for place, each in enumerate(urls):
+        if each in urls[:place]:
+            raise FieldError(("base_url", place), "stands twice; give each replica once")
 
 
 Sampling = Annotated[dict[str, JsonValue], AfterValidator(_sampling)]
@@ -159,20 +211,26 @@ class ChatConfig(RequestLimits, EndpointForm, ConnectionFields, RequestForm):
             "cache_prompt",
             "max_tokens_field",
             "max_reply_bytes",
+            "replicas_file",
             *RequestLimits.model_fields,
             *OPERATIONAL,
         }
     )
 
     of_endpoint: ClassVar[frozenset[str]] = frozenset(
-        {"api_key_env", "base_url", *RequestLimits.model_fields, *EndpointForm.model_fields}
+        {"api_key_env", "base_url", "replicas_file", *RequestLimits.model_fields, *EndpointForm.model_fields}
         | ConnectionFields.model_fields.keys()
     )
     """What an entry of a plan's `endpoints` gives, where this one names it as `endpoint`."""
 
-    base_url: Annotated[str, AfterValidator(plain_url)] | None = None
+    base_url: BaseUrl | None = None
     """Up to and including `/v1`; None: the variable OPENAI_BASE_URL, or OpenAI itself where that is unset; with dialect
-    `messages` ANTHROPIC_BASE_URL, which needs no `/v1`, or Anthropic itself."""
+    `messages` ANTHROPIC_BASE_URL, which needs no `/v1`, or Anthropic itself. A list names replicas, as in `endpoints`;
+    `concurrency` is there the share of the questions that one gets."""
+    replicas_file: ReplicasFile = None
+    """A file with the URL of a replica on each line, as in `endpoints`."""
+    replicas_of: Annotated[str | None, Field(exclude_if=lambda value: value is None)] = None
+    """The name of the endpoint whose `replicas_file` it is, set where `endpoint` names it: stored replies go by it."""
     model: ModelName
     api_key_env: VariableName = "OPENAI_API_KEY"
     """Name of the variable that holds the key, never the key; where it is unset, no key is sent."""
@@ -183,9 +241,25 @@ class ChatConfig(RequestLimits, EndpointForm, ConnectionFields, RequestForm):
     @model_validator(mode="after")
     def _fits_the_dialect(self) -> Self:
         check_dialect(self.dialect, self, metadata=self.metadata)
-        if not self.tls.verify and unverified(self.endpoint()):
+        check_replicas(self.base_url, self.replicas_file)
+        if not self.tls.verify and (self.replicas_file or any(map(unverified, self.urls()))):
             raise FieldError(("tls", "verify"), UNVERIFIED)
         return self
+
+    @property
+    def has_replicas(self) -> bool:
+        """Whether several servers may answer for it."""
+        return self.replicas_file is not None or isinstance(self.base_url, tuple)
+
+    def urls(self) -> list[str]:
+        """The base URLs of the servers that are asked."""
+        return [plain_url(each.base_url) for each in self.servers()]
+
+    def servers(self) -> tuple[ReplicaEntry, ...]:
+        """The servers that are asked; none where a file names them. Raises ValueError as `endpoint` does."""
+        if self.replicas_file is not None:
+            return ()
+        return replicas_of(self.base_url) or (ReplicaEntry(base_url=self.endpoint()),)
 
     def form(self) -> Form:
         """How conversations are written."""
@@ -221,9 +295,11 @@ class ChatConfig(RequestLimits, EndpointForm, ConnectionFields, RequestForm):
         return {**fields, "metadata": {**metadata}} if metadata and self.metadata else fields
 
     def endpoint(self) -> str:
-        """The base URL in effect. Raises ValueError where the variable of the dialect is not a valid URL."""
+        """The base URL in effect, of replicas the first. Raises ValueError where the dialect's variable holds none."""
         if self.base_url is not None:
-            return self.base_url
+            return plain_url(
+                self.base_url if isinstance(self.base_url, str) else replicas_of(self.base_url)[0].base_url
+            )
         dialect = DIALECTS[self.dialect]
         try:
             url = plain_url(setting(dialect.BASE_URL_ENV) or dialect.BASE_URL)

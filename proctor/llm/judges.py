@@ -25,7 +25,9 @@ def check_judges(judge: ChatConfig | None, judges: Sequence[ChatConfig], default
     if len(judges) == 1:
         raise ValueError("judges: there is only one; write `judge:` for a single judge")
     asked = Counter(
-        digest_of([each.base_url, each.dialect, each.query, each.model, {**defaults, **each.sampling}])
+        digest_of(
+            [each.replicas_file, each.urls(), each.dialect, each.query, each.model, {**defaults, **each.sampling}]
+        )
         for each in judges
     )
     if max(asked.values()) > 1:

@@ -175,6 +175,7 @@ _CONTEXT_OBJECT = re.compile(
 _TOKENS = re.compile(r"\btokens?\b|\bcontext\b|\bprompt\b|\b(?:input|sequence|model)\W+(?:length|window|is too)|n.ctx")
 _NO_CONTEXT = re.compile(
     r"\bper (?:minute|day|hour|second|month|request)\b|\btp[md]\b|\brpm\b|\brate[ _-]?limit|\bquota\b|"
+    r"\b(?:dai|week|month)ly\b|\baccounts?\b|\bsubscription\b|\byour plan\b|"
     r"\bcredits?\b|\bbalance\b|\bbudget\b|\bbatch(?:es)?\b|\bimages?\b|\bfiles?\b|\baudio\b|\bvideo\b|\bpixels?\b|"
     r"\bstop\b|\bbytes\b|\b[kmg]i?b\b|\btimed? ?out\b|\btimeout\b|\bdimensions?\b|\btools?\b|\bfunctions?\b|\bschema\b|"
     r"\bper turn\b|\bnumber of (?:messages|choices|requests|turns|documents|candidates)\b|"

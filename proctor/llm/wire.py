@@ -197,11 +197,11 @@ def called(content: str, calls: Sequence[ToolCall], echo: Echo, reasoning: str, 
 
 
 def _cut(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-    """The first calls, with at most MOST_ARGUMENTS characters of arguments in sum."""
+    """The first calls, with some MOST_ARGUMENTS characters of arguments in sum; none that is cut becomes empty."""
     left, cut = MOST_ARGUMENTS, list[ToolCall]()
     for call in calls[:MOST_CALLS]:
         fits = len(call.arguments) <= left
-        cut.append(call if fits else call.model_copy(update={"arguments": call.arguments[:left]}))
+        cut.append(call if fits else call.model_copy(update={"arguments": call.arguments[: max(1, left)]}))
         left -= min(left, len(call.arguments))
     return tuple(cut)
 

@@ -15,7 +15,6 @@ from eval_client.cli.doctor.servers import ServerProbe
 from eval_client.cli.usage import in_thread
 from eval_client.endpoints import likeness
 from eval_client.endpoints.chat_configs import chat_config, replica_configs
-from eval_client.endpoints.replica_watch import replicas_of_file
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.plan import Plan
 from eval_client.store.sqlite_file import damage, losses
@@ -25,6 +24,7 @@ from proctor.config.task import TaskDefinition
 from proctor.config.tokens import AccessTokens
 from proctor.http.client import HttpClient
 from proctor.llm.config import ChatConfig
+from proctor.llm.servers import replicas_of_file
 from proctor.registry import AGENT_KINDS, missing
 from task_server.wire.messages import TaskList
 
@@ -104,7 +104,7 @@ class PlanChecks:
     async def _replicas(self, agent: AgentEntry) -> Sequence[Finding]:
         """The findings at each server of the agent's endpoint, and whether they are alike, as a start of a run asks."""
         endpoint = self.plan.endpoint_of(agent)
-        problems = replicas_of_file(endpoint)[1] if endpoint.replicas_file is not None else []
+        problems = replicas_of_file(endpoint.replicas_file)[1] if endpoint.replicas_file is not None else []
         configs = replica_configs(self.plan, agent)
         *found, alike = await asyncio.gather(
             *(self._at(agent, config) for config in configs.values()), self._alike(agent, configs)

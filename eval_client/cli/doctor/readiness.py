@@ -95,7 +95,7 @@ def key_findings(plan: Plan) -> list[Finding]:
     for agent in plan.agents:
         if not agent.is_command and (agent.builtin is None or agent.endpoint is not None):
             config = chat_config(plan, agent, None)
-            optional = config.base_url is not None and is_loopback(urlsplit(config.base_url).hostname)
+            optional = config.base_url is not None and is_loopback(urlsplit(config.endpoint()).hostname)
             if config.api_key_file is None and not config.api_key_command:
                 variables[config.api_key_env] = variables.get(config.api_key_env, True) and optional
             lacking |= {f"agent {agent.name}: {each}": None for each in _lacks(config)}

@@ -34,7 +34,7 @@ LACKS: Mapping[str, str] = {
     "stop_sequences": "write `stop`",
 }
 NOTHING = "(nothing)"
-"""The user's first turn where an agent's comes first."""
+"""The user's turn where it is blank, and the first one where an agent's comes first."""
 ECHO = "content_blocks"
 PAUSED = "pause_turn"
 _CACHED: wire.JsonObject = {"cache_control": {"type": "ephemeral"}}
@@ -93,8 +93,8 @@ def _turns(conversation: Sequence[Message], form: Form) -> list[_Turn]:
             turns.append({"role": "user", "content": [_text(NOTHING)]})
         if turns and turns[-1]["role"] == role:
             turns[-1]["content"] += blocks
-        elif blocks:
-            turns.append({"role": role, "content": blocks})
+        else:
+            turns.append({"role": role, "content": blocks or [_text(NOTHING)]})
     for turn in turns:
         turn["content"].sort(key=lambda block: turn["role"] == "user" and block["type"] != "tool_result")
     return turns or [{"role": "user", "content": [_text(NOTHING)]}]

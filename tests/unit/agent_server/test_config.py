@@ -27,6 +27,10 @@ def config(**fields: object) -> AgentServerConfig:
         ({"agents": [RECORDED, RECORDED]}, "the name 'me' is used twice"),
         ({"agents": [{**RECORDED, "name": "../x"}]}, "should match pattern"),
         ({"port": 70000}, "less than or equal to 65535"),
+        (
+            {"agents": [{**PROXIED, "chat": {"model": "m", "base_url": ["http://a/v1"]}}]},
+            "an agent server asks one server",
+        ),
         ({"agents": [{**PROXIED, "chat": {"model": "m", "max_tries": 6}}]}, "asks once; set it at the endpoint in the"),
         (
             {"agents": [{**PROXIED, "chat": {"model": "m", "patience_s": 9}}]},

@@ -53,6 +53,16 @@ async def test_a_live_session_replays_word_by_word_and_buys_nothing_again(tmp_pa
     assert '"content": "b"}' in sent["messages"][0]["content"]
 
 
+async def test_a_user_is_asked_at_another_server_where_one_fails(tmp_path: Path) -> None:
+    asked: list[bytes] = []
+    failing = scripted_server(reply(b"", "503 Service Unavailable"), requests=asked)
+    async with failing as first, scripted_server(*(asks(f"request {n}") for n in range(3))) as second:
+        user = {"base_url": [f"{first}/v1", {"base_url": f"{second}/v1", "concurrency": 4}], "model": "user"}
+        environment = SimulBench.model_validate({"mode": "live", "user": user, "cache": tmp_path})
+        assert (await shown(environment))[1:] == ["request 0", "request 1", "request 2"]
+    assert len(asked) == 1
+
+
 async def test_a_user_is_told_what_the_task_config_says_of_its_task(tmp_path: Path) -> None:
     config, bought = tmp_path / "config.json", list[bytes]()
     config.write_text(json.dumps({"061#Vending_Machine": {"request_type": "your coin", "strategy_type": "a rare one"}}))

@@ -15,8 +15,9 @@ from eval_client.core.limits.throttle import EndpointLimit
 from eval_client.endpoints.bound_model import BoundModel
 from eval_client.endpoints.replica_watch import ReplicaWatch
 from eval_client.endpoints.replicas import Replica, ReplicaModel, Replicas
-from eval_client.plan.entries import Endpoint, ReplicaEntry
+from eval_client.plan.entries import Endpoint
 from proctor.environment import AgentRefused, AgentUnavailable
+from proctor.llm.config import ReplicaEntry
 from proctor.llm.endpoint import AgentUnauthorized
 from proctor.llm.model import Completion
 from proctor.llm.outage import EndpointDown, Failed, Waited, paid_by

@@ -122,7 +122,7 @@ def test_a_model_of_a_task_has_all_fields_of_the_endpoint_that_it_names(tmp_path
 
 
 def test_every_field_of_an_endpoint_reaches_the_models_that_name_it() -> None:
-    own = {"name", "concurrency", "rpm", "tpm", "shared", "replicas_file"}
+    own = {"name", "concurrency", "rpm", "tpm", "shared"}
     assert Endpoint.model_fields.keys() - own == ChatConfig.of_endpoint
     assert ChatConfig.model_fields.keys() >= ChatConfig.of_endpoint
 
@@ -174,15 +174,17 @@ def test_a_wrong_task_file_names_file_line_and_field(tmp_path: Path, text: str, 
     assert message in str(refused.value)
 
 
-@pytest.mark.parametrize("several", ['base_url: ["http://127.0.0.1:8/v1"]', "replicas_file: servers"])
-def test_a_model_of_a_task_names_no_endpoint_of_several_servers(several: str, tmp_path: Path) -> None:
-    (tmp_path / "plan.yaml").write_text(
-        PLACES.replace("tasks:", f"  - {{name: many, {several}}}\ntasks:", 1).replace(
-            "endpoint: other", "endpoint: many"
+def test_a_model_of_a_task_takes_the_servers_of_the_endpoint_that_it_names(tmp_path: Path) -> None:
+    many = 'base_url: ["http://127.0.0.1:8/v1", {base_url: "http://127.0.0.1:9/v1", concurrency: 4}]'
+    for several in (many, "replicas_file: servers"):
+        (tmp_path / "plan.yaml").write_text(
+            PLACES.replace("tasks:", f"  - {{name: many, {several}}}\ntasks:", 1).replace(
+                "endpoint: other", "endpoint: many"
+            )
         )
-    )
-    with pytest.raises(FileError, match="many has several servers; a model of a task takes one"):
-        load_tasks(tmp_path / "plan.yaml")
+        named = json.dumps([task.parameters for task in load_tasks(tmp_path / "plan.yaml")])
+        shown = ("8/v1", "9/v1") if several is many else (str(tmp_path / "servers"), '"replicas_of": "many"')
+        assert [part for part in shown if part not in named] == []
 
 
 def test_the_schema_says_what_fields_mean() -> None:

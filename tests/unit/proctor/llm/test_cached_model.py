@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 import json
+import math
 import resource
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import httpx
 import pytest
 
 from proctor.environment import EnvironmentFault, ServiceAway
+from proctor.http.client import DeadlineExceeded
 from proctor.llm.cached_model import Answer, CachedModel, NoReadableReply, Question, Replies, key_of
 from proctor.llm.config import ChatConfig
 from proctor.session.kept_replies import KeptReply, ModelReply, SessionReplies, session_replies
@@ -261,3 +263,100 @@ async def test_a_session_that_bought_what_another_kept_first_has_paid_for_its_ow
     session_replies.set(session)
     assert replies.keep(KEY, second, second) == first == session.find(KEY)
     assert paid(session) == (1, 20, 0)
+
+
+class Several:
+    """Servers by host, each of which answers with its number, or fails so."""
+
+    def __init__(self, *hosts: str) -> None:
+        self.failing: dict[str, httpx.Response | Exception] = {}
+        self.asked: list[str] = []
+        self._hosts = hosts
+
+    async def handle(self, request: httpx.Request) -> httpx.Response:
+        host = request.url.host
+        self.asked.append(host)
+        await asyncio.sleep(0.01)
+        failed = self.failing.get(host)
+        if isinstance(failed, Exception):
+            raise failed
+        choice = {"message": {"content": str(self._hosts.index(host))}, "finish_reason": "stop"}
+        return failed or httpx.Response(200, json={"choices": [choice]})
+
+    @contextlib.asynccontextmanager
+    async def model(self, folder: Path, **more: object) -> AsyncIterator[CachedModel]:
+        given = {"base_url": [f"http://{host}/v1" for host in self._hosts], "model": "m", **more}
+        config, replies = ChatConfig.model_validate({k: v for k, v in given.items() if v is not None}), Replies(folder)
+        replies.open()
+        async with httpx.AsyncClient(transport=httpx.MockTransport(self.handle)) as client:
+            yield CachedModel("judge", config, via(client), replies, {})
+
+
+@contextlib.contextmanager
+def session() -> Iterator[SessionReplies]:
+    """A session that is being played."""
+    replies = SessionReplies((), lambda: None)
+    token = session_replies.set(replies)
+    try:
+        yield replies
+    finally:
+        session_replies.reset(token)
+
+
+DOWN = httpx.ConnectError("refused")
+
+
+@pytest.mark.parametrize("failed", [DOWN, httpx.Response(500), httpx.Response(429), httpx.Response(401)])
+async def test_another_server_answers_where_one_fails(failed: httpx.Response | Exception, tmp_path: Path) -> None:
+    several = Several("a", "b", "c")
+    async with several.model(tmp_path) as model:
+        with session():
+            before = [(await model.ask(number(salt=str(salt)))).meaning for salt in range(3)]
+            assert before == [0, 0, 0], "a session stays at its server"
+            several.failing["a"] = failed
+            after = [(await model.ask(number(salt=str(salt)))).meaning for salt in range(3, 6)]
+        assert len({*after}) == 1
+        assert after[0] != 0
+        assert several.asked.count("a") == 4, "who is down is left alone"
+        several.failing = dict.fromkeys("abc", failed)
+        with pytest.raises(ServiceAway if failed is DOWN else EnvironmentFault, match="the judge m failed"):
+            await model.ask(number(salt="6"))
+
+
+async def test_questions_at_once_are_spread_by_the_share_of_each_server(tmp_path: Path) -> None:
+    several = Several("a", "b")
+    shares = [{"base_url": "http://a/v1", "concurrency": 3}, {"base_url": "http://b/v1", "concurrency": 1}]
+    async with several.model(tmp_path, base_url=shares) as model:
+        await asyncio.gather(*(model.ask(number(salt=str(salt))) for salt in range(40)))
+    assert several.asked.count("a") == 30
+
+
+async def test_servers_of_a_file_are_asked_as_it_names_them(tmp_path: Path) -> None:
+    several, file = Several("a", "b"), tmp_path / "servers"
+    async with several.model(tmp_path / "cache", base_url=None, replicas_file=str(file), replicas_of="many") as model:
+        with pytest.raises(ServiceAway, match=r"replicas_file: .*servers: No such file"):
+            await model.ask(number())
+        for host, meaning in (("b", 1), ("a", 0)):
+            file.write_text(f"http://{host}/v1\n")
+            assert (await model.ask(number(salt=host))).meaning == meaning
+    async with several.model(tmp_path / "cache", base_url=None, replicas_file="moved", replicas_of="many") as model:
+        assert (await model.ask(number(salt="b"))).meaning == 1, "known by the endpoint's name"
+
+
+async def test_an_answer_costs_what_another_server_was_asked_for_before(tmp_path: Path) -> None:
+    several = Several("a", "b")
+    several.failing["a"] = DeadlineExceeded("no answer in 1 s")
+    async with several.model(tmp_path) as model:
+        reply = (await model.ask(number())).reply
+    assert reply.prompt_tokens == 2 * math.ceil(sum(len(message.content) for message in ASKED) / 3.5)
+
+
+async def test_a_request_of_a_judge_that_ends_at_its_deadline_is_paid_for(tmp_path: Path) -> None:
+    several = Several("a")
+    several.failing["a"] = DeadlineExceeded("no answer in 1 s")
+    async with several.model(tmp_path, base_url="http://a/v1", max_tries=2) as model:
+        with session() as replies, pytest.raises(ServiceAway):
+            await model.ask(number())
+    (spent,) = [kept.reply for kept in replies.since(0) if kept.bought]
+    asked = sum(len(message.content) for message in ASKED)
+    assert spent.estimated_tokens == spent.prompt_tokens == math.ceil(2 * asked / 3.5)

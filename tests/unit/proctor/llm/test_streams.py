@@ -190,6 +190,17 @@ async def test_a_failure_within_a_stream_is_a_failure() -> None:
         await asked(stream([overloaded], random.Random(0)), "messages")
 
 
+@pytest.mark.parametrize("output", [[], None])
+def test_items_that_the_last_event_leaves_out_are_the_answer(output: object) -> None:
+    item = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hi"}]}
+    last = {"status": "completed", "output": output, "usage": {"input_tokens": 7, "output_tokens": 5}}
+    body = stream(
+        [{"type": "response.output_item.done", "item": item}, {"type": "response.completed", "response": last}],
+        random.Random(0),
+    )
+    assert DIALECTS["responses"].read(whole_answer(body)).action.content == "hi"
+
+
 async def test_a_filter_within_a_stream_is_a_refusal() -> None:
     with pytest.raises(ModelRefused):
         await asked(chunks({"content": "fi"}, finish="content_filter"))

@@ -86,6 +86,12 @@ def test_the_first_turn_is_the_users(conversation: list[Message], first: list[tu
     assert turns(conversation) == first
 
 
+def test_a_blank_turn_of_the_user_is_one() -> None:
+    """A request that ends with the agent's turn has it go on with that one, or is refused."""
+    conversation = [USER, Message(role="assistant", content="a"), Message(role="user", content=" ")]
+    assert turns(conversation)[1:] == [("assistant", [text("a")]), ("user", [text("(nothing)")])]
+
+
 def test_the_instruction_may_open_the_first_turn() -> None:
     assert turns([SYSTEM, USER], Form(system_role="user")) == [("user", [text("s\n\nu")])]
 

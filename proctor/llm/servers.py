@@ -1,0 +1,148 @@
+"""The servers of a model that an environment uses, most often one: who is asked, and who is asked in its place."""
+
+import os
+import stat
+from pathlib import Path
+from weakref import WeakKeyDictionary
+
+from proctor import event_loop
+from proctor.environment import AgentUnavailable, RequestRejected, ToolsRefused
+from proctor.http.client import HttpClient
+from proctor.llm.config import ChatConfig, ReplicaEntry, plain_url
+from proctor.llm.model import ChatModel, Completion
+from proctor.llm.outage import FIRST_WAIT_S, LONGEST_WAIT_S, paid_by
+from proctor.llm.wire import Fields, Messages
+from proctor.session.kept_replies import SessionReplies, session_replies
+from proctor.types import Usage
+
+MAX_FILE = 1 << 20
+SHARE = 16
+"""The share of the questions of a replica that says none: as the `concurrency` of endpoints is by default."""
+
+
+class _Server:
+    """One of the servers."""
+
+    def __init__(self, url: str, share: int, model: ChatModel) -> None:
+        self.url, self.share, self.model = url, share, model
+        self.calls = 0
+        """Under way."""
+        self.wait_s = FIRST_WAIT_S
+        self.down_until = float("-inf")
+
+    def failed(self) -> None:
+        """Ask others for 1, 2, 4, ... 30 s."""
+        self.down_until = event_loop.clock() + self.wait_s
+        self.wait_s = min(2 * self.wait_s, LONGEST_WAIT_S)
+
+
+class HelperServers:
+    """A model at its servers. A session stays at one while that one answers, since its words are in that one's cache.
+
+    Raises ValueError where the configured key or base URL can't be used.
+    """
+
+    def __init__(self, config: ChatConfig, client: HttpClient) -> None:
+        self._config, self._client = config, client
+        self._all = dict[str, _Server]()
+        self._bound = WeakKeyDictionary[SessionReplies, _Server]()
+        self._seen: object = None
+        """The state of the file when it was last read."""
+        self._use(config.servers())
+
+    def _use(self, entries: tuple[ReplicaEntry, ...]) -> None:
+        """Ask these servers from now on; those that were asked before stay as they are."""
+        self._all = {each.base_url: self._all.get(each.base_url) or self._server(each) for each in entries}
+
+    def _server(self, entry: ReplicaEntry) -> _Server:
+        config = self._config
+        if config.has_replicas:  # who fails is not asked again: another one is
+            config = config.model_copy(update={"base_url": entry.base_url, "replicas_file": None, "max_tries": 1})
+        return _Server(entry.base_url, entry.concurrency or SHARE, ChatModel(config, self._client))
+
+    async def complete(self, messages: Messages, sampling: Fields) -> Completion:
+        """The answer of one that gives one. Raises as `ChatModel.complete` does, once all have failed."""
+        failed, lost = dict[_Server, AgentUnavailable](), Usage()
+        while (server := self._next(failed)) is not None:
+            server.calls += 1
+            try:
+                completion = await server.model.complete(messages, sampling=sampling)
+            except AgentUnavailable as failure:
+                if isinstance(failure, RequestRejected | ToolsRefused):
+                    raise
+                failed[server], lost = failure, lost.plus(paid_by(failure) or Usage())
+                server.failed()
+            else:
+                server.wait_s, server.down_until = FIRST_WAIT_S, float("-inf")
+                return completion._replace(usage=completion.usage.plus(lost))
+            finally:
+                server.calls -= 1
+        if not failed:
+            raise AgentUnavailable("; ".join(replicas_of_file(str(self._config.replicas_file))[1]))
+        first = next(iter(failed.values()))
+        first.paid = lost if any(lost) else None
+        raise first
+
+    def _next(self, failed: dict[_Server, AgentUnavailable]) -> _Server | None:
+        """Who is asked next: the session's own server, else the one with the least to do; the last ones are down."""
+        self._read_file()
+        left = [server for server in self._all.values() if server not in failed]
+        here = [server for server in left if server.down_until <= event_loop.clock()] or left
+        session = session_replies.get()
+        bound = None if session is None else self._bound.get(session)
+        if bound in here:
+            return bound
+        best = min(here, key=lambda server: server.calls / server.share, default=None)
+        if session is not None and best is not None:
+            self._bound[session] = best
+        return best
+
+    def _read_file(self) -> None:
+        """Read the file again where it has changed."""
+        file = self._config.replicas_file
+        if file is not None and (seen := state_of(file)) != self._seen:
+            self._seen = seen
+            self._use(tuple(ReplicaEntry(base_url=url) for url in replicas_of_file(file)[0]))
+
+
+def state_of(file: str) -> object:
+    """What changes when a file does; None where it is missing."""
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_mode, found.st_uid
+
+
+def replicas_of_file(named: str) -> tuple[list[str], list[str]]:
+    """The URLs in a `replicas_file`, each once, and what is wrong; no URL where it is missing or not ours alone.
+
+    Whoever can write the file gets the key.
+    """
+    file = Path(named)
+    try:
+        with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as opened:
+            found = os.fstat(opened.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                return [], [f"replicas_file: {file}: is no regular file"]
+            if found.st_uid != os.geteuid():
+                return [], [
+                    f"replicas_file: {file}: belongs to another user, who would get the key; use a file of yours"
+                ]
+            if found.st_mode & 0o022:
+                return [], [f"replicas_file: {file}: others can write to it, and would get the key; chmod go-w {file}"]
+            text = opened.read(MAX_FILE).decode("utf-8", "replace")
+    except OSError as error:
+        return [], [f"replicas_file: {file}: {error.strerror}"]
+    urls: dict[str, None] = {}
+    problems = []
+    for number, line in enumerate(text.splitlines(), 1):
+        given = line.partition("#")[0].strip()
+        try:
+            if given:
+                urls[plain_url(given)] = None
+        except ValueError as error:
+            problems.append(f"replicas_file: {file}: line {number}: {error}")
+    if not urls and not problems:
+        problems.append(f"replicas_file: {file}: is empty")
+    return list(urls), problems
