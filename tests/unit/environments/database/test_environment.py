@@ -1,7 +1,6 @@
 """The database environment as configured, played on the embedded engine, and the addresses of servers."""
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,9 @@ from environments.database.environment import Database
 from environments.database.policies import answer, operation
 from proctor.config.task import TaskDefinition
 from proctor.config.yaml import FileError
-from proctor.environment import Agent, Policy
-from proctor.session.play import PolicyAgent, play_to_finish
-from proctor.types import Action, Finish, FinishReason, Observation
+from proctor.environment import Agent
+from proctor.session.play import play_to_finish
+from proctor.types import Action, Finish, Observation
 from tests.pace import slowly
 from tests.scripted_agent import Scripted
 
@@ -24,18 +23,6 @@ async def play(sample: str, *replies: Action | Exception) -> tuple[Finish, list[
     agent = Scripted(*replies)
     async with EMBEDDED.lifespan():
         return await play_to_finish(EMBEDDED, sample, agent), agent.told
-
-
-async def overall(policy: Callable[[str], Policy]) -> float:
-    async with EMBEDDED.lifespan():
-        finishes = [await play_to_finish(EMBEDDED, each, PolicyAgent(policy(each))) for each in EMBEDDED.samples()]
-    assert not [finish for finish in finishes if finish.reason is not FinishReason.COMPLETED]
-    return EMBEDDED.summarize(finishes).metrics["overall_cat_accuracy"]
-
-
-async def test_the_naive_policy_scores_a_little_and_the_random_one_is_well_formed() -> None:
-    assert 0 < await overall(EMBEDDED.naive) < 0.3
-    assert await overall(lambda sample: EMBEDDED.random(sample, seed=7)) < 0.3
 
 
 async def test_errors_limits_and_refusals_of_the_embedded_engine_are_observations(tmp_path: Path) -> None:
