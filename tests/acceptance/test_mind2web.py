@@ -198,6 +198,7 @@ async def test_04_the_order_of_groups_is_the_same_at_any_concurrency() -> None:
     assert sum(len(agent.seen) for agent in alone) > 80
 
 
+@pytest.mark.thorough
 def test_04_the_order_of_groups_is_the_same_in_a_fresh_process_and_another_with_another_seed() -> None:
     environment, other = Mind2Web(), Mind2Web(shuffle_seed=124)
     samples = environment.samples()[:50]
@@ -222,6 +223,7 @@ class Echo(Agent):
         return Action(content=f"{task}\nAnswer: B.\nAction: TYPE\nValue: {task}")
 
 
+@pytest.mark.thorough
 async def test_05_fifty_samples_at_once_are_never_mixed_up() -> None:
     environment = Mind2Web(prompt="plain")
     contests = ((sample, environment.contest(sample)) for sample in environment.samples())
@@ -332,6 +334,7 @@ def test_06_gold_reaches_the_recall_of_the_best_ten(packs: Mapping[Profile, Pack
     assert Counter(finish.detail["upstream_status"] for finish in finishes)["unknown"] == len(steps) - len(reachable)
 
 
+@pytest.mark.thorough
 def test_06_gold_element_is_right_on_steps_of_click(packs: Mapping[Profile, Pack]) -> None:
     steps, metrics = packs["strict"].steps, packs["strict"].metrics("gold element")
     reachable = [step for step in steps if step.positives]
@@ -340,12 +343,14 @@ def test_06_gold_element_is_right_on_steps_of_click(packs: Mapping[Profile, Pack
     assert metrics["conditional_step_sr"] == pytest.approx(percent(clicks, len(reachable)))
 
 
+@pytest.mark.thorough
 def test_06_top_rank_reaches_the_recall_of_the_best(packs: Mapping[Profile, Pack]) -> None:
     metrics = packs["strict"].metrics("top rank")
     assert metrics["element_acc"] == pytest.approx(metrics["recall@1"])
     assert metrics["element_acc"] > 10
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("policy", "reason"),
     [("all none", FinishReason.INVALID_ACTION), ("garbage", FinishReason.INVALID_FORMAT)],
@@ -362,6 +367,7 @@ def test_06_all_none_and_garbage_reach_nothing(
         assert len(finishes) - len(asked) == expected
 
 
+@pytest.mark.thorough
 def test_06_first_click_is_pinned(packs: Mapping[Profile, Pack]) -> None:
     metrics = packs["compat"].metrics("first click")
     assert (metrics["element_acc"], metrics["step_sr"]) == pytest.approx((percent(16, 302), percent(7, 302)))
