@@ -510,6 +510,7 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Calm]:
         yield Calm(folder, agents.url, tuple(options), calls, calls())
 
 
+@pytest.mark.thorough
 def test_all_modes_are_runs_and_export_writes_dialogues_and_pairs(calm: Calm) -> None:
     folder, value = calm.folder, values("calm", calm.folder)
     for mode in ("script", "live"):
@@ -540,6 +541,7 @@ def until_called(calm: Calm, target: float, client: "subprocess.Popen[str]") -> 
     until(lambda: client.poll() is not None or calm.calls() >= target, 200)
 
 
+@pytest.mark.thorough
 def test_every_mode_resumes_without_loss_or_second_payment(calm: Calm) -> None:
     with proxies(0) as between:
         agents = urlsplit(calm.url)

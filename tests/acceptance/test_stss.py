@@ -494,6 +494,7 @@ tasks: [{{name: stss, environment: stss}}]
 """
 
 
+@pytest.mark.thorough
 def test_the_days_of_a_run_are_written_and_frozen(tmp_path: Path) -> None:
     naive = Stss().naive("fernmouth_sing_along")
 

@@ -17,7 +17,7 @@ from environments.stss.environment import Stss
 from proctor import registry
 from proctor.environment import Agent, Environment, Policy
 from proctor.session.play import PolicyAgent, play_to_finish, read_answer
-from proctor.session.thoughts import has_thought, without_thought
+from proctor.session.thoughts import without_thought
 from proctor.summary import summarize
 from proctor.types import Action, Finish, Observation
 from tests.scripted_model import ScriptedModel
@@ -287,61 +287,11 @@ async def test_a_host_that_only_thinks_is_asked_again_in_strict(tmp_path: Path) 
 # The rule.
 
 
-@pytest.mark.parametrize(
-    ("text", "rest"),
-    [
-        ("b", "b"),
-        ("  b \n", "  b \n"),
-        ("<think>a</think>b\n", "b\n"),
-        (" \n<think>\na\n</think>\n\nb </think>", ""),
-        ("<Think>a</THINK>b", "b"),
-        ("<think >a</think\n>b", "b"),
-        ("<think></think>", ""),
-        ("b <think>a</think> c", "c"),
-        ("b <think>a</thinking> c", "c"),
-        ("x = '</think>'", "'"),
-        ("[think] a [/think] b", "[think] a [/think] b"),
-        ("<thinker>a</thinker>b", "<thinker>a</thinker>b"),
-        ("b<|end|>", "b<|end|>"),
-        ("<|channel|>analysis<|message|>a<|end|>b<|return|>", "b"),
-        ("<|start|>assistant<|channel|>analysis<|message|>a<|end|><|start|>assistant", ""),
-        ("<|channel|>analysis<|message|>a<|start|>assistant<|channel|>final<|message|>b<|return|>", "b"),
-        ("<|channel|>analysis<|message|>a" + HARMONY[1].replace("final", "final <|constrain|>json") + "{}", "{}"),
-        ("<|channel|>analysis<|message|>a <think> " + HARMONY[1] + "b<|end|>", "b"),
-        ("<|channel|>commentary<|message|>b<|end|><|start|>assistant<|channel|>analysis<|message|>a", "b"),
-        (f"{HARMONY[0]}a{HARMONY[1]}b<|end|><|start|>assistant{HARMONY[0]}c", "b"),
-        ("analysisThe user asks.assistantfinalb", "b"),
-        ("analysisThe user asks.", ""),
-        ("analysis of b", "analysis of b"),
-    ],
-)
-def test_what_follows_the_last_thought_and_precedes_an_open_one_is_the_answer(text: str, rest: str) -> None:
-    assert without_thought(text) == rest
-
-
 @given(some.lists(some.sampled_from([*(mark for pair in TAGS.values() for mark in pair), "<|end|>", "a", "\n"])))
 def test_no_thought_is_left_in_what_remains(parts: list[str]) -> None:
     rest = without_thought("".join(parts))
     assert without_thought(rest) == rest
     assert rest in "".join(parts)
-
-
-@pytest.mark.parametrize(
-    ("text", "counts"),
-    [
-        ("<|channel|>final<|message|>b", False),
-        ("<|start|>assistant<|channel|>commentary to=functions.f<|message|>{}<|call|>", False),
-        ("hm<|end|><|start|>assistant<|channel|>final<|message|>b", True),
-        ("<think></think>b", True),
-        ('<think x="1">a', True),
-        ("analysisuser asks.assistantfinalb", True),
-        ("analysis of it", False),
-        ("b", False),
-    ],
-)
-def test_channels_alone_are_no_thoughts(text: str, counts: bool) -> None:
-    assert has_thought(text) is counts
-    assert without_thought(text) in ("b", text, "", "{}")
 
 
 @pytest.mark.parametrize("mark", ["<|channel|>analysis", "<|channel|>", "<think", "<think>", "<|start|>assistant", "<"])

@@ -115,6 +115,7 @@ def _is_default(name: str, profile: str) -> bool:
     return bool(registry.load(name).model_fields["profile"].default == profile)
 
 
+@pytest.mark.thorough
 @each(lambda name, profile: not _is_default(name, profile) and (name, profile) not in REFERENCE_LOSES)
 async def test_04_check_passes_in_both_protocols(name: str, fields: Fields) -> None:
     results = [result async for result in check(environment_in(name, "tools", fields), samples=1)]

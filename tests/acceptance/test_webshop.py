@@ -488,6 +488,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.thorough
 def test_8_fresh_processes_give_identical_rewards_prices_and_limits(tmp_path: Path) -> None:
     outputs = [run(REWARDS, str(tmp_path / name)) for name in ("one", "other")]
     assert outputs[0] == outputs[1]

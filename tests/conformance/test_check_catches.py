@@ -293,6 +293,7 @@ async def test_an_environment_without_policies_is_checked_but_for_what_needs_the
     assert [result for result in results if not result.ok] == [], "what is left out is not broken"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("environment", "name", "detail"), PLAY_CASES, ids=[detail for *_, detail in PLAY_CASES])
 async def test_without_policies_the_same_breaches_are_caught(environment: type[Sound], name: str, detail: str) -> None:
     class Bare(Unhelped):
@@ -370,7 +371,13 @@ def _spin() -> None:
         pass
 
 
-@pytest.mark.parametrize("block", [lambda: time.sleep(10_000), _spin], ids=["asleep", "at work"])
+@pytest.mark.parametrize(
+    "block",
+    [
+        pytest.param(lambda: time.sleep(10_000), id="asleep"),
+        pytest.param(_spin, id="at work", marks=pytest.mark.thorough),
+    ],
+)
 async def test_an_environment_that_blocks_the_event_loop_is_named_with_its_sample_and_the_place(block: Any) -> None:
     sessions = itertools.count()
 

@@ -43,7 +43,7 @@ async def test_table(table: Mapping[str, Any]) -> None:
 
 def function_of(name: str) -> Callable[..., object]:
     module, _, function = name.rpartition(".")
-    module = module if module.startswith("tests.") else f"environments.{module}"
+    module = module if module.startswith(("tests.", "proctor.")) else f"environments.{module}"
     found = inspect.unwrap(getattr(importlib.import_module(module), function))
     validated: Callable[..., object] = validate_call(config=ConfigDict(arbitrary_types_allowed=True))(found)
     return validated

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from environments.alfworld import environment as household
 from environments.alfworld import prompt
-from environments.alfworld.dataset import own_games
 from environments.alfworld.engine.grammar import Format
 from environments.alfworld.environment import ALFWorld
 from environments.alfworld.examples import LEAST_PLAN, LONGEST_PLAN, example
@@ -18,9 +17,8 @@ from environments.alfworld.reply import MAX_ACTION, CommandCandidate, Profile, a
 from environments.alfworld.texts import TASK_TYPES, TaskType
 from proctor.session.play import play_to_finish
 from proctor.tools import Toolset
-from proctor.types import Finish, FinishReason, Message, Observation
+from proctor.types import Finish, FinishReason, Observation
 from tests.scripted_agent import Scripted
-from tests.tool_calls import sessions_in_text
 
 
 async def play(
@@ -29,40 +27,6 @@ async def play(
     agent = Scripted(*replies)
     finish = await play_to_finish(ALFWorld(profile=profile), sample, agent)
     return finish, agent.seen
-
-
-PLAN = own_games()[0].plan
-
-
-def doing(*commands: str) -> list[str]:
-    return [f"ACTION: {command}" for command in commands]
-
-
-async def test_the_first_observation_is_instruction_consent_example_and_task() -> None:
-    _, seen = await play("")
-    messages = seen[0].messages
-    assert [messages[0].content, messages[1].content] == [prompt.INSTRUCTION, prompt.CONSENT]
-    assert messages[2:-1] == example("pick_and_place", "put")
-    assert [each.role for each in messages] == ["user", "assistant"] * (len(messages) // 2) + ["user"]
-    head, _, actions = messages[-1].content.partition(" AVAILABLE ACTIONS: ")
-    assert head.startswith("Here is your task. You are in the middle of a room.")
-    assert head.split("\n")[1].startswith("Your task is to: ")
-    assert actions.endswith("\n")
-    assert actions.split("\n")[:-1] == sorted(actions.split("\n")[:-1])
-
-
-async def test_only_the_newest_message_has_a_list_and_the_rest_of_the_history_stays() -> None:
-    _, seen = await play(*doing(*PLAN))
-    for turn, observation in enumerate(seen):
-        users = [message.content for message in observation.messages if message.role == "user"]
-        assert observation.fresh
-        assert [prompt.MARK in content for content in users[1:]] == [False] * (len(users) - 2) + [True]
-        assert users[0] == prompt.INSTRUCTION
-        if turn:
-            before = seen[turn - 1].messages
-            assert observation.messages[: len(before) - 1] == before[:-1]
-            assert observation.messages[len(before) - 1].content == before[-1].content.partition(prompt.MARK)[0]
-            assert observation.messages[-2] == Message(role="assistant", content=f"ACTION: {PLAN[turn - 1]}")
 
 
 @pytest.mark.parametrize("type_", TASK_TYPES)
@@ -78,13 +42,6 @@ def test_an_example_is_a_won_game_of_its_type_in_the_words_of_the_format(type_: 
     assert ("ACTION: move " in said) == (format == "move" and type_ != "look_at_obj")
     assert ("ACTION: put " in said) == (format == "put" and type_ != "look_at_obj")
     assert "done" in messages[-1].content
-
-
-async def test_odd_replies_end_with_a_score_and_details_that_any_store_takes() -> None:
-    replies = ["ACTION: " + "go " * 400_000, "ACTION: a\0b", "ACTION: 去\ud800", "ACTION: \N{PILE OF POO}", ""]
-    finish, _ = await play(*replies)
-    assert (finish.reason, finish.metrics["steps"]) == (FinishReason.INVALID_FORMAT, 4)
-    assert b"\\u0000" not in finish.model_dump_json().encode()
 
 
 async def test_of_a_long_reply_the_history_keeps_the_end() -> None:
@@ -135,25 +92,6 @@ def test_of_a_long_text_each_part_counts() -> None:
     long = "go to " * 2_000
     assert CommandCandidate(long).similarity("go to desk 1") == pytest.approx(2.2776460336e-4, abs=1e-12)
     assert nearest(long, ["look", "go to desk 1"]) is None
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("profile", "digest", "sessions"),
-    [
-        ("compat", "f67052121b39ee17e292bf7e45aa3597", "9149bfaa4905bab3"),
-        ("strict", "e42672f34804eb0183fecc65b1fc42dc", "f74137366b27e3c4"),
-    ],
-)
-async def test_text_is_as_it_was_before_there_were_functions(profile: Profile, digest: str, sessions: str) -> None:
-    """A run of then goes on. The values change with the shipped games, and where the revision is raised."""
-    environment = ALFWorld(profile=profile)
-    assert environment.digest() == digest
-    mixed = ("ACTION: look", "ACTION: go to the moon", "action: **inventory**.", "ACTION: look")
-    assert (
-        await sessions_in_text(environment, environment.samples(), mixed, ["hm"], ["ACTION:"], ["ACTION: look"])
-        == sessions
-    )
 
 
 def test_the_digest_holds_instruction_and_function(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,13 +1,20 @@
 """Replies and literals in them are read as the published expressions and Python read them."""
 
+import json
 import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.database import literal
+from environments.database import literal, scoring
+from environments.database.functions import TOOLSET
 from environments.database.reply import Malformed, SqlAnswer, SqlOperation, read
+from environments.database.table_hash import TableHash
+from proctor.tools import CallReader, UnreadableCall
+from tests.support import SHARED_DATA
+from tests.tool_calls import calls
+from tests.unit.environments.database.test_environment import CHANGE
 
 _PIECES = st.sampled_from(
     [
@@ -88,3 +95,47 @@ _FULL = literal.MAX_LENGTH
 def test_what_is_too_deep_or_too_long_is_no_literal(text: str) -> None:
     with pytest.raises(literal.NotALiteral):
         literal.parse(text)
+
+
+def commit(*answers: str) -> tuple[str, str]:
+    return "commit_final_answer", json.dumps({"answers": answers})
+
+
+@pytest.mark.shared
+def test_answers_compare_as_the_published_code_compares_them() -> None:
+    rows = [json.loads(line) for line in (SHARED_DATA / "interop/fc/db_answers.jsonl").read_text().splitlines()]
+    differing = [row for row in rows if scoring.fc(row["answer"], row["label"]) is not row["correct"]]
+    assert (len(rows), differing) == (126, [])
+
+
+def test_a_list_that_is_too_long_for_a_literal_is_wrong_in_fc() -> None:
+    assert not scoring.fc("[" + "'a', " * literal.MAX_LENGTH + "]", ["a"])
+
+
+def test_a_change_counts_only_with_an_answer_in_fc() -> None:
+    changed = TableHash(sql="f" * 32)
+    assert scoring.marks(CHANGE, True, "[]", changed, scoring.FC) == {"compat": 1.0, "strict": 1.0}
+    assert scoring.marks(CHANGE, False, "", changed, scoring.FC) == {"compat": 0.0, "strict": 0.0}
+
+
+def test_a_text_as_answers_is_the_list_that_it_holds() -> None:
+    action = calls(("commit_final_answer", "{\"answers\": \"['a', 'b']\"}"))
+    (strict,) = CallReader(TOOLSET, strict=True).read(action).actions
+    assert CallReader(TOOLSET, strict=False).read(action).actions == (strict,)
+    assert isinstance(strict, SqlAnswer)
+    assert scoring.FC.equal(strict.text, ["a", "b"])
+    assert scoring.strict(strict.text, ["a", "b"])
+    (listed,) = CallReader(TOOLSET, strict=False).read(calls(commit("['a', 'b']"))).actions
+    assert isinstance(listed, SqlAnswer)
+    assert not scoring.FC.equal(listed.text, ["a", "b"])
+
+
+def answered(fields: str, strict: bool) -> object:
+    """What a call of the final answer is read as, `unreadable` if as nothing; for tables."""
+    (action,) = CallReader(TOOLSET, strict=strict).read(calls(("commit_final_answer", fields))).actions
+    return "unreadable" if isinstance(action, UnreadableCall) else action
+
+
+def test_a_call_keeps_the_lines_of_its_statement() -> None:
+    (action,) = CallReader(TOOLSET, strict=False).read(calls(("execute_sql", '{"query": "-- a\\nSELECT 1"}'))).actions
+    assert action == SqlOperation("-- a\nSELECT 1")

@@ -3,53 +3,22 @@
 import itertools
 from decimal import Decimal
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from environments.database import observation
 from environments.database.dataset import Table
 from environments.database.engines.sqlite import SqliteEngine
-from environments.database.session import OUT_OF_SYNC, StatementRunner, Way
+from environments.database.session import StatementRunner, Way
 from environments.database.table_hash import of_rows
 
 TABLE = Table(name="t", columns=("a", "b"), rows=(("1", "x"), ("2", "y")))
-CHANGE = "UPDATE t SET a = '9' WHERE a = '1'"
-BEFORE, AFTER = "[('1', 'x'), ('2', 'y')]", "[('9', 'x'), ('2', 'y')]"
 
 
 async def ran(way: Way, sql: str) -> tuple[str, str]:
-    """The observation of SQL, and the table after it."""
+    """The observation of SQL, and the table after it; for tables."""
     async with SqliteEngine(5).session(TABLE) as session:
         return await StatementRunner(session, way, "t").run(sql), await session.run("SELECT * FROM t")
-
-
-@pytest.mark.parametrize(
-    ("sql", "v02", "fc", "each"),
-    [
-        ("", ("[]", BEFORE), ("[]", BEFORE), ("[]", BEFORE)),
-        ("SELECT 1;;", ("[(1,)]", BEFORE), ("[(1,)]", BEFORE), ("[(1,)]", BEFORE)),
-        ("SELECT 1; -- c", (OUT_OF_SYNC, BEFORE), ("[(1,)]", BEFORE), ("[(1,)]", BEFORE)),
-        ("SELECT 1; SELECT 2", (OUT_OF_SYNC, BEFORE), ("[(1,)]", BEFORE), ("[(1,)]\n[(2,)]", BEFORE)),
-        (f"{CHANGE}; SELECT 2;", (OUT_OF_SYNC, BEFORE), ("[]", AFTER), ("[]\n[(2,)]", AFTER)),
-        (f"{CHANGE}; COMMIT", (OUT_OF_SYNC, AFTER), ("[]", AFTER), ("[]\n[]", AFTER)),
-        (f"START TRANSACTION; {CHANGE}; COMMIT;", (OUT_OF_SYNC, AFTER), ("[]", AFTER), ("[]\n[]\n[]", AFTER)),
-        (f"BEGIN; {CHANGE}; ROLLBACK;", (OUT_OF_SYNC, BEFORE), ("[]", BEFORE), ("[]\n[]\n[]", BEFORE)),
-        (f"{CHANGE}; START TRANSACTION; SELECT 1", (OUT_OF_SYNC, AFTER), ("[]", AFTER), ("[]\n[]\n[(1,)]", AFTER)),
-        (f"SAVEPOINT s; {CHANGE}; ROLLBACK TO s", (OUT_OF_SYNC, BEFORE), ("[]", BEFORE), ("[]\n[]\n[]", BEFORE)),
-        ("SELECT a FROM t.t WHERE t.t.a = '1'", ("[('1',)]", BEFORE), ("[('1',)]", BEFORE), ("[('1',)]", BEFORE)),
-    ],
-)  # fmt: skip
-async def test_statements_are_run_in_each_way(sql: str, v02: object, fc: object, each: object) -> None:
-    assert [await ran(way, sql) for way in ("v0.2", "fc", "each")] == [v02, fc, each]
-
-
-async def test_a_statement_that_fails_ends_the_others() -> None:
-    wrong = "UPDATE t SET zz = '1'"
-    for way, first, table in (("v0.2", OUT_OF_SYNC, BEFORE), ("fc", "1 (HY000): no such column: zz", AFTER)):
-        assert await ran(way, f"{CHANGE}; {wrong}; COMMIT") == (first, table)  # type: ignore[arg-type]
-    for way in ("v0.2", "fc", "each"):
-        assert await ran(way, f"{wrong}; {CHANGE}; COMMIT") == ("1 (HY000): no such column: zz", BEFORE)  # type: ignore[arg-type]
 
 
 _CELLS = st.one_of(st.none(), st.integers(), st.text(max_size=60), st.decimals(), st.binary(max_size=10))

@@ -47,12 +47,6 @@ async def play_with(agent: Agent, environment: KnowledgeGraph, sample: str = "is
         return await play_to_finish(environment, sample, agent)
 
 
-def test_only_strict_has_a_function_for_the_answer() -> None:
-    names = ["get_relations", "get_neighbors", "intersection", "get_attributes", "argmax", "argmin", "count"]
-    assert [tool.name for tool in toolset("compat").tools()] == names
-    assert [tool.name for tool in toolset("strict").tools()] == [*names, "answer"]
-
-
 def test_every_function_reads_what_it_writes() -> None:
     lines = (
         *("get_relations(#0)", "get_neighbors(Fenholm, a.b)", "intersection(#0, #1)", "get_attributes(#0)"),

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,36 +12,15 @@ from environments.lateral_thinking.environment import LateralThinking
 from environments.lateral_thinking.prompt import SOLVER_TEXTS
 from environments.lateral_thinking.reply import question_of, toolset
 from proctor.config.task import TaskDefinition
-from proctor.environment import ContextLimitExceeded, Policy
+from proctor.environment import ContextLimitExceeded
 from proctor.llm.config import ChatConfig
-from proctor.session.play import PolicyAgent, play_to_finish
-from proctor.types import Finish, FinishReason, Message
+from proctor.session.play import play_to_finish
+from proctor.types import Finish, FinishReason
 from tests.scripted_agent import Scripted
 from tests.support import SHARED_DATA
 
 OWN = LateralThinking()
 JUDGE = ChatConfig(model="gpt-3.5-turbo-0613", base_url="http://host/v1")
-
-
-async def progress(policy: Callable[[str], Policy]) -> float:
-    async with OWN.lifespan():
-        finishes = [await play_to_finish(OWN, each, PolicyAgent(policy(each))) for each in OWN.samples()]
-    return OWN.summarize(finishes).metrics["game_progress"]
-
-
-async def test_the_reference_solves_all_naive_a_little_and_random_less() -> None:
-    assert await progress(OWN.reference) == 1.0
-    naive = await progress(OWN.naive)
-    assert 0 < naive < 0.3
-    assert await progress(lambda sample: OWN.random(sample, seed=3)) < naive
-
-
-def test_random_asks_other_questions_with_another_seed_and_the_same_with_the_same() -> None:
-    asked = Message(role="assistant", content="?")
-    turns = [(asked,) * count for count in range(5)]
-    said = [[OWN.random("english-00000", seed)("main", turn) for turn in turns] for seed in (1, 1, 2)]
-    assert said[0] == said[1] != said[2]
-    assert "这是关于" in OWN.random("chinese-00000", 1)("main", ()).content
 
 
 @pytest.mark.shared

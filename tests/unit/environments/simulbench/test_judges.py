@@ -188,12 +188,3 @@ async def test_a_judge_in_compat_is_asked_the_same_again(tmp_path: Path, profile
             await play_to_finish(environment, environment.samples()[0], Scripted("a"))
     assert len(bought) == (4 if alike else 3)
     assert (len(set(bought)) == 1) is alike
-
-
-async def test_the_agent_that_compares_in_compat_is_asked_the_same_again() -> None:
-    environment = SimulBench(mode="compare", profile="compat", direction="random")
-    agent = Scripted("hm", "[[A]]")
-    async with environment.lifespan():
-        finish = await play_to_finish(environment, environment.samples()[0], agent)
-    assert [(seen.fresh, seen.messages) for seen in agent.seen] == [(True, agent.seen[0].messages)] * 2
-    assert finish.metrics["bad_replies"] == 1

@@ -1,51 +1,25 @@
-"""The judge and user without a model, and the dialogues of our own that they know."""
+"""The judge and user without a model, the dialogues that they know, and what any judge or user says."""
 
+import math
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from environments.simulbench import policies, rules, shipped
+from environments.simulbench import policies, reply, rules, shipped
 from environments.simulbench.dataset import places
 from environments.simulbench.records import PUBLISHED_LICENCE, Dialogue
-
-WRONG = (
-    ("Vending Machine", 0, "```\ncredit 50: waiting\n```"),
-    ("Vending Machine", 1, "```\ncredit 150: waiting\n```"),
-    ("Vending Machine", 2, "```\ncredit 20: nuts are stuck, nothing drops\n```"),
-    ("Vending Machine", 3, "```\ncredit 0: one juice drops; 20 cents kept\n```"),
-    ("Vending Machine", 3, "```\ncredit 20: no juice, too little credit; nothing returned\n```"),
-    ("Lift", 0, "[7, 5, 1]"),
-    ("Lift", 2, "[8, 6, 2], [1]"),
-    ("Stack Calculator", 1, "```\n6 14\n```"),
-    ("Stack Calculator", 2, "```\n100 6 6\n```"),
-    ("Stack Calculator", 3, "```\n0\n```"),
-    ("Robot on a Grid", 1, "```\nD3 west\n```"),
-    ("Robot on a Grid", 2, "```\nC3 north or C3 south\n```"),
-    ("Shopping List", 1, "12 eggs\n1 loaf of bread\n5 apples"),
-    ("Shopping List", 3, "10 apples\n4 packs of butter\n6 eggs\n1 loaf of bread"),
-    ("Greenhouse", 1, "11:00, 23 degrees, window open, then closed"),
-    ("Greenhouse", 2, "15:00, 18 degrees, window closed"),
-    ("Roman Numerals", 0, "```\nnot MCMXCIV but MCMXCVI\n```"),
-    ("Roman Numerals", 2, "```\nMCMLXVIII\n```"),
-    ("Telegraphist", 1, "... . -. -.. / .... . .-.. .--. / .--."),
-    ("Telegraphist", 1, ".... -. -.. / .... . .-.. .--."),
-    ("Telegraphist", 2, "TOO LATE OR TO LET"),
-    ("Kitchen Scale", 2, "24 tablespoons or 12 teaspoons"),
-    ("Formula Namer", 3, "O2 and CO2"),
-    ("Cash Desk", 1, "```\n10 + 2 + 2 + 1\n```"),
-    ("Spelling Alphabet", 3, "Romeo Echo Tango India Papa Uniform"),
-)
-"""Wrong replies, written by hand: act, exchange and reply. They have the form, and often all facts."""
+from environments.simulbench.reply import UnreadableAnswer
 
 
-def test_no_wrong_reply_is_rated_higher_than_the_naive_one() -> None:
-    acts = {dialogue.act: dialogue for dialogue in shipped.dialogues()}
-    assert {act for act, _, _ in WRONG} == acts.keys()
-    for act, turn, response in WRONG:
-        history = [line.message() for line in acts[act].messages[: 2 * turn + 1]]
-        naive = policies.naive("main", history).content
-        exchange = acts[act].exchanges[turn]
-        assert rules.rate(history, response, exchange) <= rules.rate(history, naive, exchange) <= 3.0, response
+def rated(act: str, turn: int, response: str) -> tuple[float, float]:
+    """What a reply to an exchange of a shipped dialogue is worth, and the naive one, which is at most 3; for tables."""
+    (dialogue,) = (each for each in shipped.dialogues() if each.act == act)
+    history = [line.message() for line in dialogue.messages[: 2 * turn + 1]]
+    naive, exchange = policies.naive("main", history).content, dialogue.exchanges[turn]
+    return rules.rate(history, response, exchange), rules.rate(history, naive, exchange)
 
 
 def test_what_is_shipped_is_enough_and_over_both_kinds() -> None:
@@ -77,3 +51,40 @@ def test_a_task_without_right_replies_is_gone_on_with_by_the_seed() -> None:
         "harder",
         "other",
     }
+
+
+PROFILES: tuple[reply.Profile, ...] = ("strict", "compat")
+
+
+def test_a_fence_that_is_never_closed_is_read_at_once() -> None:
+    with pytest.raises(UnreadableAnswer, match="no JSON"):
+        reply.user_request("```" + "\n" * 1_000_000)
+
+
+@pytest.mark.parametrize("piece", ["rating ", "rating: (", "[[", "rating is [[", "\\\\[", "9", "[[9"])
+def test_a_long_answer_is_read_in_time_that_grows_with_its_length(piece: str) -> None:
+    for profile in PROFILES:
+        with pytest.raises(UnreadableAnswer):
+            reply.rating("[[" + piece * (100_000 // len(piece)), profile)
+
+
+@given(st.text(alphabet=st.sampled_from('[]{}"`0123456789.ABC:userating \n\x00雪'), max_size=60))
+@example("[[٣]]")
+@example("[[1e400]]")
+@example("NaN")
+@example("[[" + "9" * 400 + "]]")
+@example('{"user": {"request": "\\ud800"}}')
+def test_any_text_is_read_within_range_or_unreadable(text: str) -> None:
+    assert readable(lambda: 1 <= reply.rating(text, "strict") <= 10)
+    assert readable(lambda: 0 <= reply.rating(text, "compat") < math.inf)
+    assert readable(lambda: reply.verdict(text, "strict") in "ABC")
+    assert readable(lambda: reply.verdict(text, "compat") in "ABC")
+    assert readable(lambda: reply.user_request(text).request != "")
+
+
+def readable(holds: Callable[[], bool]) -> bool:
+    """Whether it holds of what was read, if anything could be."""
+    try:
+        return holds()
+    except UnreadableAnswer:
+        return True

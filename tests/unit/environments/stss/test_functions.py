@@ -12,8 +12,8 @@ from environments.stss.prompt import ANSWERS, NAMES
 from environments.stss.reply import Encounter, Review, fields_of, fitted
 from proctor.environment import Agent
 from proctor.session.play import PolicyAgent, play_to_finish
-from proctor.types import Finish, FinishReason
-from tests.tool_calls import CallingAgent, call, replying
+from proctor.types import Finish
+from tests.tool_calls import call, replying
 
 TEXT, TOOLS = Stss(), Stss(protocol="tools")
 SAMPLE = "fernmouth_birthday"
@@ -42,23 +42,6 @@ def test_parameters_are_without_references() -> None:
         assert "$" not in json.dumps(tool.parameters)
 
 
-async def test_each_request_offers_its_function_alone_and_the_next_one_is_the_result_of_the_call() -> None:
-    agent = CallingAgent(TOOLS.reference(SAMPLE))
-    finish = await played(TOOLS, agent)
-    assert finish.score == 1
-    codes = {"plan": "T1", "remind": "T2", "day": "D", "encounter": "E", "say": "U", "note": "N", "review": "R"}
-    for observation in agent.seen:
-        (tool,) = observation.tools
-        assert f"Request {codes[tool.name]}." in observation.messages[-1].content
-        assert f"Call `{tool.name}`." in observation.messages[-1].content
-        assert "Answer:" not in observation.messages[-1].content
-        roles = [message.role for message in observation.messages]
-        assert roles == (["system", "user"] if observation.fresh else ["tool"])
-    assert {tool.name for observation in agent.seen for tool in observation.tools} >= {*codes} - {"say"}
-    rules = agent.seen[0].messages[0].content
-    assert ("JSON" in rules, "calling the function" in rules) == (False, True)
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize(("level", "kind"), [("language", "reference"), ("language", "naive"), ("action", "naive")])
 async def test_scripted_performers_do_the_same_in_both_protocols(
@@ -71,11 +54,6 @@ async def test_scripted_performers_do_the_same_in_both_protocols(
         other = await played(tools, PolicyAgent(getattr(tools, kind)(sample)), sample)
         assert (other.reason, other.score, other.detail) == (one.reason, one.score, one.detail)
         assert one.metrics.items() <= other.metrics.items()
-
-
-async def test_the_random_performer_plays_in_both_protocols() -> None:
-    finish = await played(TOOLS, PolicyAgent(TOOLS.random(SAMPLE, 1)))
-    assert (finish.reason, finish.metrics["format_errors"]) == (FinishReason.COMPLETED, 0)
 
 
 async def test_arguments_are_read_by_the_form_alone() -> None:

@@ -4,6 +4,7 @@ import gzip
 import json
 import random
 import sqlite3
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -74,24 +75,14 @@ def test_a_big_array_is_read_entry_by_entry(
         assert list(records(path)) == content
 
 
-@pytest.mark.parametrize(
-    ("text", "entry", "why"),
-    [
-        ("{}", 0, "'[' expected"),
-        ('[{"a": 1}', 1, "',' or ']' expected"),
-        ('[{"a": 1},', 2, "Expecting value"),
-        ('[{"a": 1} {"a": 2}]', 1, "',' or ']' expected"),
-        ('[{"a": }]', 1, "Expecting value"),
-        ("[1]", 1, "an object expected"),
-        ('[{"a": 1}] [{"a": 2}]', 1, "more after the end"),
-    ],
-)
-def test_a_broken_array_is_refused_by_its_entry(tmp_path: Path, text: str, entry: int, why: str) -> None:
-    path = tmp_path / "items.json"
-    path.write_text(text)
-    with pytest.raises(ValueError, match="get the file anew") as refused:
-        list(records(path))
-    assert f"items.json: line 1, entry {entry}: {why}" in str(refused.value)
+def told_of_array(text: str) -> str:
+    """What is said of a broken array, without its folder; for tables."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "items.json"
+        path.write_text(text)
+        with pytest.raises(ValueError, match="items") as refused:
+            list(records(path))
+        return str(refused.value).replace(folder, "")
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 1000])

@@ -13,7 +13,7 @@ from environments.webshop.environment import WebShop
 from environments.webshop.prompt import PROMPT
 from proctor.published import Opening, Source, fingerprint, records_hash
 from proctor.types import Message
-from tests.unit.environments.webshop.test_pages import some_goal
+from tests.unit.environments.webshop.test_reply import some_goal
 
 TOLD = [{"role": "user", "content": "You shop."}, {"role": "agent", "content": "Ok."}]
 
