@@ -1,7 +1,8 @@
 """Pure: what was run, as tables without addresses, paths and prompts; whether runs may stand in one table."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import combinations
+from pathlib import PurePath
 from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
@@ -40,6 +41,8 @@ METHODS = (
 )
 COMPARISON_METHODS = METHODS[:3]
 """Those behind a comparison."""
+MOST_NAMED = 3
+"""Models, profiles and such that the head of a page names."""
 SHOWN_VALUE = 60
 """Characters of a value that a difference shows."""
 AGENT_FIELDS = ("builtin", "model", "sampling", "reasoning", "system_role")
@@ -61,6 +64,31 @@ def run_facts(manifest: Manifest, plan: Plan, created_at: str, state: str) -> li
         *_samples(manifest),
         *([("Left out", "; ".join(manifest.filters.left_out))] if manifest.filters.left_out else []),
     ]
+
+
+def run_head(manifest: Manifest, agents: Collection[str] = (), tasks: Collection[str] = ()) -> list[tuple[str, str]]:
+    """What was run, in a few words each, for the head of a page; of all agents and tasks unless some are named."""
+    plan = manifest.read_plan()
+    played = [agent for agent in plan.agents if not agents or agent.name in agents]
+    models = [agent for agent in played if agent.is_model]
+    given = [manifest.parameters(name) or {} for name in manifest.tasks if not tasks or name in tasks]
+    data = [PurePath(str(each["data"])).name if each.get("data") else "shipped" for each in given]
+    told = (
+        ("model", map(_model, played)),
+        ("endpoint", (publishable(plan.endpoint_of(agent).name) for agent in models)),
+        ("sampling", (_sampling(agent.sampling) for agent in models)),
+        ("profile", (_scalar(each.get("profile") or "the task's own") for each in given)),
+        ("data", map(publishable, data)),
+        ("tags", manifest.tags),
+    )
+    return [(name, text) for name, texts in told if (text := _some(texts))]
+
+
+def _some(texts: Iterable[str]) -> str:
+    """The texts, each once: the first of many, and how many more there are."""
+    each = list(dict.fromkeys(texts))
+    more = f" and {len(each) - MOST_NAMED} more" if len(each) > MOST_NAMED else ""
+    return ", ".join(each[:MOST_NAMED]) + more
 
 
 def _added(addition: Addition) -> str:

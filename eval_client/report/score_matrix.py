@@ -8,8 +8,9 @@ from eval_client.core.statistics.missing import mean_bounds
 from eval_client.core.statistics.samples import Interval, Scores
 from eval_client.report.compare.compare import Letters
 from eval_client.report.pair_report import PairReport, RunReport
+from eval_client.store.trials.rows import TrialRow
 from eval_client.store.trials.scores import TrialFacts
-from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow, coverage_text
+from proctor.tables.table import Entry, Figure, ResultTable, TableColumn, TableRow, coverage_text
 
 SHADES = 10
 """Steps of the shade behind a score."""
@@ -78,15 +79,37 @@ def not_comparable_notes(made: RunReport) -> list[str]:
     return [f"{task}: not comparable with published scores: {reason}" for task, reason in reasons]
 
 
-def sample_tables(facts: Facts) -> list[ResultTable]:
-    """For each task a row for each sample, and a column for each agent."""
+def sample_tables(facts: Facts, told: Mapping[int, TrialRow]) -> list[ResultTable]:
+    """For each task a row for each sample, with the score of each agent.
+
+    `told` has the trials whose words may be published, by their ids: what was asked and expected, and what each agent
+    answered in its first trial of the sample.
+    """
     tables = []
     for task in dict.fromkeys(task for _, task in facts):
         held = {agent: sample_scores(trials) for (agent, of), trials in facts.items() if of == task}
+        firsts = {agent: _first_trials(facts[agent, task], told) for agent in held}
+        has_words = any(firsts.values())
         rows = []
         for name in dict.fromkeys(name for scores in held.values() for name in scores):
-            means = (scores[name].mean if name in scores and scores[name].scores else None for scores in held.values())
-            rows.append(TableRow((name, *map(Figure, means))))
-        columns = (TableColumn("sample", left=True), *map(TableColumn, held))
-        tables.append(ResultTable(task, columns, tuple(rows)))
+            words = [firsts[agent].get(name) for agent in held]
+            known = next(filter(None, words), None)
+            cells: list[Entry] = [
+                name,
+                *([known.asked if known else None, known.expected if known else None] if has_words else []),
+            ]
+            for scores, row in zip(held.values(), words, strict=True):
+                cells.append(Figure(scores[name].mean if name in scores and scores[name].scores else None))
+                cells += [row.answered if row else None] if has_words else []
+            rows.append(TableRow(tuple(cells)))
+        columns = [TableColumn(title, left=True) for title in ("sample", *(("asked", "expected") if has_words else ()))]
+        for agent in held:
+            columns += [TableColumn(agent), *([TableColumn(f"{agent} answered", left=True)] if has_words else [])]
+        tables.append(ResultTable(task, tuple(columns), tuple(rows)))
     return tables
+
+
+def _first_trials(trials: Sequence[TrialFacts], told: Mapping[int, TrialRow]) -> dict[str, TrialRow]:
+    """sample -> the first of its trials, where that tells something."""
+    found = {each.sample: told[each.id] for each in reversed(trials) if each.id in told and each.epoch == 0}
+    return {sample: row for sample, row in found.items() if row.asked or row.expected or row.answered}

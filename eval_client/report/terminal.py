@@ -1,10 +1,11 @@
-"""Shows a trial's Markdown on a terminal: its headings as rules and labels, its texts indented as they are."""
+"""Shows trials on a terminal: some in a table, or one's Markdown, its headings as rules and labels."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from rich.cells import cell_len, set_cell_size
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.rule import Rule
@@ -21,10 +22,16 @@ from eval_client.report.trial_markdown import (
     turn_markdown,
     turn_title,
 )
+from eval_client.report.trial_table import TrialColumn
+from eval_client.store.trials.rows import TrialRow
 from eval_client.store.trials.trajectory import ConversationTurn, Trajectory, conversation, first_difference
+from proctor.tables.table import Entry, Figure, ResultTable, TableColumn, TableRow, entry_lines
+from proctor.types import WORDS
 
 ReadTrial = tuple[Trajectory, AnswerReader]
 """A trial, and how its answers are read."""
+LEAST_WORDS = 14
+"""Characters that a table shows at least of what was asked, expected and answered."""
 STYLES = {"system": "magenta", "user": "cyan", "tool": "yellow", "assistant": "green", "answer": "bold green"}
 """How the label of a message is shown, by its first word."""
 LABEL, TEXT = (0, 0, 0, 2), (0, 0, 0, 4)
@@ -127,3 +134,35 @@ def _words(inline: Token) -> Text:
         else:
             text.append(each.content, "bold" if bold else None)
     return text
+
+
+def trials_table(
+    title: str, rows: Sequence[TrialRow], columns: Sequence[TrialColumn], width: int, *, chosen: bool
+) -> ResultTable:
+    """The table of trials for a terminal: what was asked and answered is cut so that a row is one line.
+
+    Unless the columns are `chosen`, those are left out that say the same of all rows.
+    """
+    if not chosen:
+        alike = [name for name in ("agent", "task", "epoch", "reason") if len({getattr(row, name) for row in rows}) < 2]
+        columns = [column for column in columns if column.name not in alike]
+    cells = [[_cell(row, column) for column in columns] for row in rows]
+    long = [place for place, column in enumerate(columns) if column.name in WORDS]
+    taken = sum(
+        2 + max(len(column.title), *(cell_len(entry_lines(line[place])[0]) for line in cells), 0)
+        for place, column in enumerate(columns)
+        if place not in long
+    )
+    most = max(LEAST_WORDS, (width - taken) // max(1, len(long)) - 2)
+    for line in cells:
+        for place in long:
+            text = line[place]
+            if isinstance(text, str) and cell_len(text) > most:
+                line[place] = f"{set_cell_size(text, most - 1).rstrip()}…"
+    heads = tuple(TableColumn(column.title, column.name, left=not column.form) for column in columns)
+    return ResultTable(title, heads, tuple(TableRow(tuple(line)) for line in cells))
+
+
+def _cell(row: TrialRow, column: TrialColumn) -> Entry:
+    value = getattr(row, column.name)
+    return Figure(value, column.form) if column.form else value

@@ -18,11 +18,12 @@ from eval_client.report.configuration_tables import COMPARISON_METHODS, METHODS,
 from eval_client.report.papers import papers
 from eval_client.report.plots.svg import nowhere
 from eval_client.report.report import report
-from eval_client.report.score_matrix import matrix, not_comparable_notes, sample_tables
+from eval_client.report.score_matrix import Facts, matrix, not_comparable_notes, sample_tables
 from eval_client.report.scrub import publishable_comparison, publishable_report
 from eval_client.report.task_environment import answer_reader
 from eval_client.report.trial_markdown import Showing, trial_markdown
 from eval_client.store.store import Store
+from eval_client.store.trials.rows import MAX_SIZE, TrialRow, rows_of
 from eval_client.store.trials.scores import trial_facts
 from eval_client.store.trials.trajectory import read_trajectory
 from eval_client.view.pages.compare import shown_comparisons
@@ -30,7 +31,7 @@ from eval_client.view.pages.overview import MOST_PAIRS, run_details
 from eval_client.view.rendering import assets, from_markdown, template_environment
 from eval_client.view.viewer import Viewer
 
-WARNING = "This file holds benchmark data: whole trials with prompts and solutions. Keep it out of training data."
+WARNING = "This file holds benchmark data: prompts, solutions and answers. Keep it out of training data."
 CHANGEABLE = ("alpha", "power", "pass_at", "seed")
 """Settings of a comparison that an option changes, called as they are."""
 
@@ -47,7 +48,8 @@ def report_file(viewer: Viewer, request: Request) -> Response:
 def report_page(store: Store, *, title: str | None = None, samples: bool = False, trials: Sequence[int] = ()) -> str:
     """The overview of a run, finished or not; by default without a sample's id, a prompt or an answer.
 
-    `samples` adds scores by sample, `trials` whole trials by their ids. Raises StoreError, DatabaseError.
+    `samples` adds scores by sample, with what was asked and answered where that may be given away; `trials` whole
+    trials by their ids. Raises StoreError, DatabaseError.
     """
     manifest, facts = store.manifest(), trial_facts(store)
     plan = manifest.read_plan()
@@ -70,9 +72,11 @@ def report_page(store: Store, *, title: str | None = None, samples: bool = False
         left_out=left_out,
         compared=shown_comparisons(found, publishable_comparison),
         papers=papers(store, made, large=large),
-        samples=sample_tables(facts) if samples else [],
+        samples=sample_tables(facts, _words(store, facts)) if samples else [],
         trials=told,
-        warnings=[WARNING, *sorted({str(trial["licence"]) for trial in told if trial["licence"]})] if told else [],
+        warnings=[WARNING, *sorted({str(trial["licence"]) for trial in told if trial["licence"]})]
+        if told or samples
+        else [],
         methods=METHODS,
         version=manifest.version,
         command=_report_command(store.run, title, samples=samples, trials=trials),
@@ -97,6 +101,13 @@ def comparison_page(found: Comparison | Comparisons, settings: Settings) -> str:
         version=first.a.version,
         command=_comparison_command(found, settings),
     )
+
+
+def _words(store: Store, facts: Facts) -> dict[int, TrialRow]:
+    """The trials of the first epochs whose words may be published, by their ids."""
+    ids = [trial.id for trials in facts.values() for trial in trials if trial.epoch == 0]
+    rows = (row for start in range(0, len(ids), MAX_SIZE) for row in rows_of(store, ids[start : start + MAX_SIZE]))
+    return {row.id: row for row in rows if row.redistributable}
 
 
 @cache

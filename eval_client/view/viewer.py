@@ -2,17 +2,20 @@
 
 import threading
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
+from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from eval_client.core.run_view import RunView
+from eval_client.core.run_view import RunView, clock
+from eval_client.report.configuration_tables import run_head
 from eval_client.report.pair_report import RunReport
 from eval_client.report.report import report
 from eval_client.store.runs import RunMoment, run_moment
 from eval_client.store.store import Store
+from eval_client.store.trials.rows import TrialQuery, read_trials
 from eval_client.view.access import ViewAccess
 from eval_client.view.rendering import Asset, template_environment
 from eval_client.view.runs import RunStamp, ViewedRuns
@@ -182,6 +185,18 @@ class KeptReport:
         return found
 
 
+def _facts(store: Store, agents: Collection[str], tasks: Collection[str]) -> list[tuple[str, str]]:
+    """Names and texts for the head of a page."""
+    begun = store.created_at()
+    last = read_trials(store, TrialQuery(sort="-ended_at", size=1)).items[:1]
+    ended = last[0].ended_at if last else None
+    times = [("begun", f"{begun[:16].replace('T', ' ')} UTC")]
+    if ended is not None:
+        lasted = datetime.fromisoformat(ended) - datetime.fromisoformat(begun)
+        times.append(("lasted", clock(lasted.total_seconds())))
+    return [*run_head(store.manifest(), agents, tasks), *times]
+
+
 class Viewer:
     """What the pages of one viewer share."""
 
@@ -199,9 +214,10 @@ class Viewer:
         """The run in a request's path. Raises StoreError."""
         return self.runs.open(request.path_params["run"])
 
-    def head(self, store: Store) -> dict[str, str]:
-        """The run that a page belongs to."""
-        return {"run": store.run, "state": self.runs.state(store)}
+    def head(self, store: Store, agents: Collection[str] = (), tasks: Collection[str] = ()) -> dict[str, Any]:
+        """The run that a page belongs to, with what was run; of some agents and tasks alone where they are named."""
+        facts = self.kept.get(("head", store.run, *agents, *tasks), lambda: _facts(store, agents, tasks))
+        return {"run": store.run, "state": self.runs.state(store), "facts": facts}
 
     def kept_report(self, store: Store) -> KeptReport:
         """The run's report and what pages made of it. One request at a time makes a report."""

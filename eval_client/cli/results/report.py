@@ -34,7 +34,7 @@ def _ids(_context: click.Context, _option: click.Parameter, given: str) -> tuple
 @click.option("--task", "tasks", multiple=True, metavar="NAME", help="With --form: take these tasks alone.")
 @click.option("--html", type=FILE, metavar="FILE", help="Write one run's report to a file.")
 @click.option("--title", metavar="TEXT", help="Title of the HTML report.")
-@click.option("--samples", is_flag=True, help="Add each sample's id and scores to the HTML report.")
+@click.option("--samples", is_flag=True, help="Add each sample's id, scores and answers to the HTML report.")
 @click.option("--trials", callback=_ids, default="", metavar="ID,...", help="Add whole trials to the HTML report.")
 def report(
     runs: tuple[str, ...],

@@ -1,9 +1,10 @@
-"""`proctor show`: reads one trial's conversation."""
+"""`proctor show`: reads one trial's conversation, or lists the trials of a run."""
 
 import contextlib
 import io
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -11,14 +12,18 @@ import click
 from eval_client.cli.common import output_option, report_usage_errors, store_option
 from eval_client.report.compare.sides import CompareError, parse_reference
 from eval_client.report.task_environment import AnswerReader, answer_reader, turn_facts
-from eval_client.report.terminal import ReadTrial, side_by_side, trial_text
+from eval_client.report.terminal import ReadTrial, side_by_side, trial_text, trials_table
 from eval_client.report.trial_markdown import Showing, trial_markdown
+from eval_client.report.trial_table import chosen_columns
 from eval_client.store.connection import StoreError
 from eval_client.store.runs import find_run
+from eval_client.store.trials.rows import QueryError, TrialQuery, trial_query
+from eval_client.store.trials.search import find_trials
 from eval_client.store.trials.trajectory import Trajectory, conversation, find_trial, read_trajectory
 from proctor.observability.output import console
-from proctor.tables.command import USUAL_WIDTH
+from proctor.tables.command import USUAL_WIDTH, print_tables
 
+FILTERS = [name for name in TrialQuery.model_fields if name != "columns"]
 FORM = "a trial is a number, or AGENT@TASK/SAMPLE"
 
 
@@ -34,6 +39,9 @@ FORM = "a trial is a number, or AGENT@TASK/SAMPLE"
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON value: the trial, and its turns with all messages."
 )
+@click.option("--list", "as_list", is_flag=True, help="List the trials of RUN, with what was asked and answered.")
+@click.option("--where", "filters", multiple=True, metavar="NAME=VALUE", help="With --list: task=os, score=0..0.5, ...")
+@click.option("--columns", default="", metavar="NAME,...", help="With --list: these columns.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown.")
 def show(
     run: str,
@@ -45,20 +53,34 @@ def show(
     journal: int | None,
     against: str | None,
     as_json: bool,
+    as_list: bool,
+    filters: tuple[str, ...],
+    columns: str,
     as_markdown: bool,
 ) -> None:
     """Show the conversation of one trial: what the agent was told, what it answered, and its score with the evidence.
 
     RUN is a folder, a name, or `latest`; TRIAL is a number, or AGENT@TASK/SAMPLE. `RUN:AGENT@TASK/SAMPLE` names both.
 
-    Examples: `proctor show latest 12`, `proctor show latest gpt@os/std-0031 --against naive@os/std-0031`
+    --list lists trials with what was asked, expected and answered, score, tokens and time. --where selects them as the
+    viewer's filters do: agent, task, sample, reason, score, cause, text, sort (`-score`), size (100), after.
+
+    Examples: `proctor show latest 12`, `proctor show latest gpt@os/std-0031 --against naive@os/std-0031`,
+    `proctor show latest --list --where score=0 --columns sample,answered,score`
     """
+    if (filters or columns) and not as_list:
+        raise click.UsageError("--where and --columns are for --list; add it")
+    if as_list:
+        _print_list(run, store, output, filters, columns, as_json=as_json)
+        return
     if against is not None and (as_json or as_markdown or turn is not None or journal is not None):
         raise click.UsageError("--against: leave out --json, --markdown, --turn and --journal")
     name, place = (run, trial) if trial is not None else _split(run)
     with report_usage_errors():
         shown = _read(name, place, store, output, epoch, journal)
         other = None if against is None else _read(*_other(name, against), store, output, epoch, None)
+        if other is not None and other[0].sample != shown[0].sample:
+            raise StoreError(f"--against: trial {other[0].trial} is of another sample; name one of {shown[0].sample!r}")
         if turn is not None and turn not in {each.turn for each in shown[0].turns}:
             raise StoreError(f"trial {shown[0].trial} has no turn {turn}; it has {len(shown[0].turns)}")
         if as_json:
@@ -67,6 +89,32 @@ def show(
             click.echo(trial_markdown(*shown, Showing(), turn), nl=False)
         else:
             _print(shown, other, turn)
+
+
+def _print_list(
+    run: str, store: str | None, output: Path, filters: Sequence[str], columns: str, *, as_json: bool
+) -> None:
+    pairs = [filter_.partition("=") for filter_ in filters]
+    if wrong := [name for name, _, _ in pairs if name not in FILTERS]:
+        raise click.UsageError(f"--where: {wrong[0]!r} is none of {', '.join(FILTERS)}; write NAME=VALUE")
+    with report_usage_errors():
+        found = find_run(run, store, output)[0]
+        try:
+            chosen, query = chosen_columns(columns), trial_query({name: value for name, _, value in pairs})
+        except QueryError as error:
+            raise click.UsageError(str(error)) from error
+        page = find_trials(found, query)
+    if as_json:
+        items = [row.model_dump(mode="json") for row in page.items]
+        click.echo(json.dumps({"items": items, "next": page.next, "total": page.total}, ensure_ascii=False))
+        return
+    title, width = (
+        f"{len(page.items)} of {page.total} trials of {found.run}",
+        shutil.get_terminal_size((USUAL_WIDTH, 24)),
+    )
+    print_tables([trials_table(title, page.items, chosen, width.columns, chosen=bool(columns))], "text")
+    if page.next:
+        click.echo(f"go on with: --where after={page.next}")
 
 
 def _split(address: str) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from eval_client.report.pair_report import PairReport
 from eval_client.store.trials.trajectory import Trajectory, conversation
 from proctor.digest import digest_of
 from proctor.environment import MEAN_SCORE
-from proctor.types import FinishReason
+from proctor.types import WORDS, FinishReason
 
 VERSION = 2
 SUMMARY_CHARS = 1000
@@ -48,11 +48,13 @@ def sample(trial: Trajectory, pair: ExportedPair) -> Json:
     metadata: Json = {"sample": trial.sample, "trial": trial.trial, "attempts": len(trial.attempts)}
     if further:
         metadata["conversations"] = dict(further)
+    words = {} if trial.finish is None else {name: str(trial.finish.detail.get(name, "")) for name in WORDS}
+    first_input = next((each.content for each in told[0].messages() if each.role == "user"), "") if told else ""
     made: Json = {
         "id": sample_id(trial.sample),
         "epoch": trial.epoch + 1,
-        "input": next((each.content for each in told[0].messages() if each.role == "user"), "") if told else "",
-        "target": "",
+        "input": words.get("asked") or first_input,
+        "target": words.get("expected", ""),
         "messages": first[1],
         "output": _output(trial, told, pair),
         "metadata": metadata,
@@ -136,7 +138,7 @@ def _outcome(trial: Trajectory, pair: ExportedPair) -> Json:
     if finish is None or finish.score is None:
         cause = str(finish.detail.get("cause") or finish.reason) if finish else "not over"
         return {"error": {"message": cause, "traceback": "", "traceback_ansi": ""}}
-    answer = finish.detail.get("answer")
+    answer = finish.detail.get("answered", finish.detail.get("answer"))
     score: Json = {
         "value": finish.score,
         "answer": None if answer is None else str(answer),

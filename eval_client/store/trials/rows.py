@@ -5,12 +5,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
+from pydantic import Field
+from pydantic_core import from_json
 
 from eval_client.store.records import record
 from eval_client.store.store import Store
 from eval_client.store.tables import exact_order, trial_table, turn_table
 from eval_client.store.values import Number
-from proctor.types import FinishReason, Value
+from proctor.types import NOT_REDISTRIBUTABLE, WORDS, FinishReason, Value, brief
 
 SORTS = (
     *("id", "agent", "task", "sample", "epoch", "score", "reason", "turns", "prompt_tokens", "completion_tokens"),
@@ -47,6 +49,8 @@ class TrialQuery(Value):
     """A part of a fault's cause."""
     text: str = ""
     """A part of an observation or an answer, in capital or small letters; such a search goes in the order of trials."""
+    columns: str = ""
+    """The columns of the table by their names, with commas between; empty for the usual ones."""
     sort: str = "id"
     """One of SORTS, with `-` before it in descending order. Trials without a value come last."""
     after: str = ""
@@ -114,6 +118,12 @@ class TrialRow(Value):
     """Over all journals of the trial, as are the model's seconds."""
     attempts: int
     ended_at: str | None = None
+    asked: str | None = None
+    """None, as are the next two, where the finish does not tell it."""
+    expected: str | None = None
+    answered: str | None = None
+    redistributable: bool = Field(default=True, exclude=True)
+    """Whether these words may stand in a file for others."""
 
 
 class TrialPage(NamedTuple):
@@ -223,14 +233,29 @@ def count_trials(store: Store, query: TrialQuery) -> int:
 def rows_of(store: Store, trials: Sequence[int]) -> list[TrialRow]:
     """The rows of some trials, in their order, with the seconds that their agents and environments took."""
     t, u = store.table(trial_table).c, store.table(turn_table).c
-    columns = [t[name] for name in TrialRow.model_fields if name in t]
+    columns = [t.finish, *(t[name] for name in TrialRow.model_fields if name in t)]
     sums = (sa.func.sum(Number(u[name])).label(name) for name in ("model_seconds", "world_seconds"))
     query = sa.select(u.trial, *sums).where(u.run == store.run, u.trial.in_(trials)).group_by(u.trial)
     with store.engine.connect() as connection:
         rows = connection.execute(sa.select(*columns).where(t.run == store.run, t.id.in_(trials))).mappings()
         found = {row["id"]: row for row in rows}
         clocks = {row["trial"]: row for row in connection.execute(query).mappings()}
-    return [record(TrialRow, {**clocks.get(trial, {}), **found[trial]}) for trial in trials if trial in found]
+    return [
+        record(TrialRow, {**clocks.get(trial, {}), **found[trial], **_words(found[trial]["finish"])})
+        for trial in trials
+        if trial in found
+    ]
+
+
+def _words(finish: str | None) -> dict[str, str | bool]:
+    """What a finish in the store tells in words; of one that can't be read nothing, which the trial's page says."""
+    try:
+        detail = from_json(finish or "{}").get("detail")
+    except (ValueError, AttributeError):
+        return {}
+    told = detail if isinstance(detail, dict) else {}
+    words = {name: brief(told[name]) for name in WORDS if isinstance(told.get(name), str)}
+    return {**words, "redistributable": not told.get(NOT_REDISTRIBUTABLE)}
 
 
 def _has(store: Store, column: sa.ColumnElement[str], text: str) -> sa.ColumnElement[bool]:

@@ -24,11 +24,15 @@ from eval_client.report.plots.differences import differences
 from eval_client.report.plots.svg import Plot
 from eval_client.store.connection import DatabaseError, StoreError
 from eval_client.store.store import Store
-from eval_client.store.trials.rows import MAX_TEXT, QueryError
+from eval_client.store.trials.rows import MAX_TEXT, QueryError, rows_of
+from eval_client.store.trials.scores import trial_facts
+from eval_client.view.rendering import link
 from eval_client.view.runs import NotFound
 from eval_client.view.viewer import Viewer
 from proctor.tables.table import ResultTable
 
+MOST_ANSWERS = 10
+"""Samples of a task whose answers are shown."""
 OFFERED_RUNS = 20
 """The newest runs, whose agents the form offers."""
 
@@ -74,7 +78,31 @@ def compare_page(viewer: Viewer, request: Request) -> Response:
         found=shown,
         letters=letters_tables(found) if isinstance(found, Comparisons) else [],
         unlike=list(dict.fromkeys(text for each in shown for text in each.found.alike)),
+        answers=_answers(viewer, found) if isinstance(found, Comparison) else [],
     )
+
+
+def _answers(viewer: Viewer, found: Comparison) -> list[dict[str, Any]]:
+    """For each task what both sides answered, on the samples whose scores in the first epoch differ most."""
+    a, b = viewer.runs.open(found.a.run), viewer.runs.open(found.b.run)
+    tables = []
+    for each in found.tasks:
+        ours, theirs = _first_epoch(a, found.a.agent, each.task), _first_epoch(b, found.b.agent, each.task_b)
+        apart = {name: abs(ours[name][1] - theirs[name][1]) for name in ours if name in theirs}
+        names = sorted((name for name in apart if apart[name]), key=lambda name: -apart[name])[:MOST_ANSWERS]
+        mine, other_rows = (rows_of(store, [of[name][0] for name in names]) for store, of in ((a, ours), (b, theirs)))
+        rows = [
+            {"a": one, "b": other, "address": link("runs", a.run, "side", a=one.id, b=other.id) * (a.run == b.run)}
+            for one, other in zip(mine, other_rows, strict=True)
+        ]
+        tables += [{"task": each.name, "rows": rows}] if rows else []
+    return tables
+
+
+def _first_epoch(store: Store, agent: str, task: str) -> dict[str, tuple[int, float]]:
+    """sample -> the id and the score of its trial in the first epoch, where that is scored."""
+    trials = trial_facts(store, task).get((agent, task), [])
+    return {each.sample: (each.id, each.score) for each in trials if each.epoch == 0 and each.score is not None}
 
 
 def compare_json(viewer: Viewer, request: Request) -> Response:

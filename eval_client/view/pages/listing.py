@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from eval_client.controller_tables import controller_tables
+from eval_client.report.configuration_tables import run_head
 from eval_client.store.connection import DatabaseError, reason
 from eval_client.store.trials.rows import QueryError
 from eval_client.view.rendering import link
@@ -30,6 +31,10 @@ class ListedRun(Value):
     unscored: int = 0
     agents: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
+    scores: tuple[float, ...] = ()
+    """The lowest and the highest mean score of a pair; one where they are equal."""
+    models: str = ""
+    tags: tuple[str, ...] = ()
     problem: str = ""
 
 
@@ -63,11 +68,12 @@ def read_runs(viewer: Viewer, after: str, size: int = PAGE) -> RunPage:
 def _listed(viewer: Viewer, entry: RunEntry) -> ListedRun:
     try:
         store = viewer.runs.open(entry.run)
-        store.manifest()
+        manifest = store.manifest()
         pairs, state = store.pair_totals(), viewer.runs.state(store)
     except (ValueError, DatabaseError) as error:
         problem = reason(error) if isinstance(error, DatabaseError) else str(error).partition("\n")[0]
         return ListedRun(run=entry.run, state="unreadable", created_at=entry.created_at, problem=redacted(problem))
+    means = [pair.mean for pair in pairs if pair.mean is not None]
     return ListedRun(
         run=entry.run,
         state=state,
@@ -77,6 +83,9 @@ def _listed(viewer: Viewer, entry: RunEntry) -> ListedRun:
         unscored=sum(pair.unscored for pair in pairs),
         agents=tuple(dict.fromkeys(pair.agent for pair in pairs)),
         tasks=tuple(dict.fromkeys(pair.task for pair in pairs)),
+        scores=tuple(sorted({min(means), max(means)})) if means else (),
+        models=dict(run_head(manifest)).get("model", ""),
+        tags=manifest.tags,
     )
 
 

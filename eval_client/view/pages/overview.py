@@ -27,6 +27,8 @@ from eval_client.view.pages.compare import compared_plot
 from eval_client.view.rendering import link
 from eval_client.view.runs import NotFound
 from eval_client.view.viewer import Viewer
+from proctor.tables.table import counted
+from proctor.types import NOT_UNDERSTOOD, FinishReason
 
 MOST_PAIRS = 60
 """Pairs up to which the overview has the details too, and of which it shows what they wait for."""
@@ -47,7 +49,6 @@ def overview_page(viewer: Viewer, request: Request) -> Response:
         store.run,
         run=viewer.head(store),
         place="overview",
-        created_at=store.created_at(),
         notes=store.notes(),
         kept=lambda name, caller: kept.made(f"overview {name}", caller),
         live=live,
@@ -87,19 +88,39 @@ def trials_address(run: str, agent: str, task: str, **selected: str) -> str:
 def run_details(manifest: Manifest, report: RunReport, facts: Facts, address: Address) -> dict[str, Any]:
     """What is behind the scores: plots, whose marks lead to an address, with tables folded below."""
     plan = manifest.read_plan()
+    unlike = [pair for pair in report.pairs if _is_remarkable(pair)]
     validity, *spent = shared_tables([report])
     tasks = []
     for each in task_tables([report]):
         of_task = [pair for pair in report.pairs if pair.task == each.task]
         tasks += [with_bounds(each.board, of_task, facts), *([each.metrics] if each.metrics is not None else [])]
     return {
-        "reasons": reasons(report.pairs, address),
+        "reasons": reasons(unlike, address) if unlike else None,
+        "remarks": list(_remarks(report.pairs, len(unlike))),
         "costs": cost_plots(report.pairs, facts, plan.all_prices(), address),
         "validity": [validity],
         "spent": spent,
         "tasks": tasks,
         "played": [agents_table(plan), tasks_table(manifest)],
     }
+
+
+def _is_remarkable(pair: PairReport) -> bool:
+    """Whether not all of its trials that are over were completed, or replies were cut off or could not be read."""
+    reasons_of = {reason for reason, share in pair.validity.items() if share}
+    bad = pair.unscored or pair.cut_answers or pair.metrics.get(NOT_UNDERSTOOD)
+    return bool(bad) or not reasons_of <= {FinishReason.COMPLETED.value}
+
+
+def _remarks(pairs: Sequence[PairReport], unlike: int) -> Iterator[str]:
+    """What the reasons don't show: cut and bad replies, and how many pairs are left out there."""
+    for pair in pairs:
+        counts = ((pair.cut_answers, "cut off by max_tokens"), (pair.metrics.get(NOT_UNDERSTOOD), "not understood"))
+        if told := [f"{count:,.0f} {what}" for count, what in counts if count]:
+            yield f"Replies of {pair.agent} on {pair.task}: {', '.join(told)}."
+    if rest := len(pairs) - unlike:
+        which = "The other" if unlike else "All"
+        yield f"{which} {counted(rest, 'pair')}: all scored trials were completed, without faults or bad replies."
 
 
 def kept_letters(viewer: Viewer, store: Store, report: RunReport) -> Letters:

@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 
 from eval_client.report.task_environment import answer_reader
 from eval_client.store.store import Store
-from eval_client.store.trials.rows import sample_trials
+from eval_client.store.trials.rows import QueryError, sample_trials
 from eval_client.store.trials.trajectory import Trajectory, first_difference
 from eval_client.view.pages.trial import (
     PAGE,
@@ -25,13 +25,15 @@ from eval_client.view.viewer import Viewer
 
 
 def side_page(viewer: Viewer, request: Request) -> Response:
-    """Two trials of a run, side by side; without a turn it redirects to the first that differs.
+    """Two trials of one sample of a run, side by side; without a turn it redirects to the first that differs.
 
     Raises StoreError, QueryError.
     """
     store, given = viewer.open(request), request.query_params
     left = found_trial(store, given.get("a", ""), None)
     right = found_trial(store, given.get("b") or str(_companion(store, left)), None)
+    if left.sample != right.sample:
+        raise QueryError(f"b: trial {right.trial} is of another sample than trial {left.trial}; name one of the same")
     first = first_difference(left.turns, right.turns)
     turn, here = whole_number(given, "turn", 0), ("runs", store.run, "side")
     most = max(len(left.turns), len(right.turns))
@@ -44,7 +46,7 @@ def side_page(viewer: Viewer, request: Request) -> Response:
     return viewer.page(
         "side.html",
         f"{_label(left)} and {_label(right)}",
-        run=viewer.head(store),
+        run=viewer.head(store, (left.agent, right.agent), (left.task, right.task)),
         place="side",
         trials=(("A", left), ("B", right)),
         choices=_choices(store, left, right),
@@ -84,7 +86,7 @@ def _turns(
     for place, (a, b) in enumerate(zip_longest(*sides), page * PAGE):
         shared, alike = None, False
         if a is not None and b is not None:
-            alike = _said(a) == _said(b)
+            alike = a.told.action is not None and _said(a) == _said(b)
             if a.told.digest == b.told.digest:  # one side's history may already have held some of the messages
                 shared = max((a, b), key=lambda side: len(side.told.messages)).sent
         told = {"number": place + 1, "sides": (("A", a), ("B", b)), "shared": shared, "same_answer": alike}
@@ -95,4 +97,4 @@ def _said(turn: PageTurn) -> object:
     """An answer without what differs between any two, such as the ids of calls."""
     action = turn.told.action
     calls = () if action is None else tuple((call.name, call.arguments) for call in action.tool_calls)
-    return turn.told.stop, None if action is None else action.content, calls
+    return None if action is None else action.content, calls

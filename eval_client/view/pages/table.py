@@ -8,41 +8,26 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from eval_client.report.exports.write import Row, csv_lines, json_lines
+from eval_client.report.trial_table import COLUMNS, USUAL, chosen_columns
 from eval_client.store.store import Store
 from eval_client.store.trials.rows import NONE, SIZE, TrialQuery, rows_of, sample_trials, select_ids, trial_query
 from eval_client.store.trials.search import find_trials, with_text
 from eval_client.view.rendering import link
 from eval_client.view.runs import NotFound
 from eval_client.view.viewer import Viewer
-from proctor.types import FinishReason
+from proctor.types import WORDS, FinishReason
 
 ROWS = 500
 """Rows of a file that are read and sent at once."""
-TITLES = (
-    ("#", "id"),
-    ("agent", "agent"),
-    ("task", "task"),
-    ("sample", "sample"),
-    ("ep", "epoch"),
-    ("score", "score"),
-    ("reason", "reason"),
-    ("turns", "turns"),
-    ("tok in", "prompt_tokens"),
-    ("tok out", "completion_tokens"),
-    ("model s", ""),
-    ("world s", ""),
-    ("attempts", "attempts"),
-    ("ended", "ended_at"),
-)
-"""(heading, sort); not every column can be sorted by."""
 JSONL = "application/x-ndjson"
-LEFT = ("agent", "task", "sample", "reason")
 
 
 def trials_page(viewer: Viewer, request: Request) -> Response:
     """The trials that the filter selects."""
     store = viewer.open(request)
-    query = trial_query(request.query_params)
+    ticked = ",".join(request.query_params.getlist("columns"))
+    query = trial_query({**request.query_params, "columns": "" if ticked == USUAL else ticked})
+    columns = chosen_columns(query.columns)
     found, manifest = find_trials(store, query), store.manifest()
     return viewer.page(
         "trials.html",
@@ -55,11 +40,13 @@ def trials_page(viewer: Viewer, request: Request) -> Response:
         tasks=list(manifest.tasks),
         reasons=[*FinishReason, NONE],
         headings=_headings(store.run, query),
+        columns=columns,
+        all_columns=COLUMNS,
         found=found,
         files=[(form, _address(store.run, query, f"trials.{form.lower()}")) for form in ("CSV", "JSONL")],
         first=_address(store.run, query) if query.after else None,
         next=_address(store.run, query, after=found.next) if found.next else None,
-        filtered=query != TrialQuery(sort=query.sort, size=query.size, after=query.after),
+        filtered=query != TrialQuery(sort=query.sort, size=query.size, after=query.after, columns=query.columns),
     )
 
 
@@ -78,6 +65,7 @@ def sample_page(viewer: Viewer, request: Request) -> Response:
         task=task,
         sample=sample,
         headings=_headings(store.run, None),
+        columns=chosen_columns(""),
         rows=rows,
     )
 
@@ -88,12 +76,14 @@ def _headings(run: str, query: TrialQuery | None) -> list[dict[str, object]]:
     Without a query none of them sorts, nor do those of a search in texts.
     """
     headings = []
-    for title, name in TITLES:
+    for column in chosen_columns("" if query is None else query.columns):
+        name = column.sort
         sort = query.sort if query is not None else ""
-        order = "none" if sort.removeprefix("-") != name else "descending" if sort.startswith("-") else "ascending"
+        sorted_by = name and sort.removeprefix("-") == name
+        order = "none" if not sorted_by else "descending" if sort.startswith("-") else "ascending"
         sorts = query is not None and name and not query.text
         address = _address(run, query, sort=f"-{name}" if order == "ascending" else name) if query and sorts else ""
-        headings.append({"title": title, "numeric": name not in LEFT, "order": order, "address": address})
+        headings.append({"title": column.title, "numeric": bool(column.form), "order": order, "address": address})
     return headings
 
 
@@ -114,12 +104,15 @@ def trials_file(viewer: Viewer, request: Request) -> Response:
 
 
 def _rows(store: Store, query: TrialQuery, trials: list[int]) -> Iterator[Row]:
-    """The rows of the trials that hold the query's text, in their order. No connection outlasts ROWS of them."""
+    """The rows of the trials that hold the query's text, in their order, without what was asked and answered.
+
+    No connection outlasts ROWS of them.
+    """
     for start in range(0, len(trials), ROWS):
         some = trials[start : start + ROWS]
         if query.text:
             some = [trial for trial, holds in with_text(store, some, query.text) if holds]
-        yield from (row.model_dump(mode="json") for row in rows_of(store, some))
+        yield from (row.model_dump(mode="json", exclude={*WORDS}) for row in rows_of(store, some))
 
 
 def _parts(lines: Iterator[str]) -> Iterator[bytes]:

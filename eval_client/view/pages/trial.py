@@ -76,7 +76,7 @@ def trial_page(viewer: Viewer, request: Request) -> Response:
     return viewer.page(
         "trial.html",
         f"{trial.agent} × {trial.task} × {trial.sample}",
-        run=viewer.head(store),
+        run=viewer.head(store, (trial.agent,), (trial.task,)),
         place="trial",
         trial=trial,
         turns=list(shown_turns(trial, page, answer_reader(manifest, trial.task), place, unfolded)),
@@ -182,7 +182,7 @@ def drawing_page(viewer: Viewer, request: Request) -> Response:
     return viewer.page(
         "drawing.html",
         f"{title}: {trial.agent} × {trial.task} × {trial.sample}",
-        run=viewer.head(store),
+        run=viewer.head(store, (trial.agent,), (trial.task,)),
         place="drawing",
         trial=trial,
         name=title,

@@ -13,7 +13,7 @@ PAGES = (
     "/runs/{run}/trials/0?earlier=3",
     "/runs/{run}/sample?task={task}&sample={sample}",
     "/runs/{run}/tables",
-    "/runs/{run}/side?a=0&b=1",
+    "/runs/{run}/side?a=0",
 )
 """Pages that show texts of a run. `{run}`, `{task}` and `{sample}` are its own."""
 QUIET = (

@@ -112,12 +112,19 @@ async def test_of_many_trials_of_a_sample_the_rest_is_a_link_away(tmp_path: Path
         assert "same sample:" not in await text_of(viewer, "/runs/single/trials/0")
 
 
-async def test_trials_without_turns_and_unlike_samples_can_be_shown_too(client: Client) -> None:
+async def test_trials_without_turns_can_be_shown_too(client: Client) -> None:
     async with client() as viewer:
-        assert "Neither has played a turn" in await text_of(viewer, "/runs/first/side?a=16&b=17")
+        assert "Neither has played a turn" in await text_of(viewer, "/runs/first/side?a=10&b=18")
         page = await text_of(viewer, "/runs/first/side?a=0&b=16&turn=1")
     assert page.count("the trial is over") == 3
     assert re.findall(r'<option value="16" selected', page)
+
+
+async def test_two_stops_are_no_same_answer(client: Client) -> None:
+    async with client() as viewer:
+        page = await text_of(viewer, "/runs/first/side?a=1&b=1&turn=1")
+    assert "both were shown the same" in page
+    assert "gave the same answer" not in page
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def ended(score: float | None) -> Finish:
     if score is None:
         return Finish.fault(FinishReason.TASK_ERROR, CAUSE)
     reason = FinishReason.COMPLETED if score else FinishReason.TURN_LIMIT
-    return Finish(reason=reason, score=score, detail={"type": "INSERT", "expected": "canary-of-gold"})
+    return Finish(reason=reason, score=score, detail={"type": "INSERT", "right": "canary-of-gold"})
 
 
 class Page(HTMLParser):
