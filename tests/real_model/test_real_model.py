@@ -52,6 +52,7 @@ TOOLS = {world: TEXT[world] for world in ("alfworld", "card_game", "db", "kg", "
 FATES = {"completed", "context_limit", "invalid_action", "invalid_format", "turn_limit"}
 """What a model can bring a trial to; all have a score."""
 
+
 def tasks(worlds: dict[str, str], protocol: str = "text") -> str:
     """The tasks of a plan, one sample of each world."""
     end = "" if protocol == "text" else "-tools"
