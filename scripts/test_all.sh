@@ -20,6 +20,7 @@ play() {
 play make thorough
 play make faults
 play make real-model
+export PROCTOR_REAL_MODEL=${PROCTOR_REAL_MODEL:-$STATE/real-model/bin/python} # for the tests of SLURM
 {
     play make pythons
     play make interop

