@@ -1,6 +1,6 @@
 """The trials that a plan has: with their ids, and as rows of a new run."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 
 import sqlalchemy as sa
@@ -82,14 +82,3 @@ def _copied(run: str, source: range, agent: str, first: int) -> sa.Insert:
     changed = (t.id + (first - source.start)).label("id"), sa.literal(agent).label("agent")
     rows = sa.select(*same, *changed).where(t.run == run, t.id >= source.start, t.id < source.stop)
     return trial_table.insert().from_select([column.name for column in (*same, *changed)], rows)
-
-
-def numbered(run: str, ids: Sequence[int]) -> sa.ColumnElement[bool]:
-    """The trials of a run with these numbers, which ascend.
-
-    By the numbers alone PostgreSQL finds nothing in its index, and reads the whole run. They stand in the statement:
-    as values of it they would cost its driver more than the database.
-    """
-    t = trial_table.c
-    written: sa.ColumnElement[object] = sa.literal_column(f"({', '.join(map(str, ids))})")
-    return sa.and_(t.run == run, t.id.between(ids[0], ids[-1]), t.id.bool_op("IN")(written))

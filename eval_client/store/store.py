@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from eval_client.core import Pair
 from eval_client.store.connection import RunExists, StoreError, hold_live, is_transient
 from eval_client.store.migration import existing_columns, migrate
-from eval_client.store.planned_trials import ROWS_AT_ONCE, PlannedTrials, insert_trials, numbered
+from eval_client.store.planned_trials import ROWS_AT_ONCE, PlannedTrials, insert_trials
 from eval_client.store.records import DIVERGED, RETRIED, Manifest, Trial, Turn, kept_reply, now_text, record, turn_of
 from eval_client.store.results import Results, token_sums, tokens_of
 from eval_client.store.sqlite_file import file_of, is_writable, losses
@@ -280,7 +280,8 @@ class Store(Results):
             free = trial_table.update().where(t.run == self.run, t.score.is_(None), t.holder == FREE)
             connection.execute(free.values(holder=SETTLED))
             while batch := list(islice(ids, ROWS_AT_ONCE)):
-                chosen = numbered(self.run, batch)
+                # By the numbers alone PostgreSQL finds nothing in its index, and reads the whole run.
+                chosen = sa.and_(t.run == self.run, t.id.between(batch[0], batch[-1]), t.id.in_(batch))
                 self._move_results_to_attempts(connection, chosen)
                 connection.execute(trial_table.update().where(chosen, t.holder == SETTLED).values(holder=FREE))
 

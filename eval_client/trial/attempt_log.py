@@ -35,20 +35,17 @@ class PendingTrial:
 
     def read(self, store: Store) -> None:
         """Read the trial from the store, with the journal and the session that an earlier client left of it."""
-        self.trial = store.trial(self.job.trial)
-        if self.trial.attempts:
-            self._recall(store)
+        trial = self.trial = store.trial(self.job.trial)
+        if trial.attempts:
+            known = self.trial_history = TrialHistory(*store.journal(trial.id), replies=store.replies(trial.id))
+            for journal, call in store.calls(trial.id):
+                if journal == known.journal:
+                    known.calls.append(call)
+                else:
+                    known.paid_before = known.paid_before.plus(Usage.of(call))
+            self.session = store.last_session(trial.id)
+            self.recalled = self.session is not None
         self.is_read = True
-
-    def _recall(self, store: Store) -> None:
-        known = self.trial_history = TrialHistory(*store.journal(self.trial.id), replies=store.replies(self.trial.id))
-        for journal, call in store.calls(self.trial.id):
-            if journal == known.journal:
-                known.calls.append(call)
-            else:
-                known.paid_before = known.paid_before.plus(Usage.of(call))
-        self.session = store.last_session(self.trial.id)
-        self.recalled = self.session is not None
 
     def start_over(self) -> str | None:
         """Forget what earlier attempts have left, as the agent can't be replayed; their session if it may still live.

@@ -159,8 +159,8 @@ BUGS = (
     ),
     Bug(
         "the journal forgets what a host has said on resume",
-        "PendingTrial._recall: TrialHistory(*store.journal(self.trial.id), replies=store.replies(self.trial.id))"
-        " => TrialHistory(*store.journal(self.trial.id))",
+        "PendingTrial.read: TrialHistory(*store.journal(trial.id), replies=store.replies(trial.id))"
+        " => TrialHistory(*store.journal(trial.id))",
         "faults/test_helper_models.py::client_killed_too",
     ),
     Bug(
