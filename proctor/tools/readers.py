@@ -113,7 +113,8 @@ class CallReader(ReplyReader[A]):
             return ParsedReply((self._without_call(reply.content),))
         executed = reply.tool_calls if self._toolset.several == "in order" else reply.tool_calls[:1]
         self._counts["extra_calls"] += len(reply.tool_calls) - len(executed)
-        actions = tuple(map(self._action, executed))
+        cut = reply.tool_calls[-1] if reply.cut and self._strict else None
+        actions = tuple(self._action(call, cut=call is cut) for call in executed)
         self._shapeless += not any(is_object(call.arguments) for call in executed)
         for action in actions:
             if isinstance(action, UnreadableCall):
@@ -144,7 +145,7 @@ class CallReader(ReplyReader[A]):
         self._shapeless += 1
         return UnreadableCall(f"Your reply calls no function. Call one of: {self._toolset.names()}.", "no_call")
 
-    def _action(self, call: ToolCall) -> A | UnreadableCall:
+    def _action(self, call: ToolCall, *, cut: bool) -> A | UnreadableCall:
         function = self._toolset.find(call.name, self._strict)
         if function is None:
             why = f"Invalid function call: there is no function {call.name[:SHOWN_NAME]!r}."
@@ -152,6 +153,8 @@ class CallReader(ReplyReader[A]):
                 f"{why} There are: {self._toolset.names()}." if self._strict else why, "unknown_function"
             )
         try:
+            if cut and not is_object(call.arguments):  # a part of them may read as others
+                raise ValueError("the reply was cut at its limit of tokens")
             action = function.read(function.checked(call.arguments, self._strict))
             self._counts["extra_arguments"] += function.ignored(call.arguments, self._strict)
             return action

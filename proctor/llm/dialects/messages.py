@@ -142,6 +142,8 @@ def read(body: bytes) -> Reply:
     texts, thoughts = ([block for block in blocks if block.get("type") == kind] for kind in ("text", "thinking"))
     called = [block for block in blocks if block.get("type") == "tool_use"]
     calls = [wire.read_call(block.get("id"), block.get("name"), block.get("input")) for block in called]
+    if stop == "length" and called and called[-1] is blocks[-1] and not called[-1].get("input"):
+        calls[-1] = wire.read_call(calls[-1].id, calls[-1].name, "")  # cut before its arguments
     keeps = stop == PAUSED or any(block.get("type") not in _PLAIN for block in blocks)
     echo: Echo = {ECHO: [*blocks]} if keeps else {}
     reasoning = "\n\n".join(text for block in thoughts if (text := wire.plain_text(block.get("thinking"))))

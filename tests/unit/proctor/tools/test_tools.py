@@ -207,6 +207,22 @@ def test_all_calls_are_executed_where_a_toolset_says_in_order() -> None:
     assert [each.tool_call_id for each in parsed.answered(["1", "2", "3"])] == ["c0", "c1", "c2"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "read"),
+    [
+        ("", UnreadableCall),
+        ('{"words": ["a"], "more": {"words": ["b"]}, "x', UnreadableCall),
+        ('{"words": ["a"]}', Say),
+    ],
+)
+def test_a_call_that_was_cut_at_the_limit_of_tokens_is_no_other_one(arguments: str, read: type[object]) -> None:
+    done = replace(SAY, needs_none=True, read=lambda given: Say([str(word) for word in given.values()]))
+    reader = CallReader(Toolset[Act]((done,)), strict=True)
+    (action,) = reader.read(calls(("say", arguments)).model_copy(update={"cut": True})).actions
+    assert isinstance(action, read)
+    assert reader.metrics()["bad_arguments"] == (read is UnreadableCall)
+
+
 def test_a_reply_without_a_call_is_answered_by_a_users_message() -> None:
     reader = CallReader(FIRST, strict=False)
     parsed = reader.read(Action(content="I think"))

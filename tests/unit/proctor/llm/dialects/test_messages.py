@@ -191,6 +191,20 @@ def test_ends_are_told_in_the_words_of_chat(stop: str | None, told: str | None) 
     assert messages.read(replied(SAID, stop=stop)).stop == told
 
 
+@pytest.mark.parametrize(
+    ("blocks", "stop", "arguments"),
+    [
+        ([{**CALLED, "input": {}}], "max_tokens", ""),
+        ([{**CALLED, "input": {}}, SAID], "max_tokens", "{}"),
+        ([{**CALLED, "input": {}}], "tool_use", "{}"),
+        ([CALLED], "max_tokens", '{"a":1}'),
+    ],
+)
+def test_a_call_that_was_cut_before_its_arguments_has_none(blocks: list[Any], stop: str, arguments: str) -> None:
+    (call,) = messages.read(replied(*blocks, stop=stop)).action.tool_calls
+    assert (call.id, call.arguments) == ("toolu_1", arguments)
+
+
 def test_odd_replies_are_answers_and_not_failures() -> None:
     odd = messages.read(
         replied(None, "x", {"type": "tool_use", "id": 7, "input": None}, {"text": 3}, stop="max_tokens")
