@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import httpx
 import psutil
@@ -50,6 +50,11 @@ def serving(server: socketserver.BaseServer) -> Iterator[None]:
     finally:
         server.shutdown()
         thread.join()
+
+
+def finished(command: Sequence[str | Path], **options: Any) -> "subprocess.CompletedProcess[str]":
+    """A program at its end, with what it said; `options` are those of `subprocess.run`."""
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
 def free_port() -> int:

@@ -26,7 +26,7 @@ from tests.e2e.proctor import TOKEN, server
 from tests.e2e.scripted import listening
 from tests.e2e.servers.test_foreign import Model
 from tests.pace import slowly
-from tests.support import SHARED_DATA, free_port
+from tests.support import SHARED_DATA, finished, free_port
 from tests.unit.bridges.worlds.test_agentbench_v02 import scripted
 
 CHECKOUT = os.environ.get("AGENTBENCH_V02", "")
@@ -83,15 +83,7 @@ def assign(folder: Path, address: str, model: Model, *tasks: str) -> dict[str, P
     }
     (folder / "assign.yaml").write_text(json.dumps(config))
     command = [PYTHON, "-m", "src.assigner", "--config", str(folder / "assign.yaml")]
-    done = subprocess.run(
-        command,
-        cwd=CHECKOUT,
-        env=variables(folder),
-        capture_output=True,
-        text=True,
-        timeout=slowly(600),
-        check=False,
-    )
+    done = finished(command, cwd=CHECKOUT, env=variables(folder), timeout=slowly(600))
     assert done.returncode == 0, done.stderr[-4000:]
     return {task: folder / "outputs" / "m" / task for task in tasks}
 

@@ -19,6 +19,7 @@ from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 from tests.scripted_agent import Scripted
 from tests.support import SHARED_DATA
+from tests.tool_calls import CallingAgent
 from tests.virtuoso_server import VirtuosoServer, virtuoso
 
 pytestmark = pytest.mark.shared
@@ -27,18 +28,6 @@ DATA = SHARED_DATA / "kg"
 DEV, MINI = DATA / "dev.json", DATA / "mini_dev.nq"
 FAILING = (14, 17)
 """Of the dev samples: intersection types, and a topic that is no `m.` id."""
-
-
-class Noting(Agent):
-    """Passes everything on, and keeps the digests of what it saw."""
-
-    def __init__(self, policy: Policy) -> None:
-        self._agent = PolicyAgent(policy)
-        self.digests: list[str] = []
-
-    async def act(self, observation: Observation) -> Action:
-        self.digests.append(observation.digest())
-        return await self._agent.act(observation)
 
 
 def mini(**fields: Any) -> KnowledgeGraph:
@@ -281,9 +270,9 @@ async def test_10_the_same_replies_give_the_same_trajectory_twice() -> None:
         environment = mini(distractors=5)
         async with environment.lifespan():
             for sample in environment.samples():
-                agent = Noting(environment.random(sample, 3))
+                agent = CallingAgent(environment.random(sample, 3))
                 finish = await play_to_finish(environment, sample, agent)
-                runs.append((sample, agent.digests, finish))
+                runs.append((sample, [each.digest() for each in agent.seen], finish))
     assert runs[:20] == runs[20:]
     assert len({digest for _, digests, _ in runs for digest in digests}) > 40
 

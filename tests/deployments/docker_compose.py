@@ -16,7 +16,7 @@ from docker.models.volumes import Volume
 from proctor.process_owner import Owner
 from tests.deployments.docker_images import image
 from tests.pace import slowly
-from tests.support import ROOT
+from tests.support import ROOT, finished
 
 LABEL = "com.docker.compose.project"
 """What docker-compose marks all that it makes with."""
@@ -70,13 +70,10 @@ class Stack:
 
     def compose(self, *arguments: str) -> str:
         """`docker-compose ...`: what it printed. Fails where it fails."""
-        done = subprocess.run(
+        done = finished(
             ["docker-compose", "--project-name", self._project, "--file", "docker/compose.yaml", *arguments],
             cwd=ROOT,
             env=self._environment,
-            capture_output=True,
-            text=True,
-            check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr + self._logs()
         return done.stdout
@@ -84,13 +81,8 @@ class Stack:
     def _logs(self) -> str:
         """The last lines of all services."""
         command = ["docker-compose", "--project-name", self._project, "--file", "docker/compose.yaml"]
-        return subprocess.run(
-            [*command, *PROFILES, "logs", "--tail", "20", "--no-color"],
-            cwd=ROOT,
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            check=False,
+        return finished(
+            [*command, *PROFILES, "logs", "--tail", "20", "--no-color"], cwd=ROOT, env=self._environment
         ).stdout
 
     def containers(self, service: str) -> list[str]:

@@ -3,7 +3,6 @@
 import contextlib
 import fcntl
 import functools
-import subprocess
 import sys
 from collections.abc import Iterator
 
@@ -11,7 +10,7 @@ import docker
 
 from tests.e2e.proctor import environment
 from tests.pace import slowly
-from tests.support import BASE_IMAGE, ROOT
+from tests.support import BASE_IMAGE, ROOT, finished
 
 BASE_PYTHON = "3.11"
 EXTRAS = "otel"
@@ -54,12 +53,8 @@ def _fetch_wheels() -> None:
     inputs = [ROOT / "requirements.lock", ROOT / "pyproject.toml", ROOT / "docker" / "wheels.sh"]
     if WHEELHOUSE.is_dir() and WHEELHOUSE.stat().st_mtime > max(path.stat().st_mtime for path in inputs):
         return
-    done = subprocess.run(
-        [str(ROOT / "docker" / "wheels.sh"), BASE_PYTHON],
-        env=environment(PYTHON=sys.executable, EXTRAS=EXTRAS),
-        capture_output=True,
-        text=True,
-        check=False,
+    done = finished(
+        [str(ROOT / "docker" / "wheels.sh"), BASE_PYTHON], env=environment(PYTHON=sys.executable, EXTRAS=EXTRAS)
     )
     assert done.returncode == 0, done.stderr
 

@@ -18,6 +18,7 @@ from shutil import rmtree
 from types import MappingProxyType
 
 from tests.pace import slowly, until
+from tests.support import finished
 
 WAIT_S = slowly(60.0)
 CLI = "/usr/bin/docker"
@@ -85,14 +86,11 @@ class Node:
         variables: Mapping[str, str] = MappingProxyType({}),
     ) -> str:
         """What `docker ...` prints at this node; nothing where it fails and need not succeed."""
-        done = subprocess.run(
+        done = finished(
             [CLI, *arguments],
             env={"PATH": os.environ["PATH"], "HOME": str(self._folder), "DOCKER_HOST": self._host, **variables},
             input=stdin,
-            capture_output=True,
-            text=True,
             timeout=within_s,
-            check=False,
         )
         assert done.returncode == 0 or not check, f"docker {shlex.join(arguments)}: {done.stderr}"
         return done.stdout.strip() if done.returncode == 0 else ""

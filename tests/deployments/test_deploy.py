@@ -3,14 +3,13 @@
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.deployments.docker_compose import SOCKET, project
-from tests.support import ROOT, free_port
+from tests.support import ROOT, finished, free_port
 
 NOT_THE_PAGES = shutil.ignore_patterns(".git", ".venv", ".proctor-test", "wheelhouse", "secrets", ".*_cache")
 
@@ -40,14 +39,7 @@ def test_the_page_brings_up_a_stack_and_scores_runs_on_it(tmp_path: Path) -> Non
     }
     script = "set -eux\ntrap '$DOWN' EXIT\n" + "\n".join(commands)
     down = "docker-compose --profile os --profile client --profile alerts down --volumes"
-    done = subprocess.run(
-        ["bash", "-c", script],
-        cwd=clone,
-        env={**os.environ, **settings, "DOWN": down},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = finished(["bash", "-c", script], cwd=clone, env={**os.environ, **settings, "DOWN": down})
     assert done.returncode == 0, done.stdout + done.stderr
     assert "undefined secret" not in done.stderr
     assert "debconf" not in done.stdout + done.stderr

@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.docker_engine import CALL_S, IMAGE
 from tests.pace import slowly, until
-from tests.support import ROOT
+from tests.support import ROOT, finished
 
 pytestmark = [pytest.mark.docker, pytest.mark.podman, pytest.mark.thorough]
 
@@ -107,13 +107,10 @@ def podman(tmp_path: Path) -> Iterator[str]:
 def test_sandboxes_right_answers_and_tampering_hold_on_podman(podman: str) -> None:
     variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     chosen = " and ".join(f"not {part}" for part in NOT_HERE)
-    played = subprocess.run(
+    played = finished(
         [sys.executable, "-m", "pytest", "-q", "-m", "docker", "-k", chosen, *PLAYED],
         cwd=ROOT,
         env={**variables, "DOCKER_HOST": podman, "PROCTOR_TEST_PLAYED": ""},
-        capture_output=True,
-        text=True,
         timeout=slowly(1200),
-        check=False,
     )
     assert played.returncode == 0, played.stdout[-5000:]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.pace import slowly
-from tests.support import ROOT
+from tests.support import ROOT, finished
 from tests.unit.house.planting import Change, changed
 
 LONGEST_S = slowly(600)
@@ -536,15 +536,7 @@ def plant(bug: Bug, tree: Path) -> str:
     file.write_text(ast.unparse(changed_tree), encoding="utf-8")
     command = [sys.executable, "-m", "pytest", f"tests/{test_file}", "-k", name, "--tb=line"]
     try:
-        done = subprocess.run(
-            command,
-            cwd=tree,
-            env={**os.environ, "PYTHONPATH": str(tree)},
-            capture_output=True,
-            text=True,
-            timeout=LONGEST_S,
-            check=False,
-        )
+        done = finished(command, cwd=tree, env={**os.environ, "PYTHONPATH": str(tree)}, timeout=LONGEST_S)
     except subprocess.TimeoutExpired:
         return f"no end within {LONGEST_S} s"
     finally:

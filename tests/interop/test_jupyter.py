@@ -6,13 +6,12 @@ interpreter.
 
 import json
 import os
-import subprocess
 import sysconfig
 from pathlib import Path
 
 from tests.interop.counterparts import interpreter
 from tests.pace import slowly
-from tests.support import ROOT
+from tests.support import ROOT, finished
 
 STOPPED = """\
 # %%
@@ -76,14 +75,11 @@ else:
 def in_a_kernel(file: Path, folder: Path) -> list[dict[str, str | None]]:
     """What each cell of the file printed and raised."""
     places = os.pathsep.join([str(ROOT), sysconfig.get_path("purelib")])
-    done = subprocess.run(
+    done = finished(
         [interpreter("jupyter"), str(ROOT / "tests/interop/drivers/jupyter.py"), str(file)],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": places},
-        capture_output=True,
-        text=True,
         timeout=slowly(300),
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]

@@ -20,7 +20,7 @@ from tests.e2e.proctor import TOKEN, Server, server
 from tests.integration.openenv.test_environment import Calling, Saying
 from tests.interop.counterparts import DRIVERS, environment, interpreter
 from tests.pace import slowly
-from tests.support import ROOT
+from tests.support import ROOT, finished
 
 TASKS = """\
 tasks:
@@ -158,14 +158,7 @@ else:
     for number, program in enumerate((plain, house + use)):
         script = tmp_path / f"{number}.py"
         script.write_text(program.replace("http://127.0.0.1:8100", f"{gateway.url}/t/{TOKEN}"))
-        done = subprocess.run(
-            [interpreter("openenv"), str(script)],
-            capture_output=True,
-            text=True,
-            timeout=slowly(60),
-            check=False,
-            env=environment({}),
-        )
+        done = finished([interpreter("openenv"), str(script)], timeout=slowly(60), env=environment({}))
         assert done.returncode == 0, done.stderr[-2000:]
         if number == 0:
             assert FinishReason(done.stdout.split()[-1]).is_fault is False

@@ -11,7 +11,7 @@ import json
 import secrets
 import shutil
 import tarfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import docker
@@ -23,10 +23,11 @@ from click.testing import CliRunner
 from proctor.environment import Agent
 from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.tools import Protocol
-from proctor.types import Action, Finish, FinishReason, Observation
+from proctor.types import Finish, FinishReason
 from proctor_bridges.worlds.harbor.commands import harbor
 from proctor_bridges.worlds.harbor.environment import Harbor
 from tests.pace import slowly
+from tests.scripted_agent import Scripted
 
 TASKS = Path(__file__).with_name("tasks")
 SOLVED = {"files": 1.0, "processes": 1.0, "service": 1.0, "program": 1.0, "impossible": 0.0, "memory": 0.0, "time": 0.0}
@@ -35,28 +36,9 @@ SOLVED = {"files": 1.0, "processes": 1.0, "service": 1.0, "program": 1.0, "impos
 pytestmark = [pytest.mark.docker, pytest.mark.asyncio(loop_scope="module")]
 
 
-class Script(Agent):
-    """Runs its commands, one a turn, then finishes; keeps what it was told."""
-
-    def __init__(self, *commands: str) -> None:
-        self._commands = list(commands)
-        self.told: list[str] = []
-
-    async def act(self, observation: Observation) -> Action:
-        self.told.append(observation.messages[-1].content)
-        if not self._commands:
-            return Action(content="Act: finish")
-        return Action(content=f"Act: bash\n\n```bash\n{self._commands.pop(0)}\n```")
-
-
-class Saying(Agent):
-    """Gives these replies, whatever they are."""
-
-    def __init__(self, replies: Sequence[str]) -> None:
-        self._replies = list(replies)
-
-    async def act(self, observation: Observation) -> Action:
-        return Action(content=self._replies.pop(0))
+def running(*commands: str) -> Scripted:
+    """An agent that runs these commands, one a turn, then finishes."""
+    return Scripted(*(f"Act: bash\n\n```bash\n{command}\n```" for command in commands), "Act: finish")
 
 
 def world(data: Path = TASKS, **fields: object) -> Harbor:
@@ -117,19 +99,19 @@ async def test_both_protocols_play_the_same(protocol: Protocol) -> None:
 
 async def test_a_part_of_the_cases_gets_a_part_of_the_reward(tasks: Harbor) -> None:
     code = 'int main() { return !printf("2\\n3\\n5\\n7\\n11\\n13\\n17\\n19\\n23\\n29\\n"); }'
-    finish = await play_to_finish(tasks, "program", Script(f"echo '{code}' >primes.c"))
+    finish = await play_to_finish(tasks, "program", running(f"echo '{code}' >primes.c"))
     assert (finish.score, finish.metrics["reward_cases"]) == (0.25, 1.0)
 
 
 async def test_an_agent_sees_outputs_up_to_the_limit_and_errors_of_its_replies(task: Path) -> None:
-    agent = Script("pwd; head -c 500 /dev/zero | tr '\\0' x", "exit 3", "echo again in $PWD")
+    agent = running("pwd; head -c 500 /dev/zero | tr '\\0' x", "exit 3", "echo again in $PWD")
     finish = await played(task, agent, output_characters=100)
     assert agent.told[0].startswith("`/app/orders.csv` has a line")
     assert agent.told[1] == f"The output of the OS:\n\n/app\n{'x' * 75}\n[truncated because the output is too long]"
     assert "a new one was started in /" in agent.told[2]
     assert agent.told[3] == "The output of the OS:\n\nagain in /"
     assert (finish.score, finish.metrics["steps"]) == (0.0, 4)
-    finish = await played(task, Saying(["no action", "nor this one"]), max_steps=2)
+    finish = await played(task, Scripted("no action", "nor this one"), max_steps=2)
     assert (finish.reason, finish.metrics["unreadable_replies"]) == (FinishReason.INVALID_FORMAT, 2)
 
 
@@ -145,7 +127,7 @@ async def test_variables_and_the_folder_are_those_of_image_and_file(
     with_toml(task, "[verifier]\ntimeout_sec = 60.0\n", "")
     with (task / "task.toml").open("a") as file:
         file.write(variables)
-    agent = Script('echo "$PWD|$PLAIN|$ASKED|$IMAGE|${PATH%%:*}|$KEY|$GIVEN|$HOME"')
+    agent = running('echo "$PWD|$PLAIN|$ASKED|$IMAGE|${PATH%%:*}|$KEY|$GIVEN|$HOME"')
     (task / "tests" / "test.sh").write_text(
         '#!/bin/bash\n[ "$KEY$ASKED$PWD" = "kgiven/srv/work" ]; echo $((1 - $?)) >/logs/verifier/reward.txt\n'
     )
@@ -156,7 +138,7 @@ async def test_variables_and_the_folder_are_those_of_image_and_file(
 
 async def test_what_judges_and_was_changed_is_counted(tasks: Harbor, task: Path) -> None:
     cheat = "mv /usr/bin/diff /usr/bin/diff.real; printf '#!/bin/sh\\n' >/usr/bin/diff; chmod 755 /usr/bin/diff"
-    finish = await play_to_finish(tasks, "files", Script(cheat))
+    finish = await play_to_finish(tasks, "files", running(cheat))
     assert (finish.score, finish.metrics["tampered"]) == (1.0, 1.0)
     assert "/usr/bin/diff" in str(finish.detail["tampered"])
     assert tasks.summarize([finish]).metrics["tampered"] == 1.0
@@ -167,19 +149,19 @@ async def test_what_judges_and_was_changed_is_counted(tasks: Harbor, task: Path)
         "echo 1 >/logs/verifier/reward.txt\n"
     )
     job = "until [ -e /tests/begun ]; do sleep 0.1; done; echo bob >/tests/expected; touch /tests/cheated"
-    finish = await played(task, Script(f"({job}) >/dev/null 2>&1 &"))
+    finish = await played(task, running(f"({job}) >/dev/null 2>&1 &"))
     assert finish.detail["tampered"] == ["/tests/expected"]
 
 
 async def test_an_agent_that_breaks_the_verifier_gets_0_and_makes_no_fault(tasks: Harbor) -> None:
-    finish = await play_to_finish(tasks, "files", Script("rm -f /usr/bin/dash /usr/bin/sh /bin/sh; echo done"))
+    finish = await play_to_finish(tasks, "files", running("rm -f /usr/bin/dash /usr/bin/sh /bin/sh; echo done"))
     assert (finish.reason, finish.score, finish.metrics["spoiled"]) == (FinishReason.COMPLETED, 0.0, 1.0)
     assert finish.metrics["tampered"] == 1.0
 
 
 async def test_what_lies_at_the_place_of_the_tests_does_not_stay(tasks: Harbor) -> None:
     cheat = "mkdir -p /tests /logs/verifier; echo 1 >/logs/verifier/reward.json; ln -s /tmp /tests/cases"
-    finish = await play_to_finish(tasks, "files", Script(cheat, "rm -rf /tests; ln -s /etc /tests"))
+    finish = await play_to_finish(tasks, "files", running(cheat, "rm -rf /tests; ln -s /etc /tests"))
     assert (finish.score, finish.metrics["reward"]) == (0.0, 0.0)
 
 
@@ -196,18 +178,18 @@ async def test_an_image_is_built_once_and_an_own_one_is_taken(task: Path) -> Non
         client.images.remove(image.tags[0])
     shutil.rmtree(task / "environment")
     with_toml(task, "[environment]\n", '[environment]\ndocker_image = "proctor-os:latest"\n')
-    agent = Script("pwd")
+    agent = running("pwd")
     assert (await played(task, agent)).score == 0.0
     assert agent.told[1] == "The output of the OS:\n\n/"
 
 
 async def test_an_image_that_can_not_be_made_is_a_fault_with_its_reason(task: Path) -> None:
     (task / "environment" / "Dockerfile").write_text("FROM proctor-os:latest\nRUN echo so far; false\n")
-    finish = await played(task, Script())
+    finish = await played(task, running())
     assert finish.reason is FinishReason.TASK_ERROR
     assert "so far" in str(finish.detail["cause"])
     (task / "environment" / "Dockerfile").write_text("FROM proctor-os:latest\nUSER nobody\n")
-    finish = await played(task, Script())
+    finish = await played(task, running())
     assert "wants the user 'nobody'" in str(finish.detail["cause"])
 
 
@@ -234,7 +216,7 @@ def of_2020(client: docker.DockerClient, folder: Path) -> str:
 async def test_old_images_are_removed_and_others_stay(task: Path, tmp_path: Path) -> None:
     with contextlib.closing(docker.from_env()) as client:
         old = of_2020(client, tmp_path)
-        await played(task, Script())
+        await played(task, running())
         with pytest.raises(docker.errors.ImageNotFound):
             client.images.get(old)
         assert client.images.get(world(task).tasks.tasks["own"].image)

@@ -33,6 +33,7 @@ from proctor.session.play import PolicyAgent
 from proctor.session.play import play_to_finish as play
 from proctor.types import Action, Finish, FinishReason, Observation
 from tests.pace import slowly
+from tests.scripted_agent import Scripted
 from tests.support import SHARED_DATA
 
 DEV = SHARED_DATA / "os/data/dev.json"
@@ -46,28 +47,6 @@ pytestmark = [pytest.mark.docker, pytest.mark.shared, pytest.mark.asyncio(loop_s
 def bash(code: str) -> str:
     """The reply that runs code."""
     return f"Think: go\n\nAct: bash\n\n```bash\n{code}\n```"
-
-
-class Script(Agent):
-    """Gives its replies in order, the last one for ever, and keeps what it was told."""
-
-    def __init__(self, *replies: str) -> None:
-        self._replies = list(replies)
-        self.told: list[str] = []
-
-    async def act(self, observation: Observation) -> Action:
-        self.told.append(observation.messages[-1].content)
-        return Action(content=self._replies.pop(0) if len(self._replies) > 1 else self._replies[0])
-
-
-class Raising(Agent):
-    """Fails in place of a reply."""
-
-    def __init__(self, error: Exception) -> None:
-        self._error = error
-
-    async def act(self, observation: Observation) -> Action:
-        raise self._error
 
 
 LIMIT_S = slowly(1.0)
@@ -193,7 +172,7 @@ async def train() -> list[TrainPlay]:
             record = environment.dataset.records[name]
             assert record.example is not None
             async with slots, engine.sandbox() as box:
-                finish = await ShellSession(box, record, {"compat": record}, COMPAT).play(Script("Act: answer(0)"))
+                finish = await ShellSession(box, record, {"compat": record}, COMPAT).play(Scripted("Act: answer(0)"))
                 printed = (await run(box, record.example, [], 30)).output.decode()
                 answer = printed if None in record.checks else None
                 return TrainPlay(finish.score == 1.0, (await judge(box, record, answer, "inside", 30)).passed)
@@ -222,7 +201,7 @@ async def test_05_the_floors_score_what_they_should(
     make: Callable[..., OperatingSystem], replies: Sequence[str], passed: int, reason: FinishReason
 ) -> None:
     environment = make()
-    finishes = await play_all(environment, {s: Script(*replies) for s in environment.samples()})
+    finishes = await play_all(environment, {s: Scripted(*replies) for s in environment.samples()})
     assert {finish.reason for finish in finishes.values()} == {reason}
     assert len(finishes) - len(failed(finishes)) == passed
 
@@ -232,7 +211,7 @@ async def test_05_always_zero_passes_11_of_the_train_extract() -> None:
 
 
 async def test_07_801_characters_are_cut_and_800_are_not(lightly: OperatingSystem) -> None:
-    agent = Script(bash("printf %0800d 0"), bash("printf %0801d 0"), "Act: finish")
+    agent = Scripted(bash("printf %0800d 0"), bash("printf %0801d 0"), "Act: finish")
     await play(lightly, sample(13), agent)
     assert agent.told[1:] == [HEAD + "0" * 800, HEAD + "0" * 780 + "\n" + TRUNCATED]
 
@@ -267,14 +246,14 @@ async def test_09_no_container_is_left_after_50_samples_and_random_cancellation(
 @pytest.mark.parametrize(
     ("agent", "reason", "status"),
     [
-        (Script("Act: answer 5"), FinishReason.INVALID_ACTION, "agent invalid action"),
-        (Script("Act: answer(a\0b)"), FinishReason.INVALID_ACTION, "agent invalid action"),
-        (Script(f"Act: answer({'9' * (1 << 20)})"), FinishReason.INVALID_ACTION, "agent invalid action"),
-        (Script("five"), FinishReason.INVALID_FORMAT, "agent invalid action"),
-        (Script(bash("true")), FinishReason.TURN_LIMIT, "task limit reached"),
-        (Script("Act: answer(\ud800)"), FinishReason.COMPLETED, "completed"),
-        (Script(f"Act: answer({'9' * 60_000})"), FinishReason.COMPLETED, "completed"),
-        (Raising(ContextLimitExceeded()), FinishReason.CONTEXT_LIMIT, "agent context limit"),
+        (Scripted("Act: answer 5"), FinishReason.INVALID_ACTION, "agent invalid action"),
+        (Scripted("Act: answer(a\0b)"), FinishReason.INVALID_ACTION, "agent invalid action"),
+        (Scripted(f"Act: answer({'9' * (1 << 20)})"), FinishReason.INVALID_ACTION, "agent invalid action"),
+        (Scripted("five"), FinishReason.INVALID_FORMAT, "agent invalid action"),
+        (Scripted(bash("true")), FinishReason.TURN_LIMIT, "task limit reached"),
+        (Scripted("Act: answer(\ud800)"), FinishReason.COMPLETED, "completed"),
+        (Scripted(f"Act: answer({'9' * 60_000})"), FinishReason.COMPLETED, "completed"),
+        (Scripted(ContextLimitExceeded()), FinishReason.CONTEXT_LIMIT, "agent context limit"),
     ],
 )
 async def test_what_the_agent_did_wrong_is_a_zero_with_its_reason(
@@ -286,27 +265,27 @@ async def test_what_the_agent_did_wrong_is_a_zero_with_its_reason(
 
 @pytest.mark.parametrize("fence", ["sh", ""])
 async def test_a_block_with_another_fence_is_an_empty_command(lightly: OperatingSystem, fence: str) -> None:
-    agent = Script(f"Act: bash\n```{fence}\necho no\n```", "Act: finish")
+    agent = Scripted(f"Act: bash\n```{fence}\necho no\n```", "Act: finish")
     await play(lightly, sample(13), agent)
     assert agent.told[1] == EMPTY
 
 
 async def test_a_command_that_waits_is_interrupted_or_gets_no_input(lightly: OperatingSystem) -> None:
-    agent = Script(bash("echo a; sleep 1000"), bash("cat"), bash("read x; echo got $x"), "Act: finish")
+    agent = Scripted(bash("echo a; sleep 1000"), bash("cat"), bash("read x; echo got $x"), "Act: finish")
     await play(lightly, sample(13), agent)
     limit = f"[the command was interrupted after the time limit of {LIMIT_S:g} s]"
     assert agent.told[1:] == [f"{HEAD}a\n{limit}", EMPTY, f"{HEAD}got"]
 
 
 async def test_killing_all_that_runs_costs_the_agent_its_shell_and_is_no_fault(quick: OperatingSystem) -> None:
-    agent = Script(bash("kill -9 -1; sleep 5"), bash("echo on"), "Act: finish")
+    agent = Scripted(bash("kill -9 -1; sleep 5"), bash("echo on"), "Act: finish")
     finish = await play(quick, sample(13), agent)
     assert (finish.reason, finish.score) == (FinishReason.COMPLETED, 0.0)
     assert agent.told[2] == f"{HEAD}on"
 
 
 async def test_a_container_that_dies_is_a_fault(quick: OperatingSystem) -> None:
-    class Killer(Script):
+    class Killer(Scripted):
         """Ends its own container from outside, as an operator or a host short of memory does."""
 
         async def act(self, observation: Observation) -> Action:
@@ -337,7 +316,7 @@ async def test_a_failing_set_up_is_a_fault_or_only_noted(tmp_path: Path, fields:
     for on_init_error, reason in (("fail", FinishReason.TASK_ERROR), ("continue", FinishReason.COMPLETED)):
         environment = light(data=written(tmp_path, **fields), on_init_error=on_init_error)
         async with environment.lifespan():
-            finish = await play(environment, "own-own-00000", Script("Act: answer(x)"))
+            finish = await play(environment, "own-own-00000", Scripted("Act: answer(x)"))
         assert finish.reason is reason
         assert "broken" in json.dumps(finish.detail)
 
@@ -351,7 +330,7 @@ async def test_every_language_runs(tmp_path: Path) -> None:
     check.append({"language": "bash", "code": '[ "$#" = 3 ] && [ "$1" = "a b" ]'})
     environment = dev(data=written(tmp_path, evaluation={"check": check}))
     async with environment.lifespan():
-        finish = await play(environment, "own-own-00000", Script("Act: answer(a b)"))
+        finish = await play(environment, "own-own-00000", Scripted("Act: answer(a b)"))
     assert (finish.score, finish.detail["check_statuses"]) == (1.0, {"compat": [0, 0, 0], "errata": [0, 0, 0]})
 
 
@@ -360,7 +339,7 @@ async def test_a_replaced_interpreter_fools_only_checkers_inside(strict: str, sc
     environment = dev(strict_check=strict)
     fake = bash("printf '#!/bin/sh\\nexit 0\\n' > /usr/bin/python3.11; chmod +x /usr/bin/python3.11")
     async with environment.lifespan():
-        assert (await play(environment, sample(13), Script(fake, "Act: answer(987654)"))).score == score
+        assert (await play(environment, sample(13), Scripted(fake, "Act: answer(987654)"))).score == score
 
 
 async def test_a_host_side_check_accepts_what_is_right() -> None:
@@ -371,7 +350,7 @@ async def test_a_host_side_check_accepts_what_is_right() -> None:
 
 
 async def test_a_finish_tells_nothing_of_the_expected_answer(lightly: OperatingSystem) -> None:
-    finish = await play(lightly, sample(2), Script("Act: answer(wrong)"))
+    finish = await play(lightly, sample(2), Scripted("Act: answer(wrong)"))
     assert ".plain.log" not in finish.model_dump_json()
 
 

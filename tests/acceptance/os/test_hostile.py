@@ -19,9 +19,10 @@ from proctor.sandbox.docker_containers import OWNER_LABEL
 from proctor.sandbox.docker_engine import DockerSandbox
 from proctor.session.play import play_to_finish as play
 from proctor.types import Action, Finish, FinishReason, Observation
-from tests.acceptance.os.test_acceptance import IMAGE, Script, bash
+from tests.acceptance.os.test_acceptance import IMAGE, bash
 from tests.acceptance.os.test_tampering import own
 from tests.pace import slowly
+from tests.scripted_agent import Scripted
 
 pytestmark = [pytest.mark.docker, pytest.mark.shared, pytest.mark.asyncio(loop_scope="module")]
 
@@ -73,7 +74,7 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Opera
 
 async def told(world: OperatingSystem, command: str) -> tuple[Finish, list[str]]:
     """The finish and the observations of an agent that runs a command, leaves its shell, and answers rightly."""
-    agent = Script(bash(f"{command}\nexit"), bash("echo on"), "Act: answer(3)")
+    agent = Scripted(bash(f"{command}\nexit"), bash("echo on"), "Act: answer(3)")
     return await play(world, SAMPLE, agent), agent.told[1:]
 
 
@@ -117,7 +118,7 @@ async def test_several_ways_at_once_leave_the_sample_scored(world: OperatingSyst
 async def test_an_engine_that_starts_nothing_is_a_fault_whatever_the_agent_did(
     world: OperatingSystem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Breaking(Script):
+    class Breaking(Scripted):
         """Has the engine refuse, once the agent has broken its container."""
 
         async def act(self, observation: Observation) -> Action:
@@ -168,7 +169,7 @@ async def test_whatever_happens_to_a_watched_place_or_to_what_it_is_in_counts(wo
     async def one(path: str, way: str) -> str | None:
         async with slots:
             command = f"python3 - <<'END'\nimport os\npath = '{path}'\n{_WORK[way]}\nEND"
-            finish = await play(world, SAMPLE, Script(bash(command), "Act: answer(3)"))
+            finish = await play(world, SAMPLE, Scripted(bash(command), "Act: answer(3)"))
         return None if finish.score == 0.0 and finish.detail["tampered"] else f"{way} {path}: {finish.detail}"
 
     places = await asyncio.to_thread(lambda: list(in_image()))

@@ -1,7 +1,6 @@
 """A folder of the user's that has the name of one of our packages."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 
 from tests.e2e.proctor import environment, proctor
 from tests.pace import slowly
+from tests.support import finished
 
 INSTALLED = Path(sys.executable).parent / "proctor"
 PLAN = """\
@@ -29,14 +29,8 @@ def test_the_installed_command_imports_nothing_from_the_working_directory(tmp_pa
     for name in ("environments", "task_server", "proctor", "aiohttp"):
         put(tmp_path, name)
     (tmp_path / "plan.yaml").write_text(PLAN)
-    played = subprocess.run(
-        [str(INSTALLED), "run", "plan.yaml", "--limit", "1", "-q"],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=slowly(120),
-        check=False,
+    played = finished(
+        [str(INSTALLED), "run", "plan.yaml", "--limit", "1", "-q"], cwd=tmp_path, env=environment(), timeout=slowly(120)
     )
     assert played.returncode == 0, played.stderr
 
@@ -56,14 +50,11 @@ def test_from_python_the_error_names_it_too(tmp_path: Path) -> None:
     package = put(tmp_path, "environments")
     (package / "__init__.py").write_text("")
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    played = subprocess.run(
+    played = finished(
         [sys.executable, "-c", "import proctor; proctor.play('db', 'naive')"],
         cwd=tmp_path,
         env=environment(PYTHONPATH=path),
-        capture_output=True,
-        text=True,
         timeout=slowly(60),
-        check=False,
     )
     assert played.returncode == 1
     assert f"{package} has no module 'environments.database' (of proctor)" in played.stderr

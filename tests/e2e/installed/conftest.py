@@ -19,7 +19,7 @@ from tests.e2e.installed.readme import EXPORT_KEY, INSTALL
 from tests.e2e.preloaded import Forked, Forks
 from tests.e2e.scripted import ScriptedEndpoint, listening
 from tests.pace import slowly
-from tests.support import ROOT, built_packages, made_once
+from tests.support import ROOT, built_packages, finished, made_once
 
 NOT_LINKED = ("proctor-", "_editable_impl_proctor", "__editable__", "proctor.", "proctor_", "__pycache__")
 
@@ -41,15 +41,8 @@ class Installed:
 
     def shell(self, command: str, cwd: Path, *, answers: str = "", **extra: str) -> subprocess.CompletedProcess[str]:
         """A command line, as typed into a shell; `answers` are its standard input."""
-        return subprocess.run(
-            ["bash", "-c", command],
-            cwd=cwd,
-            env=self.environment(**extra),
-            input=answers,
-            capture_output=True,
-            text=True,
-            timeout=slowly(300),
-            check=False,
+        return finished(
+            ["bash", "-c", command], cwd=cwd, env=self.environment(**extra), input=answers, timeout=slowly(300)
         )
 
     def forked(self, command: str, cwd: Path, *, answers: str = "", **extra: str) -> subprocess.CompletedProcess[str]:

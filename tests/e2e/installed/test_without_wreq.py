@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.proctor import TOKEN, rows
 from tests.e2e.servers.test_spine import served
 from tests.pace import slowly
-from tests.support import ROOT
+from tests.support import ROOT, finished
 
 UV = shutil.which("uv", path=f"{sys.prefix}/bin:{os.environ['PATH']}")
 GONE = 'import sys\nsys.modules["wreq"] = None\n'
@@ -57,13 +57,10 @@ def test_wheels_can_be_had_for_older_linux(processor: str) -> None:
         [sys.executable, "-m", "pip", "config", "get", "global.index-url"], capture_output=True, text=True, check=False
     ).stdout.strip()
     resolve = f"pip compile --quiet --only-binary=:all: --extra=all --python-platform={processor}-manylinux_2_28"
-    found = subprocess.run(
+    found = finished(
         [str(UV), *resolve.split(), "pyproject.toml"],
         cwd=ROOT,
         env={**os.environ, **({"UV_DEFAULT_INDEX": index} if index else {})},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert found.returncode == 0, found.stderr
     assert ("wreq==" in found.stdout) is (processor == "x86_64")

@@ -3,7 +3,6 @@
 import contextlib
 import resource
 import socket
-import subprocess
 import sys
 import urllib.request
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from tests.e2e.proctor import TOKEN, environment, scored, server
 from tests.pace import slowly
+from tests.support import finished
 
 TASKS = "tasks: [{name: db-own, environment: db, parameters: {engine: sqlite}}]\n"
 ARGUMENTS = {
@@ -51,14 +51,11 @@ def test_a_run_raises_its_soft_limit_of_descriptors_to_what_its_trials_need(
     (tmp_path / "plan.yaml").write_text(PLAN)
     limit = f"ulimit -Sn {soft} && ulimit -Hn {hard} && exec"
     program = Path(sys.executable).with_name("proctor")
-    done = subprocess.run(
+    done = finished(
         ["bash", "-c", f'{limit} "$0" run plan.yaml --name many -q', program],
         cwd=tmp_path,
         env=environment(),
-        capture_output=True,
-        text=True,
         timeout=slowly(120),
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert scored(tmp_path, "many") == 200

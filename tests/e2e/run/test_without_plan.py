@@ -13,7 +13,7 @@ from eval_client.store.runs import find_run
 from tests.e2e.proctor import COMMAND, environment, exits, proctor
 from tests.e2e.scripted import ScriptedEndpoint
 from tests.pace import slowly
-from tests.support import ROOT
+from tests.support import ROOT, finished
 
 SQLITE = ("--set", "tasks.db.parameters.engine=sqlite")
 
@@ -112,16 +112,7 @@ def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
 
 
 def asked(folder: Path, answers: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [*COMMAND, "init"],
-        cwd=folder,
-        env=environment(),
-        input=answers,
-        capture_output=True,
-        text=True,
-        timeout=slowly(60),
-        check=False,
-    )
+    return finished([*COMMAND, "init"], cwd=folder, env=environment(), input=answers, timeout=slowly(60))
 
 
 def test_init_asks_three_questions_and_never_overwrites(tmp_path: Path) -> None:

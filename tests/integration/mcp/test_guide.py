@@ -16,7 +16,7 @@ from proctor_bridges.mcp.frames import HANDSHAKE, MODERN
 from tests.e2e.proctor import COMMAND, begin, environment
 from tests.integration.mcp.clients import Protocol, walk
 from tests.pace import slowly
-from tests.support import ROOT
+from tests.support import ROOT, finished
 from tests.tools_environment import NAME, write_distribution
 
 GUIDE = (ROOT / "docs" / "how-to" / "coding-agents.md").read_text(encoding="utf-8")
@@ -41,14 +41,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_commands_run_as_shown(folder: Path) -> None:
-    ended = subprocess.run(
+    ended = finished(
         ["/bin/sh", "-e", "-c", block("sh")],
         cwd=folder,
         env=environment(PATH=f"{folder / 'bin'}:{os.environ['PATH']}"),
-        capture_output=True,
-        text=True,
         timeout=slowly(120),
-        check=False,
     )
     assert ended.returncode == 0, ended.stderr
     assert "SELECT 1" in ended.stdout

@@ -117,10 +117,6 @@ class ToyServer:
             Route("/health", self._health),
             Route("/metadata", self._metadata),
             Route("/schema", self._schema),
-            Route("/state", self._state),
-            Route("/reset", self._reset, methods=["POST"]),
-            Route("/step", self._step, methods=["POST"]),
-            Route("/mcp", self._no_mcp, methods=["POST"]),
             Route("/list_environments", self._environments),
             Route("/toy/splits", self._splits),
             Route("/toy/num_tasks", self._num_tasks, methods=["POST"]),
@@ -142,23 +138,6 @@ class ToyServer:
         return JSONResponse(
             {"action": action, "observation": observation, "state": state, "reset_observation": observation}
         )
-
-    async def _state(self, _: Request) -> Response:
-        return JSONResponse(Digit().state.model_dump())
-
-    async def _reset(self, request: Request) -> Response:
-        return JSONResponse(Digit().reset(await request.json()))
-
-    async def _step(self, request: Request) -> Response:
-        try:
-            action = ToyAction.model_validate((await request.json())["action"])
-        except ValidationError as error:
-            return JSONResponse({"detail": error.errors()}, 422)
-        return JSONResponse(Digit().step(action.content) | {"metadata": None})
-
-    async def _no_mcp(self, request: Request) -> Response:
-        error = {"code": -32603, "message": "Environment does not support MCP", "data": None}
-        return JSONResponse({"jsonrpc": "2.0", "id": (await request.json())["id"], "error": error})
 
     async def _environments(self, _: Request) -> Response:
         return JSONResponse(["toy"])

@@ -14,10 +14,11 @@ from environments.knowledge_graph.environment import KnowledgeGraph
 from environments.operating_system import prompt as shell
 from environments.operating_system.prompt import opening
 from environments.webshop.environment import WebShop
-from proctor.environment import Agent, AgentUnavailable, Environment
+from proctor.environment import AgentUnavailable, Environment
 from proctor.published import Opening, Source, fingerprint
 from proctor.session.play import PolicyAgent, play_to_finish
-from proctor.types import Action, Message, Observation
+from proctor.types import Message
+from tests.scripted_agent import Scripted
 
 GRAPH = '''
 INSTRUCTIONS = """
@@ -78,22 +79,11 @@ LIST = [
 ]
 
 
-class Listener(Agent):
-    """Hears what it is told first, and says nothing."""
-
-    def __init__(self) -> None:
-        self.told: tuple[Message, ...] = ()
-
-    async def act(self, observation: Observation) -> Action:
-        self.told = observation.messages
-        raise AgentUnavailable("it only listens")
-
-
 async def first_told(environment: Environment) -> list[tuple[str, str]]:
-    listener = Listener()
+    listener = Scripted(AgentUnavailable("it only listens"))
     async with environment.lifespan():
         await play_to_finish(environment, environment.samples()[0], listener)
-    return [(message.role, message.content) for message in listener.told]
+    return [(message.role, message.content) for message in listener.seen[0].messages]
 
 
 def write(path: Path, content: object) -> Path:

@@ -15,9 +15,10 @@ from environments.webshop.catalogue.nouns import extractor
 from environments.webshop.catalogue.published import files_in
 from environments.webshop.environment import WebShop
 from environments.webshop.scoring import Profile
-from proctor.environment import Agent, ContextLimitExceeded, EnvironmentFault
+from proctor.environment import ContextLimitExceeded, EnvironmentFault
 from proctor.session.play import PolicyAgent, play_to_finish
-from proctor.types import Action, Finish, FinishReason, Observation
+from proctor.types import Finish, FinishReason
+from tests.scripted_agent import Scripted
 from tests.unit.environments.fixed_policies import looker
 from tools.datagen.webshop import generator
 
@@ -37,18 +38,9 @@ async def environment(cache: Path) -> AsyncIterator[WebShop]:
         yield environment
 
 
-class Says(Agent):
-    """Says some things, then runs out of context."""
-
-    def __init__(self, *actions: str) -> None:
-        self._actions = list(actions)
-        self.seen: list[str] = []
-
-    async def act(self, observation: Observation) -> Action:
-        self.seen.append(observation.messages[-1].content)
-        if not self._actions:
-            raise ContextLimitExceeded
-        return Action(content=f"Action: {self._actions.pop(0)}")
+def saying(*actions: str) -> Scripted:
+    """An agent that does these things, then runs out of context."""
+    return Scripted(*(f"Action: {action}" for action in actions), ContextLimitExceeded())
 
 
 def test_samples_are_goals(cache: Path) -> None:
@@ -61,7 +53,7 @@ def test_samples_are_goals(cache: Path) -> None:
 async def test_an_unknown_sample_is_refused(environment: WebShop, sample: str) -> None:
     with pytest.raises(ValueError, match="no sample"):
         environment.reference(sample)
-    assert (await play_to_finish(environment, sample, Says())).reason is FinishReason.TASK_ERROR
+    assert (await play_to_finish(environment, sample, saying())).reason is FinishReason.TASK_ERROR
 
 
 async def test_a_worker_without_a_catalogue_does_not_start(tmp_path: Path) -> None:
@@ -117,7 +109,7 @@ async def played(folder: Path, options: Json, wanted: list[str], *moves: str) ->
     for profile in PROFILES:
         environment = WebShop(data=folder / "made", profile=profile)
         async with environment.lifespan():
-            finishes[profile] = await play_to_finish(environment, "goal-00000", Says(*moves))
+            finishes[profile] = await play_to_finish(environment, "goal-00000", saying(*moves))
     return finishes
 
 
@@ -155,7 +147,7 @@ async def test_missing_products_are_counted_and_a_broken_database_is_a_fault(
         connection.commit()
     environment = WebShop(data=tmp_path / "made")
     async with environment.lifespan():
-        finish = await play_to_finish(environment, "goal-00000", Says("search[people praise it]"))
+        finish = await play_to_finish(environment, "goal-00000", saying("search[people praise it]"))
     assert finish.reason is reason
     assert reason.is_fault or finish.metrics["missing_products"] > 10
 
@@ -170,7 +162,7 @@ async def test_a_damaged_index_is_a_fault(tmp_path: Path) -> None:
     terms.write_bytes(content)
     environment = WebShop(data=tmp_path / "made")
     async with environment.lifespan():
-        finish = await play_to_finish(environment, "goal-00000", Says("search[people praise it]"))
+        finish = await play_to_finish(environment, "goal-00000", saying("search[people praise it]"))
     assert finish.reason is FinishReason.TASK_ERROR
     assert "no search index, or a damaged one" in str(finish.detail["cause"])
     assert "proctor webshop index" in str(finish.detail["cause"])
