@@ -27,7 +27,7 @@ EXPORTS = "proctor.exports"
 FORMS = "proctor.forms"
 SEPARATE: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "bridges": {
-        AGENT_KINDS: ("command",),
+        AGENT_KINDS: ("command", "installed"),
         COMMANDS: ("harbor", "serve"),
         EXPORTS: ("atif", "sft", "every-eval-ever"),
         FOREIGN_ENVIRONMENTS: ("agentbench_v02", "agentrl", "harbor", "openenv"),

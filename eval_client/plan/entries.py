@@ -115,10 +115,14 @@ class AgentEntry(RequestForm):
 
     name: Name
     """Its name in reports; the model's name where `model` is absent."""
-    kind: Annotated[Literal["command"] | None, Field(exclude_if=lambda kind: kind is None)] = None
-    """`command`: a program that owns its loop, such as a coding agent; it plays by an MCP server (extra `bridges`)."""
+    kind: Annotated[Literal["command", "installed"] | None, Field(exclude_if=lambda kind: kind is None)] = None
+    """`command`: a program that owns its loop, such as a coding agent; it plays by an MCP server. `installed`: one that
+    runs in the container of a task of `environment: harbor`, and asks `model` at `endpoint`. Both: extra `bridges`."""
     command: CommandWords = ()
-    """The program and its arguments; `{prompt}`, `{mcp_config}` (a file) and `{url}` are filled in for each trial."""
+    """The program and its arguments, filled in for each trial: `{prompt}`; of a command `{mcp_config}` (a file) and
+    `{url}`; of an installed agent `{model}`, and its endpoint's `{url}` and `{key}`, which its environment has too."""
+    install: Annotated[str | None, Field(min_length=1, exclude_if=lambda code: code is None)] = None
+    """Bash code that installs an agent of `kind: installed`, run once for each task's image."""
     function: Annotated[str | None, Field(exclude_if=lambda function: function is None)] = None
     """A function or a class of your own, `./agent.py:answer` or `module:answer`, which this client calls."""
     parameters: dict[str, JsonValue] = Field(default_factory=dict, exclude_if=lambda parameters: not parameters)
@@ -165,17 +169,20 @@ class AgentEntry(RequestForm):
     @model_validator(mode="after")
     def _command_is_whole(self) -> Self:
         if self.kind is None:
-            if self.command:
-                raise FieldError(("command",), "is for `kind: command`; add that, or leave it out")
+            for field in ("command", "install"):
+                if getattr(self, field):
+                    kind = "command" if field == "command" else "installed"
+                    raise FieldError((field,), f"is for `kind: {kind}`; add that, or leave it out")
             return self
         if not self.command:
             text = f"missing; list the program and its arguments, such as {COMMAND_EXAMPLE}"
             raise FieldError(("command",), text)
         if (kind := agent_kind(self.kind)) is not None:
             kind.check(self.command)
-        for field in ("function", "builtin", "endpoint", "sampling", "metadata", "price"):
+        others = ("endpoint", "price", "install") if self.is_command else ()
+        for field in ("function", "builtin", "sampling", "metadata", *others):
             if getattr(self, field):
-                raise FieldError((field,), "an agent of `kind: command` has none; leave it out")
+                raise FieldError((field,), f"an agent of `kind: {self.kind}` has none; leave it out")
         return self
 
     def relative_to(self, folder: Path) -> Self:
@@ -202,13 +209,18 @@ class AgentEntry(RequestForm):
         return self.kind == "command"
 
     @property
+    def is_installed(self) -> bool:
+        """Whether the agent is a program in a task's container that asks a model behind an endpoint."""
+        return self.kind == "installed"
+
+    @property
     def harness(self) -> str:
-        """The name of the program of a command, which owns the agent's loop."""
+        """The name of the program that owns the agent's loop, of one with a command."""
         return Path(self.command[0]).name
 
     @property
     def is_model(self) -> bool:
-        """Whether the agent is a model behind an endpoint, or a function around one."""
+        """Whether the agent is a model behind an endpoint, or a function or a program around one."""
         return self.is_scaffold or (self.builtin is None and not self.is_command)
 
     @property

@@ -23,6 +23,7 @@ from eval_client.plan.entries import (
     RemoteTask,
     TraceSettings,
     TrialLimits,
+    agent_kind,
 )
 from proctor.config.problems import FieldError, refuse_duplicates
 from proctor.config.task import TaskDefinition
@@ -136,6 +137,15 @@ class Plan(Value):
                 check_dialect(self.endpoint_of(agent).dialect, agent, metadata=agent.sends_metadata)
             except FieldError as error:
                 raise FieldError(("agents", agent.name, *error.location), str(error)) from error
+        return self
+
+    @model_validator(mode="after")
+    def _installed_agents_reach_their_endpoint_alone(self) -> Self:
+        for name, task in self.pairs():
+            agent = self.agent(name)
+            defined = next((each for each in self.definitions() if each.name == task), None)
+            if agent.is_installed and defined is not None and (kind := agent_kind("installed")) is not None:
+                kind.check_task(defined)
         return self
 
     @model_validator(mode="after")

@@ -17,7 +17,7 @@ def other_play(plan: Plan, task: str, rounds: int | None) -> str | None:
     `rounds` are the most turns of a session; None where they are unknown.
     """
     played = (plan.agent(agent) for agent, of in plan.pairs() if of == task)
-    names = [f"{agent.name} ({agent.harness})" for agent in played if agent.is_command]
+    names = [f"{agent.name} ({agent.harness})" for agent in played if agent.command]
     if names:
         return f"the loop is not the published one: {', '.join(names)}"
     return _limited(plan.limits.trial, rounds)

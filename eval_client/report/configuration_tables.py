@@ -135,7 +135,8 @@ def _model(agent: AgentEntry) -> str:
     if agent.is_command:
         return f"command: {publishable(agent.harness)}"
     if agent.is_model:
-        around = f"{publishable(str(agent.function).rpartition('/')[2])} around " if agent.is_scaffold else ""
+        scaffold = str(agent.function).rpartition("/")[2] if agent.is_scaffold else agent.command and agent.harness
+        around = f"{publishable(scaffold)} around " if scaffold else ""
         return around + model_name(agent.model or agent.name)
     return f"built-in: {agent.builtin}"
 

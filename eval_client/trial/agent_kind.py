@@ -2,7 +2,7 @@
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -12,9 +12,11 @@ from eval_client.plan.entries import agent_kind
 from eval_client.plan.plan import Plan
 from eval_client.store.records import Trial
 from eval_client.trial.attempt import AttemptEnd
-from eval_client.trial.episode import Model
+from eval_client.trial.episode import Model, SessionServer, TrialHistory
+from proctor.agent_function import Answered, Ask
+from proctor.config.task import TaskDefinition
 from proctor.environment import Agent
-from proctor.types import Observation
+from proctor.types import Message, Observation, Tool
 from task_server.client.client import Call
 
 if TYPE_CHECKING:
@@ -55,13 +57,41 @@ class AgentKind(Protocol):
         """An agent that someone else starts, for one episode of a task, which is shown on a console."""
 
 
+class ModelCaller(Protocol):
+    """What is around an agent's model: a function, or a program in a task's container."""
+
+    alike: list[str]
+    """What its last calls raised, all the same."""
+
+    async def __call__(
+        self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str], model: Ask, /
+    ) -> Answered:
+        """The answer to an observation. Raises AgentStopped and FunctionRaised."""
+
+
+class InstalledAgent(SessionServer, ModelCaller, Protocol):
+    """A program in a container, for one attempt, to which all turns of its session are one: their answer is its log."""
+
+
+class InstalledKind(Protocol):
+    """Agents that run in a task's container, and ask a model from there."""
+
+    def check(self, command: Sequence[str]) -> None:
+        """Raises FieldError where a plan's `command` can't be run."""
+
+    def check_task(self, task: TaskDefinition) -> None:
+        """Raises FieldError where such agents can't play a plan's task, or would reach more than their endpoint."""
+
+    def begun(self, plan: Plan, agent: str, history: TrialHistory, server: SessionServer) -> InstalledAgent:
+        """The agent in one attempt; it stands between the attempt and the task server."""
+
+
 @contextlib.asynccontextmanager
 async def loop_agents(plan: Plan, folder: Path) -> AsyncIterator[LoopAgents | None]:
     """The agents of a plan that own their loop; None where it has none."""
-    kind = next((agent.kind for agent in plan.agents if agent.kind is not None), None)
-    if kind is None:
+    if not any(agent.is_command for agent in plan.agents):
         yield None
         return
-    loaded: AgentKind = agent_kind(kind)
+    loaded: AgentKind = agent_kind("command")
     async with loaded.started(plan, folder) as agents:
         yield agents

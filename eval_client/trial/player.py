@@ -6,7 +6,7 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from eval_client.core import Pair
 from eval_client.core.events import AttemptEnded, AttemptOutcome, Job
@@ -14,12 +14,13 @@ from eval_client.core.progress import Progress
 from eval_client.core.spend import SpendLimit
 from eval_client.endpoints.bound_model import BoundModel
 from eval_client.endpoints.endpoints import Endpoints
+from eval_client.plan.entries import agent_kind
 from eval_client.plan.plan import Plan, trial_seed
 from eval_client.store.connection import retry_until_available
 from eval_client.store.journal import Journal
 from eval_client.store.records import Trial, Turn
 from eval_client.store.store import Store
-from eval_client.trial.agent_kind import LoopAgents, LoopModel
+from eval_client.trial.agent_kind import InstalledKind, LoopAgents, LoopModel, ModelCaller
 from eval_client.trial.attempt import AttemptEnd
 from eval_client.trial.attempt_log import AttemptLog, PendingTrial
 from eval_client.trial.episode import Episode, Model, SessionServer
@@ -110,7 +111,7 @@ class TrialPlayer:
         await self._read(pending)
         agent = pending.trial.agent
         stateful = self._endpoints.is_stateful(agent)
-        anew = stateful or self._plan.agent(agent).is_command
+        anew = stateful or self._plan.agent(agent).kind is not None
         if anew:
             self._begin_anew(pending, stateful=stateful)
         async with self._isolation.entered(suspect=suspect, last_try=last_try):
@@ -185,19 +186,24 @@ class TrialPlayer:
     def _made(self, pending: PendingTrial, session: str) -> Awaitable[AttemptEnd]:
         """Make an attempt with the agent's model, or with its command."""
         agent = pending.trial.agent
-        if not self._plan.agent(agent).is_command:
-            turns = pending.trial_history.turns
-            model = self._endpoints.model(agent, turns[-1].replica if turns else None)
-            caller, asked = self._endpoints.scaffold(agent), cast(Model, model)
+        entry, history = self._plan.agent(agent), pending.trial_history
+        if not entry.is_command:
+            model = self._endpoints.model(agent, history.turns[-1].replica if history.turns else None)
+            caller: ModelCaller | None = self._endpoints.scaffold(agent)
+            asked, changed = cast(Model, model), dict[str, Any]()
+            if entry.is_installed:
+                kind: InstalledKind = agent_kind("installed")
+                caller = installed = kind.begun(self._plan, agent, history, self._server)
+                changed = {"server": installed, "stateful": True}
             if caller is not None:
                 from eval_client.trial.scaffold import Scaffold  # runs without functions do without
 
-                history = pending.trial_history
                 write_call = partial(self._journal.turn, pending.trial, history.journal)
                 asked = Scaffold(caller, model, agent, history, write_call, self._endpoints.spend)
+            episode = dataclasses.replace(self._episode(pending, session, asked), **changed)
             if isinstance(model, BoundModel):
-                return self._bound(self._episode(pending, session, asked), model)
-            return self._episode(pending, session, asked).play()
+                return self._bound(episode, model)
+            return episode.play()
         assert self._commands is not None
 
         def attempted(command: LoopModel) -> Awaitable[AttemptEnd]:

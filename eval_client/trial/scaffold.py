@@ -16,16 +16,21 @@ from eval_client.core.spend import Spend
 from eval_client.endpoints.bound_model import BoundModel
 from eval_client.endpoints.limited_model import SAME_REJECTIONS, LimitedModel
 from eval_client.store.records import Turn
+from eval_client.trial.agent_kind import ModelCaller
 from eval_client.trial.episode import TrialHistory, answered
-from proctor.agent_function import BROKEN_OFF, FunctionCaller, FunctionRaised, is_cancelled
+from proctor.agent_function import BROKEN_OFF, FunctionRaised, is_cancelled
 from proctor.environment import AgentRefused, AgentStopped, AgentUnavailable, RequestRejected
 from proctor.event_loop import played_clock
 from proctor.llm.config import RESERVED
 from proctor.llm.model import Completion
 from proctor.llm.outage import paid_by
+from proctor.llm.wire import Written
 from proctor.session.time_limit import Untimed
 from proctor.types import Action, Message, Tool, Usage
 from task_server.wire.messages import Act
+
+END_CHARS = 2_000
+"""Of a request that a program wrote, so much is journalled."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,7 @@ class Scaffold:
     the function makes of it; a refusal or a full context the function may catch.
     """
 
-    caller: FunctionCaller
+    caller: ModelCaller
     model: LimitedModel | BoundModel
     agent: str
     history: TrialHistory
@@ -123,7 +128,9 @@ class _Calls:
         if wrong := RESERVED & sampling.keys():
             raise TypeError(f"`{min(wrong)}` is none of the model's sampling; leave it out")
         whole = self._messages
-        if messages is not self.given:
+        if isinstance(messages, Written):
+            whole = messages
+        elif messages is not self.given:
             whole = [Message.model_validate(each) for each in messages]
         offered = [Tool.model_validate(each) for each in tools]
         question = to_json([list(whole), offered, sampling])
@@ -146,7 +153,8 @@ class _Calls:
         try:
             completion = await self._scaffold.model(messages, tools, self._metadata, sampling)
             same = sum(1 for _ in takewhile(bool, map(eq, messages, self._messages)))
-            new = {"after": same, "messages": list(messages[same:]), "tools": [tool.name for tool in tools]}
+            told = _end(messages) if isinstance(messages, Written) else list(messages[same:])
+            new = {"after": same, "messages": told, "tools": [tool.name for tool in tools]}
             asked = to_json(new | {"sampling": sampling}).decode()
             turn = {"turn": int(self._metadata["turn"]), "digest": digest, "observation": asked}
             return await self._scaffold.paid(Turn(**turn, **answered(completion, messages)))
@@ -197,6 +205,12 @@ class _Calls:
         for task in self._tasks - {asyncio.current_task()}:
             if task is not None:
                 task.cancel()
+
+
+def _end(written: Written) -> list[Message]:
+    """What is journalled of a request that has the whole conversation each time: its end."""
+    text = written[0].content
+    return [Message(role="user", content=f"(the end of {len(text)} characters) {text[-END_CHARS:]}")]
 
 
 def _stop(action: Action, last: Turn | None) -> str | None:

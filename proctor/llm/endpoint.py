@@ -63,6 +63,8 @@ class Sent(NamedTuple):
 
     reply: HttpReply
     key: str | None
+    raw: HttpReply
+    """The reply as it came, where it is a stream."""
 
 
 class ModelEndpoint:
@@ -111,20 +113,20 @@ class ModelEndpoint:
             keys, tries = at.keys, 0
             key = await keys.key() if keys.changes else keys.known
             while True:
-                reply = await bounded_request(
+                raw = reply = await bounded_request(
                     self._client,
                     asked.method,
                     at.url_of(asked.path),
                     content=asked.body or None,
                     headers=at.headers(key, headers),
                     deadline_s=deadline_s or self._deadline_s,
-                    max_bytes=most * EVENT_BYTES if at.streams else most,
+                    max_bytes=most * EVENT_BYTES if at.streams or asked.is_written else most,
                     route=at.route,
                 )
                 if at.streams or not reply.body.startswith(b"{"):
                     reply = at.whole(reply, most)
                 if tries or not keys.changes or not (self._denies(reply) and await keys.renewed(key)):
-                    return Sent(reply, key)
+                    return Sent(reply, key, raw)
                 await self._sleep(0.0)
                 key, tries = await keys.key(), 1
         except KeyUnavailable as failure:
@@ -147,6 +149,8 @@ class ModelEndpoint:
         sent = await self.exchange(asked)
         waits.out = False
         read = sent if isinstance(sent, Failed) else self._read(sent, asked.body)
+        if asked.is_written and isinstance(read, Reply) and isinstance(sent, Sent):
+            read = read._replace(raw=sent.raw)
         if isinstance(read, Reply) and read.is_plain:
             return read
         reply = sent if isinstance(sent, Failed) else await self._judged(read, sent.reply, waits)

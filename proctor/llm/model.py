@@ -17,7 +17,7 @@ from proctor.llm.dialects.messages import PAUSED, joined
 from proctor.llm.endpoint import LIST, RAISED, ModelEndpoint
 from proctor.llm.outage import EndpointDown, Failed, Outage, Waited
 from proctor.llm.outcome import CONVERSATION_LOST, Outcome
-from proctor.llm.wire import Fields, Messages, Reply, Request, Tools, characters, estimated
+from proctor.llm.wire import Fields, Messages, Reply, Request, Tools, Written, characters, estimated
 from proctor.observability import tracing
 from proctor.retry import RetryPolicy
 from proctor.tools.histories import sendable
@@ -128,7 +128,9 @@ class ChatModel:
         started, waits = self._clock(), Waited(with_tools=bool(tools))
         try:
             reply = await self._retried(self._asked(messages, tools, fields), waits)
-            if isinstance(reply, Reply) and reply.stop == PAUSED:
+            if isinstance(messages, Written):
+                messages.reply, messages.cause = getattr(reply, "raw", None), getattr(reply, "cause", "")
+            elif isinstance(reply, Reply) and reply.stop == PAUSED:
                 reply = await self._whole(reply, messages, tools, fields, partial(self._retried, waits=waits))
             if isinstance(reply, Failed):
                 raise self._raised(reply, messages, tools, waits)
@@ -141,6 +143,8 @@ class ChatModel:
 
     def _asked(self, messages: Messages, tools: Tools, fields: Fields) -> Request:
         """The request for the next message of a conversation."""
+        if isinstance(messages, Written):
+            return messages.request
         return self._dialect.request(sendable(messages), tools, fields, self._form)
 
     def _raised(self, failed: Failed, messages: Messages, tools: Tools, waits: Waited) -> Exception:

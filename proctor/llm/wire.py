@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, JsonValue, ValidationError
 from pydantic_core import CoreSchema, core_schema, to_json
 
+from proctor.http.client import HttpReply
 from proctor.observability.redaction import found_in
 from proctor.types import Action, Echo, Message, Tool, ToolCall, Usage
 
@@ -55,6 +56,28 @@ class Request(NamedTuple):
     """Those of the dialect, beside the key's."""
     body: bytes
     method: str = "POST"
+    is_written: bool = False
+    """Whether another program wrote it, which gets the reply as it came."""
+
+
+class Written(tuple[Message, ...]):
+    """A conversation as a program of another's wrote it, in the endpoint's own dialect: it is sent as it is.
+
+    As messages it is one, the text of the request's body: by that its size is estimated.
+    """
+
+    request: Request
+    reply: HttpReply | None
+    """The endpoint's reply as it came, a stream too; set where that is an answer."""
+    cause: str
+    """Why there is none, once that is known."""
+
+    @classmethod
+    def of(cls, request: Request) -> "Written":
+        """A conversation whose request is this one."""
+        made = cls((Message(role="user", content=request.body.decode()),))
+        made.request, made.reply, made.cause = request, None, ""
+        return made
 
 
 class Reply(NamedTuple):
@@ -68,6 +91,8 @@ class Reply(NamedTuple):
     """Why the answer ends, in the words of chat (`stop`, `length`, `tool_calls`) where there is one."""
     is_plain: bool = False
     """Whether it is words that end in the usual way, and nothing in it says that it is no answer."""
+    raw: HttpReply | None = None
+    """The whole reply, where the endpoint sent it to a request of `Written`."""
 
     def holds(self, key: str) -> bool:
         """Whether a key stands in what is kept of the reply, however its characters are escaped."""

@@ -20,7 +20,8 @@ from proctor.sandbox.base import SandboxLimits
 from proctor.sandbox.docker_disk import Disk, image_files, tmpfs_mounts, why_no_quota
 
 _log = logging.getLogger(__name__)
-Network = Literal["none", "bridge"]
+Network = Literal["none", "bridge"] | str
+"""The last: `container:ID`, whose network it shares."""
 OWNER_LABEL = "proctor.sandbox.owner"
 HOME_LABEL = "proctor.sandbox.home"
 """Id and start time of the container that the owner runs in, if any: the engine tells whether that still runs."""
@@ -169,7 +170,7 @@ class Containers:
         return {
             "command": ["/bin/bash", "-c", begin, _INIT, str(self._limits.max_age_s)],
             "entrypoint": [],
-            "hostname": _HOSTNAME,
+            "hostname": None if self._network.startswith("container:") else _HOSTNAME,
             "network_disabled": alone,
             "labels": self._labels(),
         }

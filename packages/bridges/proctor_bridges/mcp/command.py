@@ -61,18 +61,23 @@ def check_command(words: Sequence[str]) -> None:
     if "/" in words[0] and not Path(words[0]).is_absolute():
         text = f"{words[0]!r} is a relative path, but the command runs in a folder of its own; write the absolute path"
         raise FieldError(("command",), text)
-    named = [name for word in words for _, name in _PLACE.findall(word) if name]
-    for name in named:
-        if name not in PLACES:
-            close = nearest(name, PLACES)
-            meant = f"; did you mean {{{close}}}?" if close else ""
-            known = ", ".join(f"{{{place}}}" for place in PLACES)
-            text = f"unknown {{{name}}}; known are: {known}{meant}; if the program is to get it, write {{{{{name}}}}}"
-            raise FieldError(("command",), text)
-    if not {"mcp_config", "url"} & set(named):
+    if not {"mcp_config", "url"} & check_places(words, PLACES):
         raise FieldError(
             ("command",), "no word holds {mcp_config} or {url}, so the command could not reach its episode; add one"
         )
+
+
+def check_places(words: Sequence[str], places: Sequence[str]) -> set[str]:
+    """What stands in braces in the words. Raises FieldError where it is none of the places."""
+    named = {name: None for word in words for _, name in _PLACE.findall(word) if name}
+    for name in named:
+        if name not in places:
+            close = nearest(name, places)
+            meant = f"; did you mean {{{close}}}?" if close else ""
+            known = ", ".join(f"{{{place}}}" for place in places)
+            text = f"unknown {{{name}}}; known are: {known}{meant}; if the program is to get it, write {{{{{name}}}}}"
+            raise FieldError(("command",), text)
+    return {*named}
 
 
 def filled(words: Sequence[str], values: Mapping[str, str]) -> list[str]:

@@ -7,19 +7,21 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field, PrivateAttr, model_validator
 
 from environments.operating_system.functions import with_calls
 from environments.operating_system.policies import bash, finish
 from environments.operating_system.reply import shown
+from proctor.config.problems import FieldError
 from proctor.digest import json_digest
 from proctor.environment import Agent, Environment, Policy
 from proctor.sandbox.base import SandboxLimits
 from proctor.summary import means
 from proctor.tools import Protocol, parsed_action
 from proctor.types import Action, Finish, Message, ParsedAction, Summary
+from proctor_bridges.worlds.harbor.program import RELAY_IMAGE
 from proctor_bridges.worlds.harbor.tasks import Granted, HarborTask, TaskSet, files_digest, listed, load, packed
 from proctor_bridges.worlds.harbor.trial import TaskSession, reader
 
@@ -45,7 +47,9 @@ class Harbor(Environment):
     """How agents act: by calls of `bash_action` and `finish_action`, or by the text of their replies."""
     network: Granted = "none"
     """The network of tasks whose task.toml wants a public one. `none`: they are left out. `bridge`: Docker's, by which
-    agents reach every host that the engine reaches. Tasks that want no network get none."""
+    agents reach every host that the engine reaches. Tasks that want no network get none. `relay`: as `none`, and agents
+    of `kind: installed` play too: what installs them has the network of images' builds, and they themselves reach their
+    endpoint's relay alone."""
     variables: dict[str, str] = Field(default_factory=dict)
     """Values for `${NAME}` in the tasks' environment variables. The agent can read them: no keys."""
     limits: SandboxLimits = SandboxLimits(memory_mb=2048, processes=1024, disk_mb=10_240)
@@ -69,6 +73,12 @@ class Harbor(Environment):
 
     _sandboxes: "Sandboxes | None" = PrivateAttr(default=None)
 
+    @model_validator(mode="after")
+    def _relay_shares_a_network(self) -> Self:
+        if self.network == "relay" and self.runtime not in (None, "runc"):
+            raise FieldError(("runtime",), "`network: relay` needs containers that share a network: leave it out")
+        return self
+
     @cached_property
     def tasks(self) -> TaskSet:
         """The tasks of `data`. Raises ValueError with folder and reason."""
@@ -86,7 +96,8 @@ class Harbor(Environment):
     async def lifespan(self) -> AsyncIterator[None]:
         from proctor_bridges.worlds.harbor.sandboxes import Sandboxes  # needs the extra `os`
 
-        async with Sandboxes(self.runtime).lifespan() as self._sandboxes:
+        needs = [RELAY_IMAGE] if self.network == "relay" else []
+        async with Sandboxes(self.runtime, *needs).lifespan() as self._sandboxes:
             yield
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
@@ -94,7 +105,11 @@ class Harbor(Environment):
             raise RuntimeError("enter the environment's lifespan before playing")
         task = self._task(sample)
         async with self._sandboxes.box(task) as box:
-            return await TaskSession(task, box, self).play(agent)
+            played = await TaskSession(task, box, self).play(agent)
+        if isinstance(played, Finish):
+            return played
+        async with self._sandboxes.box(task, played.install) as box:
+            return await TaskSession(task, box, self).play_by(played, agent)
 
     def parse_action(self, action: Action) -> ParsedAction | None:
         return parsed_action(reader(self.protocol), action, shown)

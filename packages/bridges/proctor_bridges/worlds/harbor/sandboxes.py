@@ -1,12 +1,16 @@
 """Containers of tasks, with each task's own limits; their images are made once, and kept for a month."""
 
 import asyncio
+import hashlib
+import io
+import json
 import os
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar, cast
 
 import docker
 import docker.errors
@@ -15,9 +19,10 @@ import requests
 
 from proctor.environment import EnvironmentFault, ServiceAway
 from proctor.sandbox.base import Sandbox
-from proctor.sandbox.docker_engine import DockerEngine
+from proctor.sandbox.docker_engine import DockerEngine, DockerSandbox
 from proctor_bridges.worlds.harbor.tasks import HarborTask
 
+T = TypeVar("T")
 LABEL = "proctor.harbor.task"
 """The label of images that were built here."""
 _KEPT_S = 30 * 86_400
@@ -34,16 +39,19 @@ class Box(NamedTuple):
     """The working directory."""
     variables: dict[str, str]
     """Those of the image, and the task's."""
+    container: str
+    """Its id."""
 
 
 class Sandboxes:
     """The images and containers of a run's tasks. An image is made while other tasks are played."""
 
-    def __init__(self, runtime: str | None) -> None:
-        self._runtime = runtime
+    def __init__(self, runtime: str | None, *needs: str) -> None:
+        """`needs` are other images that must be there."""
+        self._runtime, self._needs = runtime, needs
         self._engines: dict[object, DockerEngine] = {}
         """One for each set of limits that tasks have."""
-        self._images: dict[str, asyncio.Future[dict[str, Any]]] = {}
+        self._images: dict[str, asyncio.Future[Any]] = {}
         self._opened, self._opening = AsyncExitStack(), asyncio.Lock()
         self._threads = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="images")
 
@@ -51,7 +59,7 @@ class Sandboxes:
     async def lifespan(self) -> AsyncIterator["Sandboxes"]:
         """Holds the engines, and removes old images. At its end it waits for those that are being made."""
         with self._threads:
-            await asyncio.get_running_loop().run_in_executor(self._threads, _prune)
+            await asyncio.get_running_loop().run_in_executor(self._threads, _prepare, self._needs)
             async with self._opened:
                 try:
                     yield self
@@ -59,21 +67,33 @@ class Sandboxes:
                     await asyncio.gather(*self._images.values(), return_exceptions=True)
 
     @asynccontextmanager
-    async def box(self, task: HarborTask) -> AsyncIterator[Box]:
-        """A container of a task's image, which is made if it is not there. Raises EnvironmentFault."""
+    async def box(self, task: HarborTask, install: str = "") -> AsyncIterator[Box]:
+        """A container of a task's image, which is made if it is not there, as is one in which this code has run.
+
+        Raises EnvironmentFault.
+        """
         settings, engine = await self._image(task), await self._engine(task)
+        image = task.image if not install else await self._installed(task, install)
         folder = task.file.environment.workdir or settings.get("WorkingDir") or "/"
         variables = dict(each.split("=", 1) for each in settings.get("Env") or () if "=" in each)
-        async with engine.sandbox(task.image) as sandbox:
-            yield Box(sandbox, folder, {**variables, **task.variables})
+        async with engine.sandbox(image) as sandbox:
+            assert isinstance(sandbox, DockerSandbox)
+            yield Box(sandbox, folder, {**variables, **task.variables}, sandbox.container)
 
     async def _image(self, task: HarborTask) -> dict[str, Any]:
-        """The settings of a task's image; after a failure the next call tries again."""
-        making = self._images.get(task.image)
+        """The settings of a task's image."""
+        return await self._once(task.image, partial(_made, task))
+
+    async def _installed(self, task: HarborTask, install: str) -> str:
+        """A task's image with what this code has installed."""
+        return await self._once(f"{task.image}\0{install}", partial(_with_installed, task, install))
+
+    async def _once(self, key: str, make: Callable[[], T]) -> T:
+        """What a call in a thread has made, now or earlier; after a failure the next one tries again."""
+        making = self._images.get(key)
         if making is None or (making.done() and making.exception() is not None):
-            making = asyncio.get_running_loop().run_in_executor(self._threads, _made, task)
-            self._images[task.image] = making
-        return await asyncio.shield(making)
+            making = self._images[key] = asyncio.get_running_loop().run_in_executor(self._threads, make)
+        return cast(T, await asyncio.shield(making))
 
     async def _engine(self, task: HarborTask) -> DockerEngine:
         key = (task.limits, task.network)
@@ -85,9 +105,14 @@ class Sandboxes:
         return self._engines[key]
 
 
-def _prune() -> None:
-    """Remove the images that were built here long ago; the engine refuses where a container has one."""
+def _prepare(needs: Iterable[str]) -> None:
+    """Remove the images that were built here long ago; the engine refuses where a container has one.
+
+    Raises EnvironmentFault where one is missing that is needed.
+    """
     with _client(_CALL_S) as client:
+        for image in needs:
+            client.images.get(image)
         for image in client.api.images(filters={"label": LABEL}):
             if image["Created"] < time.time() - _KEPT_S:
                 with suppress(docker.errors.APIError):
@@ -119,20 +144,39 @@ def _made(task: HarborTask) -> dict[str, Any]:
     return settings
 
 
+def _with_installed(task: HarborTask, install: str) -> str:
+    """Make an image from a task's, unless it is there; its name."""
+    with _client(task.file.environment.build_timeout_sec) as client:
+        base = client.images.get(task.image).id
+        image = f"proctor-harbor-agent:{hashlib.blake2b(f'{base}{install}'.encode(), digest_size=16).hexdigest()}"
+        file = f"FROM {task.image}\nRUN {json.dumps(['/bin/bash', '-c', install])}\n"
+        try:
+            client.images.get(image)
+        except docker.errors.ImageNotFound:
+            build = partial(client.api.build, fileobj=io.BytesIO(file.encode()), labels={LABEL: task.folder.name})
+            _await_made(build(tag=image, rm=True, forcerm=True, decode=True), task, image)
+    return image
+
+
 def _make_image(client: docker.DockerClient, task: HarborTask) -> None:
-    """Build or fetch an image. Raises EnvironmentFault with the engine's last lines."""
-    limit_s, told = task.file.environment.build_timeout_sec, ""
-    ends = time.monotonic() + limit_s
+    """Build or fetch an image."""
     if task.file.environment.docker_image:
         name, tag = docker.utils.parse_repository_tag(task.image)
         lines = client.api.pull(name, tag=tag or "latest", stream=True, decode=True)
     else:
         place, labels = str(task.folder / "environment"), {LABEL: task.folder.name}
         lines = client.api.build(path=place, tag=task.image, rm=True, forcerm=True, decode=True, labels=labels)
+    _await_made(lines, task, task.image)
+
+
+def _await_made(lines: Any, task: HarborTask, image: str) -> None:
+    """Wait for an image by what the engine tells of it. Raises EnvironmentFault with its last lines."""
+    limit_s, told = task.file.environment.build_timeout_sec, ""
+    ends = time.monotonic() + limit_s
     with closing(lines):
         for line in lines:
             told = (told + str(line.get("stream") or ""))[-_SHOWN:]
             if "error" in line:
-                raise EnvironmentFault(f"image {task.image} can't be made: {line['error']}; before it:\n{told}")
+                raise EnvironmentFault(f"image {image} can't be made: {line['error']}; before it:\n{told}")
             if time.monotonic() > ends:
-                raise EnvironmentFault(f"image {task.image} took longer than build_timeout_sec, {limit_s:g} s")
+                raise EnvironmentFault(f"image {image} took longer than build_timeout_sec, {limit_s:g} s")

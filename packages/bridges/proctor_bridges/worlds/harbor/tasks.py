@@ -31,7 +31,7 @@ def _megabytes(size: object) -> object:
 Seconds = Annotated[float, Field(gt=0, le=7 * 86_400)]
 Megabytes = Annotated[int | None, BeforeValidator(_megabytes)]
 NetworkMode = Literal["no-network", "public", "allowlist"]
-Granted = Literal["none", "bridge"]
+Granted = Literal["none", "bridge", "relay"]
 
 
 class TomlTable(BaseModel):
@@ -114,7 +114,7 @@ class HarborTask:
     file: TaskToml
     limits: SandboxLimits
     """Of its container, whose `max_age_s` leaves time for agent and verifier."""
-    network: Granted
+    network: Literal["none", "bridge"]
     variables: Mapping[str, str]
     """Environment variables of its container; `judging` and `solving` are for verifier and solution alone."""
     judging: Mapping[str, str]
@@ -178,7 +178,7 @@ def _load(path: Path, limits: SandboxLimits, granted: Granted, given: Mapping[st
     file = TaskToml.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     for why in _obstacles(path.parent, file, granted):
         raise ValueError(why)
-    network: Granted = "none" if file.network == "no-network" else granted
+    network: Literal["none", "bridge"] = "none" if file.network == "no-network" else "bridge"
     tables = (file.environment.env, file.verifier.env, file.solution.env)
     return HarborTask(path.parent, file, _limits(file, limits), network, *(_resolved(each, given) for each in tables))
 
@@ -213,7 +213,7 @@ def _obstacles(folder: Path, file: TaskToml, granted: Granted) -> Iterator[str]:
     public = "its network is public, as where task.toml says nothing; to grant that, set network: bridge"
     phases = {file.agent.network_mode, judge.network_mode} - {None, file.network}
     found: Mapping[str, object] = {
-        public: file.network == "public" and granted == "none",
+        public: file.network == "public" and granted != "bridge",
         "it needs a network to some hosts only, or in one phase only": file.network == "allowlist" or phases,
         "it needs a GPU or TPU": asked.gpus or asked.tpu,
         "it needs several containers": any((folder / "environment").glob("docker-compose.y*ml")),

@@ -4,9 +4,9 @@ import asyncio
 import json
 import math
 import shlex
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic_core import to_jsonable_python
 
@@ -15,10 +15,12 @@ from environments.operating_system.observation import render, text
 from environments.operating_system.reply import Bash, Commit, ShellAction, parse
 from environments.operating_system.tampering import Guard
 from proctor.environment import Agent, AgentStopped, EnvironmentFault
+from proctor.observability.logging import known_id
 from proctor.sandbox.base import Sandbox
 from proctor.sandbox.shell import Shell
 from proctor.tools import CallReader, Protocol, ReplyReader, TextReader, Toolset, UnreadableCall
 from proctor.types import Finish, FinishReason, Message, Observation, asked_and_answered
+from proctor_bridges.worlds.harbor.program import ENDED, Program
 from proctor_bridges.worlds.harbor.tasks import HarborTask, packed
 
 if TYPE_CHECKING:
@@ -70,12 +72,26 @@ class TaskSession:
     steps: int = 0
     unreadable: int = 0
     is_late: bool = False
+    program_log: str | None = None
+    """What a program printed that did the task."""
 
     def __post_init__(self) -> None:
         self.reader = reader(self.world.protocol)
 
-    async def play(self, agent: Agent) -> Finish:
-        """From the instruction to the reward. Raises AgentUnavailable, and EnvironmentFault."""
+    async def play(self, agent: Agent) -> Finish | Program:
+        """From the instruction to the reward, or to the program that is to do the task instead of turns.
+
+        Raises AgentUnavailable, and EnvironmentFault.
+        """
+        return await self._played(self._converse(agent))
+
+    async def play_by(self, program: Program, agent: Agent) -> Finish:
+        """As `play`, by a program whose requests the agent answers, and at last the end of its run."""
+        played = await self._played(self._run(program, agent))
+        assert isinstance(played, Finish)
+        return played
+
+    async def _played(self, working: Coroutine[Any, Any, FinishReason | Program]) -> Finish | Program:
         guard = Guard(self.box.sandbox)
         await guard.note_image()
         made = await self.box.sandbox.run(["/bin/sh", "-c", _FOLDERS, self.box.folder])
@@ -83,21 +99,45 @@ class TaskSession:
             raise EnvironmentFault(f"the container gets no folders for logs: {text(made.output)[-300:]}")
         await guard.begin()
         try:
-            reason = await self._converse(agent)
+            reason = await working
         except AgentStopped as stopped:
             reason = stopped.reason
+        if isinstance(reason, Program):
+            return reason
         seen, verdict = await guard.look(), await self._verdict()
         return self._finish(reason, verdict, None if seen is None else sorted({*seen, *verdict.tampered}))
 
-    async def _converse(self, agent: Agent) -> FinishReason:
+    async def _run(self, program: Program, agent: Agent) -> FinishReason:
+        """Have a program do the task."""
+        from proctor_bridges.worlds.harbor.relay import ProgramRun, relay_beside  # needs the extra `os`
+
+        run = ProgramRun(program, self.box, agent, self._agent_s)
+        try:
+            async with relay_beside(self.box.container, self.task.limits.max_age_s) as relay:
+                end = await run.run(self.task.instruction, relay)
+        finally:
+            self.steps, self.program_log = run.requests, run.log
+        self.is_late = end.late
+        await agent.act(end.observation(ENDED))
+        return FinishReason.TURN_LIMIT if end.late else FinishReason.COMPLETED
+
+    @property
+    def _agent_s(self) -> float:
+        """The agent's time."""
+        return (self.task.file.agent.timeout_sec or self.world.agent_limit_s) * self.world.time_factor
+
+    async def _converse(self, agent: Agent) -> FinishReason | Program:
         clock, shell = asyncio.get_running_loop().time, Shell(self.box.sandbox)
         exports = "\n".join(f"export {name}={shlex.quote(value)}" for name, value in self.box.variables.items())
         await shell.execute(f"{exports}\ncd {shlex.quote(self.box.folder)}")
-        ends = clock() + (self.task.file.agent.timeout_sec or self.world.agent_limit_s) * self.world.time_factor
+        ends = clock() + self._agent_s
         how, asked = _SYSTEM + _HOW[self.world.protocol], self.task.instruction
         messages: tuple[Message, ...] = (Message(role="system", content=how), Message(role="user", content=asked))
         while self.steps < self.world.max_steps:
             reply = await agent.act(Observation(messages=messages, tools=self.reader.tools))
+            begins = self.steps == 0 and self.world.network == "relay"
+            if begins and (program := Program.begun_by(reply, known_id("session"))) is not None:
+                return program
             if clock() >= ends:
                 self.is_late = True
                 return FinishReason.TURN_LIMIT
@@ -157,13 +197,14 @@ class TaskSession:
         counts |= {"spoiled": not verdict.rewards} | ({} if tampered is None else {"tampered": bool(tampered)})
         rewards = {name if name == _REWARD else f"reward_{name}": value for name, value in verdict.rewards.items()}
         metadata = to_jsonable_python(self.task.file.metadata)
+        log = {} if self.program_log is None else {"program_log": self.program_log[-_SHOWN:]}
         said = verdict.output.strip().rpartition("\n")[2]
         words = asked_and_answered(self.task.instruction, "tests/test.sh gives reward 1", said)
         return Finish(
             reason=reason,
             score=score(verdict.rewards, self.world.reward),
             metrics={**self.reader.metrics(), **rewards, **{name: float(count) for name, count in counts.items()}},
-            detail={**words, "metadata": metadata, "tampered": tampered, "verifier_output": verdict.output},
+            detail={**words, "metadata": metadata, "tampered": tampered, "verifier_output": verdict.output, **log},
         )
 
 
