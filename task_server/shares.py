@@ -40,9 +40,6 @@ class Holder(NamedTuple):
     run: str
 
 
-UNNAMED = Holder("", "")
-
-
 EVERYBODY = Token("")
 """The part of a user without a token's name."""
 
