@@ -242,7 +242,7 @@ class ChatConfig(RequestLimits, EndpointForm, ConnectionFields, RequestForm):
     def _fits_the_dialect(self) -> Self:
         check_dialect(self.dialect, self, metadata=self.metadata)
         check_replicas(self.base_url, self.replicas_file)
-        if not self.tls.verify and any(map(unverified, self.urls() or [None])):
+        if not self.tls.verify and (any(map(unverified, self.urls())) or (self.replicas_file and unverified(None))):
             raise FieldError(("tls", "verify"), UNVERIFIED)
         return self
 

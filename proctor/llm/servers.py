@@ -1,17 +1,20 @@
 """The servers of a model that an environment uses, most often one: who is asked, and who is asked in its place."""
 
+import asyncio
 import os
+import random
 import stat
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from proctor import event_loop
-from proctor.environment import AgentUnavailable, RequestRejected, ToolsRefused
+from proctor.environment import AgentRefused, AgentUnavailable, RequestRejected, ToolsRefused
 from proctor.http.client import HttpClient
 from proctor.llm.config import ChatConfig, ReplicaEntry, plain_url
 from proctor.llm.model import ChatModel, Completion
 from proctor.llm.outage import FIRST_WAIT_S, LONGEST_WAIT_S, paid_by
 from proctor.llm.wire import Fields, Messages
+from proctor.retry import RetryPolicy
 from proctor.session.kept_replies import SessionReplies, session_replies
 from proctor.types import Usage
 
@@ -30,10 +33,19 @@ class _Server:
         self.wait_s = FIRST_WAIT_S
         self.down_until = float("-inf")
 
-    def failed(self) -> None:
-        """Ask others for 1, 2, 4, ... 30 s."""
-        self.down_until = event_loop.clock() + self.wait_s
-        self.wait_s = min(2 * self.wait_s, LONGEST_WAIT_S)
+    async def asked(self, messages: Messages, sampling: Fields) -> Completion:
+        """Its answer. Once it fails, others are asked for 1, 2, 4, ... 30 s."""
+        self.calls += 1
+        try:
+            completion = await self.model.complete(messages, sampling=sampling)
+        except AgentUnavailable:
+            self.down_until = event_loop.clock() + self.wait_s
+            self.wait_s = min(2 * self.wait_s, LONGEST_WAIT_S)
+            raise
+        finally:
+            self.calls -= 1
+        self.wait_s, self.down_until = FIRST_WAIT_S, float("-inf")
+        return completion
 
 
 class HelperServers:
@@ -44,10 +56,13 @@ class HelperServers:
 
     def __init__(self, config: ChatConfig, client: HttpClient) -> None:
         self._config, self._client = config, client
+        self._policy = RetryPolicy(max_tries=config.max_tries, max_retry_s=config.max_retry_s)
         self._all = dict[str, _Server]()
         self._bound = WeakKeyDictionary[SessionReplies, _Server]()
-        self._seen: object = None
+        self._seen = object()
         """The state of the file when it was last read."""
+        self._problems: list[str] = []
+        """What was wrong in it."""
         self._use(config.servers())
 
     def _use(self, entries: tuple[ReplicaEntry, ...]) -> None:
@@ -56,32 +71,29 @@ class HelperServers:
 
     def _server(self, entry: ReplicaEntry) -> _Server:
         config = self._config
-        if config.has_replicas:  # who fails is not asked again: another one is
+        if config.has_replicas:  # one that fails is not asked again before the others
             config = config.model_copy(update={"base_url": entry.base_url, "replicas_file": None, "max_tries": 1})
         return _Server(entry.base_url, entry.concurrency or SHARE, ChatModel(config, self._client))
 
     async def complete(self, messages: Messages, sampling: Fields) -> Completion:
-        """The answer of one that gives one. Raises as `ChatModel.complete` does, once all have failed."""
-        failed, lost = dict[_Server, AgentUnavailable](), Usage()
-        while (server := self._next(failed)) is not None:
-            server.calls += 1
-            try:
-                completion = await server.model.complete(messages, sampling=sampling)
-            except AgentUnavailable as failure:
-                if isinstance(failure, RequestRejected | ToolsRefused):
-                    raise
-                failed[server], lost = failure, lost.plus(paid_by(failure) or Usage())
-                server.failed()
-            else:
-                server.wait_s, server.down_until = FIRST_WAIT_S, float("-inf")
-                return completion._replace(usage=completion.usage.plus(lost))
-            finally:
-                server.calls -= 1
-        if not failed:
-            raise AgentUnavailable("; ".join(replicas_of_file(str(self._config.replicas_file))[1]))
-        first = next(iter(failed.values()))
-        first.paid = lost if any(lost) else None
-        raise first
+        """The answer of one that gives one; once all have failed, all are tried again. Raises as `ChatModel` does."""
+        tries, begun, lost = 0, event_loop.clock(), Usage()
+        while True:
+            failed, tries = dict[_Server, AgentUnavailable](), tries + 1
+            while (server := self._next(failed)) is not None:
+                try:
+                    completion = await server.asked(messages, sampling)
+                    return completion._replace(usage=completion.usage.plus(lost))
+                except AgentUnavailable as failure:
+                    if isinstance(failure, RequestRejected | ToolsRefused):
+                        raise
+                    failed[server], lost = failure, lost.plus(paid_by(failure) or Usage())
+            first = next(iter(failed.values()), None) or AgentUnavailable("; ".join(self._problems))
+            wait_s = self._policy.wait_s(tries, random.random(), elapsed_s=event_loop.clock() - begun)
+            if wait_s is None or isinstance(first, AgentRefused) or not self._config.has_replicas:
+                first.paid = lost if any(lost) else None
+                raise first
+            await asyncio.sleep(wait_s)
 
     def _next(self, failed: dict[_Server, AgentUnavailable]) -> _Server | None:
         """Who is asked next: the session's own server, else the one with the least to do; the last ones are down."""
@@ -102,7 +114,8 @@ class HelperServers:
         file = self._config.replicas_file
         if file is not None and (seen := state_of(file)) != self._seen:
             self._seen = seen
-            self._use(tuple(ReplicaEntry(base_url=url) for url in replicas_of_file(file)[0]))
+            urls, self._problems = replicas_of_file(file)
+            self._use(tuple(ReplicaEntry(base_url=url) for url in urls))
 
 
 def state_of(file: str) -> object:

@@ -139,6 +139,9 @@ async def test_the_id_of_a_conversation_is_that_of_its_attempt() -> None:
     assert len(set(routes)) == 3
 
 
+UNSURE = {"tls": {"verify": False}}
+
+
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
@@ -155,7 +158,10 @@ async def test_the_id_of_a_conversation_is_that_of_its_attempt() -> None:
         ({"proxy": "proxy:3128"}, "must be a URL"),
         ({"api_key_file": "a", "api_key_command": ["b"]}, "has a command too"),
         ({"api_key_command": ["print", "sk-q7WbX2mTn9LkP4sVh6RzYc3D"]}, "looks like a key"),
-        ({"tls": {"verify": False}, "base_url": "https://model.example/v1"}, "only for an endpoint of this machine"),
+        ({**UNSURE, "base_url": "https://model.example/v1"}, "only for an endpoint of this machine"),
+        ({**UNSURE, "base_url": ["http://127.0.0.1", "https://a.example"]}, "only for an endpoint of this machine"),
+        ({**UNSURE, "replicas_file": "servers"}, "only for an endpoint of this machine"),
+        ({"base_url": ["http://a/v1"], "replicas_file": "servers"}, "stands beside `base_url`"),
     ],
 )
 def test_what_may_not_be_written_is_said_without_showing_it(fields: dict[str, object], told: str) -> None:
