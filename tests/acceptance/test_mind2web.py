@@ -176,15 +176,6 @@ def shown(agent: Scripted) -> list[str]:
     return [each.messages[-1].content for each in agent.seen]
 
 
-GROUPS = """\
-import asyncio, json, sys
-from proctor.session.play import PolicyAgent
-from environments.mind2web.environment import Mind2Web
-environment = Mind2Web()
-print(json.dumps([environment.contest(sample).line() for sample in environment.samples()[:50]]))
-"""
-
-
 async def test_04_the_order_of_groups_is_the_same_at_any_concurrency() -> None:
     environment = Mind2Web()
     samples = environment.samples()[:50]
@@ -198,12 +189,10 @@ async def test_04_the_order_of_groups_is_the_same_at_any_concurrency() -> None:
     assert sum(len(agent.seen) for agent in alone) > 80
 
 
-@pytest.mark.thorough
-def test_04_the_order_of_groups_is_the_same_in_a_fresh_process_and_another_with_another_seed() -> None:
+def test_04_the_order_of_groups_is_another_with_another_seed() -> None:
+    """That it is the same in each process is golden/mind2web.jsonl: what is told there begins with these groups."""
     environment, other = Mind2Web(), Mind2Web(shuffle_seed=124)
     samples = environment.samples()[:50]
-    fresh = subprocess.run([sys.executable, "-c", GROUPS], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert json.loads(fresh.stdout) == [environment.contest(sample).line() for sample in samples]
     assert any(other.contest(sample).line() != environment.contest(sample).line() for sample in samples)
 
 

@@ -240,6 +240,7 @@ HELPERS: Mapping[str, tuple[type[Environment], str, Callable[[str], str], dict[s
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", HELPERS)
 async def test_what_a_helper_thinks_is_not_its_answer(name: str, tmp_path: Path) -> None:
     world, field, answer, fields = HELPERS[name]

@@ -468,33 +468,6 @@ async def test_8_looking_and_talking_buy_nothing(environment: WebShop, policy: P
         assert finish.metrics["rounds"] == (10 if reason is FinishReason.TURN_LIMIT else 1)
 
 
-REWARDS = """
-import asyncio, json, sys
-from pathlib import Path
-from proctor.session.play import PolicyAgent, play_to_finish
-from environments.webshop.environment import WebShop
-
-async def main():
-    environment = WebShop(cache=Path(sys.argv[1]))
-    async with environment.lifespan():
-        store = environment._shop.store
-        for sample in environment.samples()[::5]:
-            finish = await play_to_finish(environment, sample, PolicyAgent(environment.naive(sample)))
-            goal = environment.goal(sample)
-            price = store.product(store.position(goal.asin)).price
-            print(json.dumps([sample, finish.score, finish.metrics, goal.instruction, goal.price_upper, price]))
-
-asyncio.run(main())
-"""
-
-
-@pytest.mark.thorough
-def test_8_fresh_processes_give_identical_rewards_prices_and_limits(tmp_path: Path) -> None:
-    outputs = [run(REWARDS, str(tmp_path / name)) for name in ("one", "other")]
-    assert outputs[0] == outputs[1]
-    assert outputs[0].count("\n") == 40
-
-
 def run(script: str, *arguments: str) -> str:
     command = [sys.executable, "-c", script, *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=slowly(600)).stdout

@@ -1,11 +1,12 @@
-"""A lone worker and a scripted endpoint, shared by the tests of a module."""
+"""A lone worker, a scripted endpoint and a place for runs, shared by the tests of a module."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.proctor import Server, server
+from tests.database_servers import postgresql
+from tests.e2e.proctor import TOKEN, Server, server
 from tests.e2e.scripted import ScriptedEndpoint, listening
 
 TASKS = "tasks: [{name: db-own, environment: db, parameters: {engine: sqlite}}]\n"
@@ -26,3 +27,14 @@ def endpoint() -> Iterator[ScriptedEndpoint]:
     scripted = ScriptedEndpoint()
     with listening(scripted):
         yield scripted
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
+def store(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
+    """The variables of a process that name a key, and where runs are stored: in folders, or in a server of its own."""
+    key = {"OPENAI_API_KEY": TOKEN}
+    if request.param == "sqlite":
+        yield key
+    else:
+        with postgresql() as database:
+            yield {**key, "PROCTOR_STORE": database.url}

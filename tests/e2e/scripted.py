@@ -69,10 +69,14 @@ class ScriptedEndpoint:
 
     def hang_up(self) -> None:
         """End all connections, and answer well from now on. May be called from another thread."""
-        assert self._server is not None
         self.always = False
         for connection in list(self._connections):
-            self._server.get_loop().call_soon_threadsafe(connection.cancel)
+            self.soon(connection.cancel)
+
+    def soon(self, do: Callable[[], object]) -> None:
+        """Do it in the thread of the endpoint."""
+        assert self._server is not None
+        self._server.get_loop().call_soon_threadsafe(do)
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(self._serve(reader, writer))
@@ -83,20 +87,24 @@ class ScriptedEndpoint:
         with contextlib.closing(writer), contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode()
-                told = None
-                if not head.startswith("GET "):  # as for the list of models
+                asked = not head.startswith("GET ")  # as for the list of models
+                if asked:
                     length = next(
                         int(line[15:]) for line in head.split("\r\n") if line.lower().startswith("content-length:")
                     )
                     self.headers.append(head)
                     self.requests.append(json.loads(await reader.readexactly(length)))
-                    told = self.rule(self.requests[-1])
-                answer = told or self._answer()
+                answer = await self.replied(asked=asked)
                 if answer is None:
                     await asyncio.Event().wait()
                     return
                 writer.write(answer)
                 await writer.drain()
+
+    async def replied(self, *, asked: bool) -> bytes | None:
+        """What a request gets: the latest of `requests`, where it was `asked`."""
+        told = self.rule(self.requests[-1]) if asked else None
+        return told or self._answer()
 
     def _answer(self) -> bytes | None:
         if self.always is not False:

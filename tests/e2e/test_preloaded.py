@@ -3,14 +3,13 @@
 import os
 import signal
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.forks.forker import STARTED
 from tests.e2e.preloaded import Forked, _forks, preloaded
-from tests.e2e.proctor import COMMAND, begin, environment, exits, proctor, server
+from tests.e2e.proctor import COMMAND, begin, environment, exits, proctor
 from tests.faults.parts.farm import marked, processes
 from tests.pace import until
 from tests.support import working_in
@@ -64,21 +63,6 @@ def test_folders_of_modules_may_be_added_but_hide_none(tmp_path: Path) -> None:
     assert preloaded("run", added) is None
 
 
-def test_commands_that_play_take_turns_with_two_orders_of_sets() -> None:
-    first, second, third = (preloaded("run", environment()) for _ in range(3))
-    assert first is third
-    assert first is not second
-
-
-def test_forked_commands_run_beside_each_other(tmp_path: Path) -> None:
-    os.mkfifo(plan := tmp_path / "plan.yaml")
-    with ThreadPoolExecutor(1) as beside:
-        reading = beside.submit(proctor, "run", "plan.yaml", cwd=tmp_path)
-        assert proctor("ls", cwd=tmp_path).returncode == 0
-        plan.write_text("agents: none")
-        assert reading.result().returncode == 2
-
-
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
 def test_a_forked_command_is_signalled_and_waited_for_as_a_child(tmp_path: Path, end: signal.Signals) -> None:
     os.mkfifo(tmp_path / "plan.yaml")
@@ -103,13 +87,6 @@ def test_a_forked_command_that_does_not_end_is_killed(tmp_path: Path, monkeypatc
     assert working_in(tmp_path) == []
     monkeypatch.undo()
     assert proctor("ls", cwd=tmp_path).returncode == 0
-
-
-def test_a_forked_server_stops_when_its_standard_input_closes(tmp_path: Path) -> None:
-    with server("controller", cwd=tmp_path) as running:
-        assert isinstance(running.process, Forked)
-        assert running.metric("proctor_workers") == 0
-    assert running.process.returncode == 0
 
 
 def test_the_servers_of_a_forked_run_are_forked_and_none_outlives_it(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """The acceptance list of the lateral thinking puzzles, one test a line under its number, and its bad inputs.
 
-Line 5 is tests/conformance and tests/faults/test_environments.py.
+Line 5 is tests/conformance and tests/faults/test_environments.py; of line 4, strict is golden/ltp.jsonl.
 """
 
 import asyncio
@@ -19,7 +19,6 @@ from environments.lateral_thinking.game import game_protocol, play
 from environments.lateral_thinking.host import Profile
 from environments.lateral_thinking.hosts.model import ModelGame, PuzzleJudge
 from environments.lateral_thinking.policies import asking
-from environments.lateral_thinking.prompt import SOLVER_TEXTS
 from proctor.environment import ContextLimitExceeded, Policy
 from proctor.llm.cached_model import Replies
 from proctor.llm.config import ChatConfig
@@ -155,25 +154,6 @@ async def finish_of(environment: LateralThinking, *replies: str | Exception) -> 
         return await play_to_finish(environment, environment.samples()[0], agent), agent
 
 
-async def test_04_the_formulas_of_strict(hand_made: Path) -> None:
-    finish, agent = await finish_of(LateralThinking(data=hand_made), *GAME)
-    english = SOLVER_TEXTS["en"]
-    assert agent.told[1:] == ["Irrelevant.", "Yes.", english.guess, "No.", "Yes."]
-    assert (finish.reason, finish.score, finish.detail["host"]) == (FinishReason.COMPLETED, 1.0, "lexical")
-    assert finish.metrics == pytest.approx(
-        {
-            "game_progress": 3 / 3,
-            "single_game_accuracy": 3 / 6,
-            "query_relevance": 4 / 6,
-            "round_efficiency": 1 - 6 / 25,
-            "rounds": 6,
-            "hints": 1,
-            "unreadable": 0,
-            "finished": 1,
-        }
-    )
-
-
 async def test_04_the_formulas_of_compat(hand_made: Path) -> None:
     finish, _ = await finish_of(LateralThinking(data=hand_made, profile="compat"), *GAME)
     assert (finish.reason, finish.score, finish.detail["finish_round"]) == (FinishReason.TURN_LIMIT, 0.75, 5)
@@ -204,18 +184,6 @@ async def test_04_a_game_that_is_not_finished_has_no_round_efficiency(hand_made:
         finish, _ = await finish_of(LateralThinking(data=hand_made, profile=profile), GAME[1], FORECAST)
         assert (finish.reason, finish.metrics["round_efficiency"]) == (FinishReason.TURN_LIMIT, 0.0)
         assert finish.score == (1 / 4 if profile == "compat" else 1 / 3)
-
-
-async def test_04_two_hits_in_a_round_count_in_strict_only_and_short_questions_hit_nothing_in_compat(
-    hand_made: Path,
-) -> None:
-    both = "He fell from the roof, for somebody took the ladder away."
-    short = "Is he completely blind?"
-    for profile, hits in (("compat", {"2": 1}), ("strict", {"1": 2, "2": 1, "3": 1})):
-        finish, _ = await finish_of(
-            LateralThinking(data=hand_made, profile=profile), both, short, ContextLimitExceeded()
-        )
-        assert finish.detail["hits"] == hits
 
 
 def says(text: str) -> Script:
@@ -336,14 +304,6 @@ async def test_07_calls_in_compat_stop_at_the_first_hit_and_skip_long_keys(
 # Bad inputs and faults.
 
 
-async def test_an_empty_first_line_is_a_question_in_compat_only(hand_made: Path) -> None:
-    for profile, score in (("compat", 0.0), ("strict", 1 / 3)):
-        finish, agent = await finish_of(
-            LateralThinking(data=hand_made, profile=profile), f"\n  {GAME[1]}\nmore", ContextLimitExceeded()
-        )
-        assert (finish.reason, finish.score, len(agent.seen)) == (FinishReason.CONTEXT_LIMIT, score, 2)
-
-
 async def test_a_host_that_explains_shouts_or_quotes_is_read_and_an_unreadable_one_is_counted(
     hand_made: Path, judge_of: Callable[[Judging], PuzzleJudge]
 ) -> None:
@@ -385,12 +345,6 @@ async def test_a_host_that_refuses_is_asked_three_times_more_then_it_is_a_fault(
 async def test_an_endpoint_that_is_not_there_is_a_fault(hand_made: Path, tmp_path: Path) -> None:
     finish, _ = await finish_of(judged("http://127.0.0.1:1", hand_made, tmp_path / "cache"), "Is he blind?")
     assert (finish.reason, finish.score) == (FinishReason.TASK_ERROR, None)
-
-
-async def test_a_story_that_tells_the_key_points_is_playable(tmp_path: Path) -> None:
-    data = book(tmp_path / "told.xlsx", ("The gardener was blind. He fell.", *HAND_MADE[1:]))
-    finish, _ = await finish_of(LateralThinking(data=data), *GAME)
-    assert finish.score == 1.0
 
 
 async def test_a_game_stopped_in_the_middle_resumes_without_buying_anything_again(

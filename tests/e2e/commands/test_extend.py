@@ -17,7 +17,6 @@ from eval_client.store.records import Manifest, Trial
 from eval_client.store.store import Store
 from eval_client.store.trials.scores import planned_scores
 from proctor.config.yaml import parse
-from tests.database_servers import postgresql
 from tests.e2e.gates import Gate, gate
 from tests.e2e.proctor import Server, begin, exits, server
 from tests.faults.parts.farm import put_away
@@ -57,16 +56,6 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     (folder / "agents.yaml").write_text(f"tasks:\n{TASKS}{named}")
     with server("agents", "--config", "agents.yaml", cwd=folder) as running:
         yield running
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
-def store(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
-    """The variables of a process that name where runs are stored."""
-    if request.param == "sqlite":
-        yield KEY
-    else:
-        with postgresql() as database:
-            yield {**KEY, "PROCTOR_STORE": database.url}
 
 
 @pytest.fixture

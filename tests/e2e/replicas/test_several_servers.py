@@ -85,7 +85,6 @@ def test_eight_servers_have_128_trials_in_flight(tmp_path: Path, worker: Server)
     assert sum(each["answered"] for each in seen) == 10 * SAMPLES * TURNS
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("how", ["killed", "broken"])
 def test_trials_of_a_server_that_is_down_go_on_at_others_with_what_they_have(
     tmp_path: Path, worker: Server, how: str

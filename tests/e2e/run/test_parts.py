@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from tests.database_servers import postgresql
 from tests.e2e.gates import gate
 from tests.e2e.proctor import Server, begin, completed, exits, proctor, server
 from tests.faults.parts.farm import put_away
@@ -36,7 +35,6 @@ tasks:
 PARTS = 4
 VARYING = {"run", "seconds", "model_seconds", "world_seconds", "tries", "ended_at", "attempts", "model"}
 CALLS = "proctor_agent_requests_total"
-STORES = ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)]
 
 
 @pytest.fixture(scope="module")
@@ -49,16 +47,6 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     )
     with server("agents", "--config", "agents.yaml", cwd=folder) as running:
         yield running
-
-
-@pytest.fixture(params=STORES)
-def store(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
-    """The variables of a process that name where parts are stored: each in its own folder, or all in one server."""
-    if request.param == "sqlite":
-        yield KEY
-    else:
-        with postgresql() as database:
-            yield {**KEY, "PROCTOR_STORE": database.url}
 
 
 @pytest.fixture

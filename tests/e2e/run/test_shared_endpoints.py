@@ -1,11 +1,9 @@
 """Runs of their own that use one endpoint with one key hold to its limits together, and each says that it does."""
 
 import asyncio
-import contextlib
 import json
 import re
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +13,7 @@ import pytest
 from eval_client.core.limits.rates import BURST_S, RATE_SHARE, SLIP_S
 from tests.database_servers import mariadb, postgresql
 from tests.e2e.proctor import Server, begin, proctor
-from tests.e2e.scripted import GOOD, reply
+from tests.e2e.scripted import GOOD, ScriptedEndpoint, listening, reply
 from tests.pace import slowly, until
 
 KEY = {"SCRIPTED_KEY": "sk-canary-7f3a9c"}
@@ -33,11 +31,11 @@ tasks: [{{name: db-own}}]
 TOO_MANY = reply(429, b'{"error": {"message": "too many at once"}}', "Retry-After: 1")
 
 
-class LimitedEndpoint:
+class LimitedEndpoint(ScriptedEndpoint):
     """Answers LIMIT requests at once, each after a while, and any more with 429; notes when each came."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
+    def __init__(self) -> None:
+        super().__init__()
         self.answer_s = slowly(0.1)
         self.came: list[float] = []
         self.refused = 0
@@ -46,70 +44,34 @@ class LimitedEndpoint:
         self.now = 0
         self.free = asyncio.Event()
         self.free.set()
-        self.url = ""
-        self._connections: set[asyncio.Task[None]] = set()
 
-    async def open(self) -> asyncio.Server:
-        server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
-        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-        return server
-
-    async def close(self, server: asyncio.Server) -> None:
-        server.close()
-        for connection in list(self._connections):
-            connection.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
-
-    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.create_task(self._serve(reader, writer))
-        self._connections.add(task)
-        task.add_done_callback(self._connections.discard)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.closing(writer), contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-            while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).decode()
-                length = re.search(r"(?i)content-length: (\d+)", head)
-                assert length is not None
-                await reader.readexactly(int(length[1]))
-                self.came.append(time.monotonic())
-                self.now += 1
-                self.most = max(self.most, self.now)
-                try:
-                    writer.write(await self._answer(self.now))
-                    await writer.drain()
-                finally:
-                    self.now -= 1
-
-    async def _answer(self, at_once: int) -> bytes:
-        if at_once > LIMIT:
-            self.refused += 1
-            return TOO_MANY
-        await asyncio.sleep(self.answer_s)
-        await self.free.wait()
-        return reply(200, GOOD)
+    async def replied(self, *, asked: bool) -> bytes | None:
+        self.came.append(time.monotonic())
+        self.now += 1
+        self.most = max(self.most, self.now)
+        try:
+            if self.now > LIMIT:
+                self.refused += 1
+                return TOO_MANY
+            await asyncio.sleep(self.answer_s)
+            await self.free.wait()
+            return reply(200, GOOD)
+        finally:
+            self.now -= 1
 
     def hold(self) -> None:
         """Answer nothing until it is let go. Both may be called from another thread."""
-        self.loop.call_soon_threadsafe(self.free.clear)
+        self.soon(self.free.clear)
 
     def let_go(self) -> None:
-        self.loop.call_soon_threadsafe(self.free.set)
+        self.soon(self.free.set)
 
 
 @pytest.fixture
 def limited() -> Iterator[LimitedEndpoint]:
-    """In a thread of its own."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    endpoint = LimitedEndpoint(loop)
-    server = asyncio.run_coroutine_threadsafe(endpoint.open(), loop).result(slowly(10))
-    yield endpoint
-    asyncio.run_coroutine_threadsafe(endpoint.close(server), loop).result(slowly(10))
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
+    endpoint = LimitedEndpoint()
+    with listening(endpoint):
+        yield endpoint
 
 
 def write_plan(folder: Path, worker: Server, endpoint: LimitedEndpoint, options: str = f"concurrency: {LIMIT}") -> None:

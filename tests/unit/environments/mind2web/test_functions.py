@@ -1,5 +1,7 @@
 """Protocol `tools`: the function, how a session reads calls, and what the environment refuses."""
 
+from collections.abc import Mapping
+
 from pydantic import JsonValue
 
 from environments.mind2web.functions import TOOLSET
@@ -11,7 +13,7 @@ from tests.tool_calls import calls
 (CHOOSE,) = TOOLSET.functions
 
 
-def called(arguments: str) -> tuple[StepReply, JsonValue, str] | None:
+def called(arguments: str) -> tuple[StepReply, Mapping[str, JsonValue] | None, str] | None:
     """What a call is read as, the arguments that this is written as, and its text; None if unreadable; for tables."""
     (reply,) = CallReader(TOOLSET, strict=True).read(calls(("choose", arguments))).actions
     return None if isinstance(reply, UnreadableCall) else (reply, CHOOSE.write(reply), written(reply))
