@@ -136,16 +136,8 @@ def _words(inline: Token) -> Text:
     return text
 
 
-def trials_table(
-    title: str, rows: Sequence[TrialRow], columns: Sequence[TrialColumn], width: int, *, chosen: bool
-) -> ResultTable:
-    """The table of trials for a terminal: what was asked and answered is cut so that a row is one line.
-
-    Unless the columns are `chosen`, those are left out that say the same of all rows.
-    """
-    if not chosen:
-        alike = [name for name in ("agent", "task", "epoch", "reason") if len({getattr(row, name) for row in rows}) < 2]
-        columns = [column for column in columns if column.name not in alike]
+def trials_table(title: str, rows: Sequence[TrialRow], columns: Sequence[TrialColumn], width: int) -> ResultTable:
+    """The table of trials for a terminal: what was asked and answered is cut so that a row is one line."""
     cells = [[_cell(row, column) for column in columns] for row in rows]
     long = [place for place, column in enumerate(columns) if column.name in WORDS]
     taken = sum(

@@ -1,8 +1,9 @@
 """The columns of a table of trials, the same for pages and terminals."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from eval_client.store.trials.rows import SORTS, QueryError
+from eval_client.store.trials.rows import SORTS, QueryError, TrialRow
 
 
 class TrialColumn(NamedTuple):
@@ -43,6 +44,8 @@ COLUMNS = (
     TrialColumn("cut_answers", "cut", "d", usual=False),
     TrialColumn("ended_at", "ended", usual=False),
 )
+NAMES = ("agent", "task", "epoch", "reason")
+"""Columns that tell nothing where all rows have the same."""
 USUAL = ",".join(column.name for column in COLUMNS if column.usual)
 
 
@@ -56,3 +59,9 @@ def chosen_columns(names: str) -> list[TrialColumn]:
         known = ", ".join(column.name for column in COLUMNS)
         raise QueryError(f"columns: {unknown[0]!r} is none of {known}")
     return [column for column in COLUMNS if (column.name in chosen if chosen else column.usual)]
+
+
+def telling_columns(rows: Sequence[TrialRow]) -> list[TrialColumn]:
+    """The usual columns without those of names and reasons that say the same of all rows."""
+    alike = {name for name in NAMES if len({getattr(row, name) for row in rows}) < 2}
+    return [column for column in COLUMNS if column.usual and column.name not in alike]

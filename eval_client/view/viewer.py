@@ -1,5 +1,6 @@
 """What all pages share: the runs, those under way, access, templates, and reports that are used again for a moment."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Collection, Hashable, Mapping
@@ -191,8 +192,8 @@ def _facts(store: Store, agents: Collection[str], tasks: Collection[str]) -> lis
     last = read_trials(store, TrialQuery(sort="-ended_at", size=1)).items[:1]
     ended = last[0].ended_at if last else None
     times = [("begun", f"{begun[:16].replace('T', ' ')} UTC")]
-    if ended is not None:
-        lasted = datetime.fromisoformat(ended) - datetime.fromisoformat(begun)
+    with contextlib.suppress(ValueError, TypeError):  # times of a store that somebody wrote by hand
+        lasted = datetime.fromisoformat(ended or "") - datetime.fromisoformat(begun)
         times.append(("lasted", clock(lasted.total_seconds())))
     return [*run_head(store.manifest(), agents, tasks), *times]
 

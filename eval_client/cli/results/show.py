@@ -14,7 +14,7 @@ from eval_client.report.compare.sides import CompareError, parse_reference
 from eval_client.report.task_environment import AnswerReader, answer_reader, turn_facts
 from eval_client.report.terminal import ReadTrial, side_by_side, trial_text, trials_table
 from eval_client.report.trial_markdown import Showing, trial_markdown
-from eval_client.report.trial_table import chosen_columns
+from eval_client.report.trial_table import chosen_columns, telling_columns
 from eval_client.store.connection import StoreError
 from eval_client.store.runs import find_run
 from eval_client.store.trials.rows import QueryError, TrialQuery, trial_query
@@ -71,6 +71,8 @@ def show(
     if (filters or columns) and not as_list:
         raise click.UsageError("--where and --columns are for --list; add it")
     if as_list:
+        if trial is not None or against is not None or turn is not None or as_markdown:
+            raise click.UsageError("--list: leave out TRIAL, --against, --turn and --markdown")
         _print_list(run, store, output, filters, columns, as_json=as_json)
         return
     if against is not None and (as_json or as_markdown or turn is not None or journal is not None):
@@ -108,13 +110,15 @@ def _print_list(
         items = [row.model_dump(mode="json") for row in page.items]
         click.echo(json.dumps({"items": items, "next": page.next, "total": page.total}, ensure_ascii=False))
         return
-    title, width = (
-        f"{len(page.items)} of {page.total} trials of {found.run}",
-        shutil.get_terminal_size((USUAL_WIDTH, 24)),
-    )
-    print_tables([trials_table(title, page.items, chosen, width.columns, chosen=bool(columns))], "text")
+    title, width = f"{len(page.items)} of {page.total} trials of {found.run}", _terminal_width()
+    shown = chosen if columns else telling_columns(page.items)
+    print_tables([trials_table(title, page.items, shown, width)], "text")
     if page.next:
         click.echo(f"go on with: --where after={page.next}")
+
+
+def _terminal_width() -> int:
+    return shutil.get_terminal_size((USUAL_WIDTH, 24)).columns
 
 
 def _split(address: str) -> tuple[str, str]:
@@ -153,7 +157,7 @@ def _json(trial: Trajectory, read: AnswerReader, turn: int | None) -> str:
 
 def _print(shown: ReadTrial, other: ReadTrial | None, turn: int | None) -> None:
     terminal = console(highlight=False)
-    width, text = shutil.get_terminal_size((USUAL_WIDTH, 24)).columns, io.StringIO()
+    width, text = _terminal_width(), io.StringIO()
     page = console(file=text, width=width, highlight=False, force_terminal=terminal.is_terminal)
     if other is None:
         page.print(trial_text(*shown, turn))
