@@ -85,14 +85,6 @@ class RelayReply(Told):
         """A reply with this body."""
         return cls(status=status, type=kind, packed=base64.b64encode(zlib.compress(body)))
 
-    @classmethod
-    def of_action(cls, action: Action) -> "RelayReply":
-        """The reply in a client's answer, or that there is none."""
-        try:
-            return cls.model_validate_json(action.content)
-        except ValidationError:
-            return refusal("the agent's client gave no reply", 502)
-
     def response(self) -> bytes:
         """The whole response, as HTTP has it."""
         body = zlib.decompress(self.packed)

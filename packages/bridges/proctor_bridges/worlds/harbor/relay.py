@@ -41,7 +41,7 @@ from proctor_bridges.worlds.harbor.program import (
 if TYPE_CHECKING:
     from proctor_bridges.worlds.harbor.sandboxes import Box
 
-_LIMITS = SandboxLimits(memory_mb=256, cpus=0.5, processes=128, disk_mb=16, file_mb=1)
+_LIMITS = SandboxLimits(memory_mb=256, cpus=0.5, processes=64)
 _READY_S, _LOOK_S = 30.0, 0.2
 _BEGIN = 'echo $$; cd "$0" && exec "$@"'
 _KILL = 'kill -s KILL -- "-$0"'
@@ -107,7 +107,7 @@ class ProgramRun:
         )
         with closing(process):
             capture, pid = Capture(None, LOG_BYTES), b""
-            while not pid.endswith(b"\n") and (some := await process.read()):
+            while b"\n" not in pid and (some := await process.read()):
                 pid += some
             pid, _, begun = pid.partition(b"\n")
             capture.feed(begun)
@@ -165,7 +165,8 @@ class ProgramRun:
             asked = Asked(headers=features, body=body.decode(errors="replace"))
         except ValidationError as error:
             return refusal(f"headers that can't be passed on: {error.errors()[0]['msg']}")
-        reply = RelayReply.of_action(await self._agent.act(asked.observation(REQUESTS)))
+        action = await self._agent.act(asked.observation(REQUESTS))
+        reply = RelayReply.model_validate_json(action.content)
         self._waited_s += reply.waited_s
         return reply
 
