@@ -34,7 +34,6 @@ from proctor_bridges.worlds.harbor.program import (
     Program,
     ProgramEnd,
     RelayReply,
-    no_endpoint,
     refusal,
 )
 
@@ -157,7 +156,7 @@ class ProgramRun:
         method, target, *_ = [*line.split(), "", ""]
         path = target.partition("?")[0].removeprefix("/v1")
         if method != "POST" or path != PATHS[self._program.dialect]:
-            self._refused = no_endpoint(path, self._program.dialect)
+            self._refused = self._why_not(path)
             return refusal(self._refused, 404)
         self.requests += 1
         try:
@@ -169,6 +168,14 @@ class ProgramRun:
         reply = RelayReply.model_validate_json(action.content)
         self._waited_s += reply.waited_s
         return reply
+
+    def _why_not(self, path: str) -> str:
+        """Why a request to a path is not passed on."""
+        dialect = self._program.dialect
+        asked = next((f"the dialect {name}" for name, known in PATHS.items() if known == path), path)
+        return (
+            f"the agent's endpoint speaks the dialect {dialect}, at {PATHS[dialect]} alone; {asked} is not translated"
+        )
 
     def _values(self, prompt: str) -> dict[str, str]:
         """What stands in braces in the command's words."""
