@@ -204,7 +204,7 @@ solve(CHAT)
 print("HELD", held, "TESTS", os.path.exists("/tests"), "PROCESSES", len(glob.glob("/proc/[0-9]*")))
 """
 CASES = {
-    "good": "solve(CHAT)",
+    "good": "sys.stdout.write('no line ends here'); solve(CHAT); sys.stdout.write('nor here')",
     "dialect": "print(ask('/messages'))\nsys.exit(1)",
     "token": "print(ask(CHAT, token='of-another-trial'))\nprint('TOKEN', TOKEN)\nask(CHAT)",
     "other": "print('TOKEN', TOKEN)\nask(CHAT)",

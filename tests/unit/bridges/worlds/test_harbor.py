@@ -119,6 +119,18 @@ def test_what_is_left_out_and_unknown_is_told_before_a_run(task: Path) -> None:
     assert told.endswith("; unknown fields of task.toml are ignored: agent.haste")  # metadata may hold anything
 
 
+def test_what_published_sets_write_is_known(task: Path) -> None:
+    (task / "task.toml").write_text(
+        'schema_version = "1.1"\nartifacts = []\nmulti_step_reward_mode = "mean"\n[task]\nname = "set/files"\n'
+        '[[task.authors]]\nname = "A"\n[metadata.extra]\ncommit = "c"\n[verifier]\ntimeout_sec = 900\n'
+        "[agent]\ntimeout_sec = 5400.0\n[environment]\nbuild_timeout_sec = 3600.0\n"
+        "docker_image = \"a/b:1\"\ncpus = 4\nmemory = '4G'\nstorage = '10G'\ngpus = 0\nallow_internet = false\n"
+        'mcp_servers = []\n[verifier.env]\n[environment.env]\nA = "1"\n[solution.env]\n'
+    )
+    found = Harbor(data=task.parent, network="relay").tasks
+    assert (found.unknown, found.left_out, found.tasks["files"].limits.memory_mb) == ([], {}, 4096)
+
+
 def test_a_folder_without_a_task_to_play_is_refused(task: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"no task\.toml is in"):
         Harbor(data=tmp_path / "nowhere").samples()

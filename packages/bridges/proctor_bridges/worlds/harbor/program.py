@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Base64Bytes, Field, ValidationError
 from pydantic_core import to_json
 
-from proctor.llm.dialects import PATHS, DialectName
+from proctor.llm.dialects import DialectName
 from proctor.types import Action, Message, Observation, ToolCall, Value
 
 CALL = "run_installed_agent"
@@ -85,14 +85,6 @@ class RelayReply(Told):
         """A reply with this body."""
         return cls(status=status, type=kind, packed=base64.b64encode(zlib.compress(body)))
 
-    @classmethod
-    def of_action(cls, action: Action) -> "RelayReply":
-        """The reply in a client's answer, or that there is none."""
-        try:
-            return cls.model_validate_json(action.content)
-        except ValidationError:
-            return refusal("the agent's client gave no reply", 502)
-
     def response(self) -> bytes:
         """The whole response, as HTTP has it."""
         body = zlib.decompress(self.packed)
@@ -114,10 +106,3 @@ def refusal(why: str, status: int = 400) -> RelayReply:
     """An error that says why, as every dialect has it."""
     error = {"type": "invalid_request_error", "code": "invalid_request", "message": why}
     return RelayReply.made(status, "application/json", to_json({"type": "error", "error": error}))
-
-
-def no_endpoint(path: str, dialect: DialectName) -> str:
-    """Why a request to a path is not passed on."""
-    other = next((name for name, known in PATHS.items() if known == path), None)
-    asked = path if other is None else f"the dialect {other}"
-    return f"the agent's endpoint speaks the dialect {dialect}, at {PATHS[dialect]} alone; {asked} is not translated"

@@ -34,14 +34,13 @@ from proctor_bridges.worlds.harbor.program import (
     Program,
     ProgramEnd,
     RelayReply,
-    no_endpoint,
     refusal,
 )
 
 if TYPE_CHECKING:
     from proctor_bridges.worlds.harbor.sandboxes import Box
 
-_LIMITS = SandboxLimits(memory_mb=256, cpus=0.5, processes=128, disk_mb=16, file_mb=1)
+_LIMITS = SandboxLimits(memory_mb=256, cpus=0.5, processes=64)
 _READY_S, _LOOK_S = 30.0, 0.2
 _BEGIN = 'echo $$; cd "$0" && exec "$@"'
 _KILL = 'kill -s KILL -- "-$0"'
@@ -107,7 +106,7 @@ class ProgramRun:
         )
         with closing(process):
             capture, pid = Capture(None, LOG_BYTES), b""
-            while not pid.endswith(b"\n") and (some := await process.read()):
+            while b"\n" not in pid and (some := await process.read()):
                 pid += some
             pid, _, begun = pid.partition(b"\n")
             capture.feed(begun)
@@ -157,7 +156,7 @@ class ProgramRun:
         method, target, *_ = [*line.split(), "", ""]
         path = target.partition("?")[0].removeprefix("/v1")
         if method != "POST" or path != PATHS[self._program.dialect]:
-            self._refused = no_endpoint(path, self._program.dialect)
+            self._refused = self._why_not(path)
             return refusal(self._refused, 404)
         self.requests += 1
         try:
@@ -165,9 +164,18 @@ class ProgramRun:
             asked = Asked(headers=features, body=body.decode(errors="replace"))
         except ValidationError as error:
             return refusal(f"headers that can't be passed on: {error.errors()[0]['msg']}")
-        reply = RelayReply.of_action(await self._agent.act(asked.observation(REQUESTS)))
+        action = await self._agent.act(asked.observation(REQUESTS))
+        reply = RelayReply.model_validate_json(action.content)
         self._waited_s += reply.waited_s
         return reply
+
+    def _why_not(self, path: str) -> str:
+        """Why a request to a path is not passed on."""
+        dialect = self._program.dialect
+        asked = next((f"the dialect {name}" for name, known in PATHS.items() if known == path), path)
+        return (
+            f"the agent's endpoint speaks the dialect {dialect}, at {PATHS[dialect]} alone; {asked} is not translated"
+        )
 
     def _values(self, prompt: str) -> dict[str, str]:
         """What stands in braces in the command's words."""

@@ -72,21 +72,15 @@ class Sandboxes:
 
         Raises EnvironmentFault.
         """
-        settings, engine = await self._image(task), await self._engine(task)
-        image = task.image if not install else await self._installed(task, install)
+        settings, image = await self._once(task.image, partial(_made, task)), task.image
+        if install:
+            image = await self._once(f"{image}\0{install}", partial(_with_installed, task, install))
+        engine = await self._engine(task)
         folder = task.file.environment.workdir or settings.get("WorkingDir") or "/"
         variables = dict(each.split("=", 1) for each in settings.get("Env") or () if "=" in each)
         async with engine.sandbox(image) as sandbox:
             assert isinstance(sandbox, DockerSandbox)
             yield Box(sandbox, folder, {**variables, **task.variables}, sandbox.container)
-
-    async def _image(self, task: HarborTask) -> dict[str, Any]:
-        """The settings of a task's image."""
-        return await self._once(task.image, partial(_made, task))
-
-    async def _installed(self, task: HarborTask, install: str) -> str:
-        """A task's image with what this code has installed."""
-        return await self._once(f"{task.image}\0{install}", partial(_with_installed, task, install))
 
     async def _once(self, key: str, make: Callable[[], T]) -> T:
         """What a call in a thread has made, now or earlier; after a failure the next one tries again."""

@@ -86,7 +86,10 @@ class EnvironmentTable(TomlTable):
 class TaskToml(TomlTable):
     """A task.toml of schema 1.0 to 1.4."""
 
-    unused = frozenset({"schema_version", "version", "task", "source", "multi_step_reward_strategy", "artifacts"})
+    unused = frozenset(
+        {"schema_version", "version", "task", "source", "artifacts"}
+        | {"multi_step_reward_mode", "multi_step_reward_strategy"}
+    )
     metadata: dict[str, Any] = Field(default_factory=dict)
     agent: PhaseTable = PhaseTable()
     verifier: PhaseTable = PhaseTable()

@@ -4,9 +4,10 @@ import asyncio
 import json
 import math
 import shlex
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic_core import to_jsonable_python
 
@@ -83,15 +84,15 @@ class TaskSession:
 
         Raises AgentUnavailable, and EnvironmentFault.
         """
-        return await self._played(self._converse(agent))
+        return await self._played(partial(self._converse, agent))
 
     async def play_by(self, program: Program, agent: Agent) -> Finish:
         """As `play`, by a program whose requests the agent answers, and at last the end of its run."""
-        played = await self._played(self._run(program, agent))
+        played = await self._played(partial(self._run, program, agent))
         assert isinstance(played, Finish)
         return played
 
-    async def _played(self, working: Coroutine[Any, Any, FinishReason | Program]) -> Finish | Program:
+    async def _played(self, working: Callable[[], Awaitable[FinishReason | Program]]) -> Finish | Program:
         guard = Guard(self.box.sandbox)
         await guard.note_image()
         made = await self.box.sandbox.run(["/bin/sh", "-c", _FOLDERS, self.box.folder])
@@ -99,7 +100,7 @@ class TaskSession:
             raise EnvironmentFault(f"the container gets no folders for logs: {text(made.output)[-300:]}")
         await guard.begin()
         try:
-            reason = await working
+            reason = await working()
         except AgentStopped as stopped:
             reason = stopped.reason
         if isinstance(reason, Program):
