@@ -8,7 +8,7 @@ import functools
 import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import docker
 import pytest
@@ -17,7 +17,6 @@ from click.testing import CliRunner, Result
 from environments.operating_system.commands import operating_system
 from environments.operating_system.preflight import has_way_out
 from proctor.sandbox.base import SandboxLimits
-from proctor.sandbox.docker_containers import Network
 from proctor.sandbox.docker_engine import DockerEngine
 from tests.acceptance.os.test_acceptance import DEV, IMAGE, dev, sample
 
@@ -77,7 +76,7 @@ def network() -> Iterator[str]:
 
 @pytest.fixture
 async def bridge(network: str) -> AsyncIterator[DockerEngine]:
-    engine = DockerEngine(IMAGE, SandboxLimits(), pool=0, network=cast(Network, network))
+    engine = DockerEngine(IMAGE, SandboxLimits(), pool=0, network=network)
     async with engine.lifespan():
         yield engine
 
@@ -146,7 +145,7 @@ async def test_a_network_is_needed_where_one_helps_and_not_where_none_does(
 
 
 async def test_an_engine_without_a_bridge_has_no_way_out() -> None:
-    gone = DockerEngine(IMAGE, SandboxLimits(), pool=0, network=cast(Network, "no-such-network"))
+    gone = DockerEngine(IMAGE, SandboxLimits(), pool=0, network="no-such-network")
     async with gone.lifespan():
         assert not await has_way_out(gone)
 
