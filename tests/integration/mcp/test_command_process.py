@@ -14,7 +14,8 @@ import psutil
 import pytest
 
 from proctor.observability.redaction import remember
-from proctor_bridges.mcp.command import CommandProcess, filled
+from proctor_bridges.command_words import filled
+from proctor_bridges.mcp.command import CommandProcess
 from tests.support import working_in
 
 ELSEWHERE = "import subprocess; subprocess.Popen(['sleep', '98764'], start_new_session=True)\n"

@@ -8,7 +8,6 @@ import contextlib
 import errno
 import json
 import os
-import re
 import secrets
 import select
 import signal
@@ -19,16 +18,14 @@ from pathlib import Path
 from typing import IO
 
 from proctor.config.problems import FieldError
-from proctor.config.wording import nearest
 from proctor.observability.descriptors import give_back
 from proctor.observability.redaction import redacted
+from proctor_bridges.command_words import check_places
 
 PLACES = ("prompt", "mcp_config", "url")
 """What may stand in braces in a word."""
 MAX_PROMPT_BYTES = 100_000
 """Limit of a prompt as a word: Linux takes words of 128 KiB."""
-_PLACE = re.compile(r"\{\{([A-Za-z_]+)\}\}|\{([A-Za-z_]+)\}")
-"""In two braces a name stands for itself, in one pair of braces."""
 END_S = 2.0
 """From the request to end to the kill."""
 LAST_WORDS_S = 1.0
@@ -65,24 +62,6 @@ def check_command(words: Sequence[str]) -> None:
         raise FieldError(
             ("command",), "no word holds {mcp_config} or {url}, so the command could not reach its episode; add one"
         )
-
-
-def check_places(words: Sequence[str], places: Sequence[str]) -> set[str]:
-    """What stands in braces in the words. Raises FieldError where it is none of the places."""
-    named = {name: None for word in words for _, name in _PLACE.findall(word) if name}
-    for name in named:
-        if name not in places:
-            close = nearest(name, places)
-            meant = f"; did you mean {{{close}}}?" if close else ""
-            known = ", ".join(f"{{{place}}}" for place in places)
-            text = f"unknown {{{name}}}; known are: {known}{meant}; if the program is to get it, write {{{{{name}}}}}"
-            raise FieldError(("command",), text)
-    return {*named}
-
-
-def filled(words: Sequence[str], values: Mapping[str, str]) -> list[str]:
-    """The words with the values in place of what stands in braces."""
-    return [_PLACE.sub(lambda place: f"{{{place[1]}}}" if place[1] else values[place[2]], word) for word in words]
 
 
 def mcp_config(url: str) -> str:

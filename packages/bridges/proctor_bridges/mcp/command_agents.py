@@ -21,7 +21,8 @@ from eval_client.trial.attempt import AttemptEnd
 from proctor.environment import AgentRefused, AgentStopped, AgentUnavailable
 from proctor.llm.model import Completion
 from proctor.types import Action, FinishReason, Message, Observation, Tool, Usage
-from proctor_bridges.mcp.command import MAX_PROMPT_BYTES, CommandProcess, filled, mcp_config, prompt
+from proctor_bridges.command_words import filled
+from proctor_bridges.mcp.command import MAX_PROMPT_BYTES, CommandProcess, mcp_config, prompt
 from proctor_bridges.mcp.episode import CalledEpisode
 from proctor_bridges.mcp.server import McpEpisodes, mcp_server
 from task_server.client.client import Call

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from proctor.config.problems import FieldError
 from proctor.config.task import TaskDefinition
-from proctor_bridges.mcp.command import check_places
+from proctor_bridges.command_words import check_places
 
 if TYPE_CHECKING:
     from eval_client.plan.plan import Plan

@@ -23,7 +23,7 @@ from proctor.llm.dialects import DIALECTS, PATHS
 from proctor.sandbox.base import Process, SandboxLimits, within
 from proctor.sandbox.capture import Capture, pump
 from proctor.sandbox.docker_engine import DockerEngine
-from proctor_bridges.mcp.command import filled
+from proctor_bridges.command_words import filled
 from proctor_bridges.worlds.harbor import forwarder
 from proctor_bridges.worlds.harbor.program import (
     LOG_BYTES,
