@@ -32,36 +32,15 @@ if TYPE_CHECKING:
         Usage,
     )
 
-_MODULES = {
-    "proctor.types": (
-        "Action",
-        "Finish",
-        "FinishReason",
-        "Message",
-        "Observation",
-        "ParsedAction",
-        "Summary",
-        "Tool",
-        "ToolCall",
-        "Usage",
-    ),
-    "proctor.environment": (
-        "Agent",
-        "AgentStopped",
-        "AgentUnavailable",
-        "ContextLimitExceeded",
-        "Environment",
-        "EnvironmentFault",
-        "Policy",
-        "ServiceAway",
-    ),
-    "proctor.session.play": ("PolicyAgent", "play_to_finish"),
-    "proctor.conformance.check": ("check",),
-    "eval_client.python.api": ("aevaluate", "assert_scores", "evaluate", "open_run", "play"),
-    "eval_client.python.results": ("PlanError", "Run", "RunInterrupted", "TrialResult", "TurnResult"),
-}
-"""The public names of each module."""
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+_MODULES = (
+    "proctor.types",
+    "proctor.environment",
+    "proctor.session.play",
+    "proctor.conformance.check",
+    "eval_client.python.results",
+    "eval_client.python.api",
+)
+"""The modules that have the public names; each imports those before it, or is cheap beside the next."""
 
 __all__ = [
     "Action",
@@ -99,7 +78,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name not in _MODULE_OF:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module  # costs as much as the interpreter's own start
 
@@ -107,7 +86,7 @@ def __getattr__(name: str) -> object:
         from proctor.own_files.opened import watch
 
         watch()  # the user's file that asks for it may open its data next
-    value = getattr(import_module(_MODULE_OF[name]), name)
+    value = next(found for module in _MODULES if (found := getattr(import_module(module), name, None)) is not None)
     globals()[name] = value
     return value
 
