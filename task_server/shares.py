@@ -40,17 +40,8 @@ class Holder(NamedTuple):
     run: str
 
 
-UNNAMED = Holder("", "")
-
-
-class Weight(NamedTuple):
-    """A user's part: `cap` is the most sessions of a task that the user may hold, None for any number."""
-
-    weight: float = 1.0
-    cap: int | None = None
-
-
-EVERYBODY = Weight()
+EVERYBODY = Token("")
+"""The part of a user without a token's name."""
 
 
 @dataclass(slots=True)
@@ -74,7 +65,7 @@ class _Claim:
 class _Task:
     """The claims on one task."""
 
-    def __init__(self, weights: Mapping[str, Weight]) -> None:
+    def __init__(self, weights: Mapping[str, Token]) -> None:
         self.claims: dict[Holder, _Claim] = {}
         self._weights = weights
         self._users: dict[str, int] = {}
@@ -198,23 +189,11 @@ class _Demand:
     until: float
 
 
-class Claim(NamedTuple):
-    """What a run has of a task: see `Shares.claims`."""
-
-    task: str
-    holder: Holder
-    held: int
-    wants: int
-    offered: int
-    waits_s: float
-    """How long it has wanted more than it holds; 0 if it does not."""
-
-
 class Shares:
     """The claims of all runs on all tasks, and what clients want, which autoscalers follow too."""
 
-    def __init__(self, weights: Mapping[str, Weight] | None = None) -> None:
-        self.weights: dict[str, Weight] = dict(weights or {})
+    def __init__(self, weights: Mapping[str, Token] | None = None) -> None:
+        self.weights: dict[str, Token] = dict(weights or {})
         self.names: dict[str, str] = {}
         """run -> the name that its client gives it"""
         self._tasks: dict[str, _Task] = {}
@@ -223,7 +202,7 @@ class Shares:
     def weigh(self, users: Iterable[Token]) -> None:
         """Take the weights and caps of users from their tokens."""
         self.weights.clear()
-        self.weights.update((user.name, Weight(user.weight, user.cap)) for user in users)
+        self.weights.update((user.name, user) for user in users)
 
     def record(self, query: TasksQuery, sender: Sender, now: float) -> None:
         """Record the demand in a request for the tasks. The client does not count as silent while the request waits."""
@@ -281,30 +260,26 @@ class Shares:
         ]
         return capacities if all(a is b for a, b in zip(seen, capacities, strict=True)) else tuple(seen)
 
-    def claims(self, now: float) -> Sequence[Claim]:
+    def claims(self, now: float) -> list[RunHold]:
         """What each run has of each task, the largest first."""
         found = [
-            Claim(name, holder, claim.held, claim.wants, len(claim.offers), now - (claim.since or now))
+            RunHold(
+                run=holder.run,
+                name=self.names.get(holder.run, ""),
+                user=holder.user,
+                task=name,
+                held=claim.held,
+                wants=claim.wants,
+                waits_s=now - (claim.since or now),
+            )
             for name, task in self._tasks.items()
             for holder, claim in task.claims.items()
         ]
-        return sorted(found, key=lambda claim: (-claim.held, -claim.wants, claim.task, claim.holder))
+        return sorted(found, key=lambda claim: (-claim.held, -claim.wants, claim.task, claim.user, claim.run))
 
     def listed(self, now: float) -> RunList:
         """What each run has, for people."""
-        rows = (
-            RunHold(
-                run=claim.holder.run,
-                name=self.names.get(claim.holder.run, ""),
-                user=claim.holder.user,
-                task=claim.task,
-                held=claim.held,
-                wants=claim.wants,
-                waits_s=claim.waits_s,
-            )
-            for claim in self.claims(now)[:MAX_LISTED]
-        )
-        return RunList(runs=tuple(rows))
+        return RunList(runs=tuple(self.claims(now)[:MAX_LISTED]))
 
     def total(self, now: float) -> dict[str, int]:
         """task -> sessions that all clients together want, tasks that no worker holds included."""
@@ -317,23 +292,20 @@ class Shares:
         wanted = {(task,): sessions for task, sessions in self.total(now).items()}
         claims, sizes = self.claims(now), dict[str, tuple[int, int]]()
         for claim in claims:
-            held, wants = sizes.get(claim.holder.run, (0, 0))
-            sizes[claim.holder.run] = held + claim.held, wants + claim.wants
+            held, wants = sizes.get(claim.run, (0, 0))
+            sizes[claim.run] = held + claim.held, wants + claim.wants
         largest = set(heapq.nlargest(MAX_RUNS, sizes, key=sizes.__getitem__))
         at, holds, wishes = ("run", "user", "task"), Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
         for claim in claims:
-            if claim.holder.run in largest:
-                holds[self._labels(claim)] += claim.held
-                wishes[self._labels(claim)] += claim.wants
+            if claim.run in largest:
+                labels = claim.name or claim.run, claim.user if claim.user != claim.run else "", claim.task
+                holds[labels] += claim.held
+                wishes[labels] += claim.wants
         return (
             gauge("proctor_task_demand", "Sessions that clients could hold if there were slots.", ("task",), wanted),
             gauge("proctor_run_sessions", "Sessions that play for a run; of the largest runs.", at, holds),
             gauge("proctor_run_demand", "Sessions that a run could hold; of the same runs.", at, wishes),
         )
-
-    def _labels(self, claim: Claim) -> tuple[str, str, str]:
-        user, run = claim.holder
-        return self.names.get(run) or run, user if user != run else "", claim.task
 
     def _of(self, task: str) -> _Task:
         if task not in self._tasks and len(self._tasks) >= MAX_TASKS:

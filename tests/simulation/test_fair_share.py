@@ -12,7 +12,7 @@ import pytest
 
 from task_server.controller.placement import Placement
 from task_server.controller.publication import pause_before
-from task_server.shares import UNNAMED, Holder, holder_of
+from task_server.shares import Holder, holder_of
 from task_server.wire.errors import NoCapacity
 from task_server.wire.messages import Sender, TaskCapacity, TasksQuery
 from task_server.wire.worker_messages import Heartbeat, Hold
@@ -20,6 +20,9 @@ from task_server.wire.worker_messages import Heartbeat, Hold
 TASK, WORKERS = "t", 1_000
 BATCH_S, TICK_S = 0.05, 0.5
 SEEDS = range(20)
+
+
+NO_RUN = Holder("", "")
 
 
 @dataclass
@@ -65,7 +68,7 @@ class Worker:
     number: int
     sequence: int = 0
     session: str | None = None
-    holder: Holder = UNNAMED
+    holder: Holder = NO_RUN
 
     def beat(self) -> Heartbeat:
         """What it says of itself now."""
@@ -135,21 +138,16 @@ class Lab:
             return
         live = [run for run in self.runs if run.begins_at <= self.now]
         lacking = sum(max(0, run.wants() - run.under_way) for run in live if run.kind == "plain" and not run.gone)
-        offered = sum(claim.offered for claim in self.placement.shares.claims(self.now)) if self.fair else 0
-        self.idle_wanted += passed * min(max(0, free - offered), lacking)
+        self.idle_wanted += passed * min(self.open_to(NO_RUN) if self.fair else free, lacking)
         if sum(run.wants() for run in live if run.kind == "plain") >= WORKERS:
             self.crowded_s += passed
             self.crowded_busy += passed * sum(run.under_way for run in live)
         for run in live:
             self.slot_seconds[run.number] += passed * run.under_way
 
-    def open_to(self, run: Run) -> int:
+    def open_to(self, holder: Holder) -> int:
         capacities = self.placement.capacities()
-        return (
-            self.placement.shares.seen_by(holder_of(run.sender), capacities)[-1].free
-            if self.fair
-            else (capacities[-1].free)
-        )
+        return (self.placement.shares.seen_by(holder, capacities) if self.fair else capacities)[-1].free
 
     def tick(self) -> None:
         self.placement.shares.forget_silent(self.now)
@@ -169,9 +167,10 @@ class Lab:
         if not self.fair:
             return
         self.placement.shares.offer(self.placement.capacities(), self.now)
-        offered = {claim.holder.run for claim in self.placement.shares.claims(self.now) if claim.offered}
+        offered_to_none = self.open_to(NO_RUN)
         for run in self.runs:
-            if run.freed_before is not None and run.offered_after is None and run.sender.run in offered:
+            offered = self.open_to(holder_of(run.sender)) > offered_to_none
+            if run.freed_before is not None and run.offered_after is None and offered:
                 run.offered_after = self.freed - run.freed_before
 
     def look(self, run: Run) -> None:
@@ -187,7 +186,7 @@ class Lab:
             self.offer()
         if run.kind == "idle":
             return
-        for _ in range(min(self.open_to(run), wants - run.under_way, run.trials - run.started)):
+        for _ in range(min(self.open_to(holder_of(run.sender)), wants - run.under_way, run.trials - run.started)):
             if not self.start(run):
                 break
 
