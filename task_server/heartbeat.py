@@ -4,10 +4,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 
 from task_server.http.transport import Caller
-from task_server.wire.errors import ApiError, TaskServerError, TurnConflict
+from task_server.wire.errors import ApiError, TaskServerError
 from task_server.wire.messages import HEARTBEAT_S
 from task_server.wire.worker_messages import TAKES_ALL, Heartbeat, HeartbeatAck
 
@@ -16,25 +15,9 @@ log = logging.getLogger(__name__)
 BATCH_S = 0.1
 """Changes within this time are sent in one heartbeat, or in one answer to a long poll."""
 RETRY_S = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class Contact:
-    """Pure: whether a worker can assume that its controller still counts it as live."""
-
-    until: float | None = None
-    """Until when; None before the first acknowledged heartbeat."""
-
-    def acknowledged(self, sent_at: float, lease_s: float) -> "Contact":
-        """The state after a heartbeat sent at `sent_at` was acknowledged.
-
-        The controller counts its lease from when the heartbeat arrived, which is later.
-        """
-        return Contact(sent_at + 0.7 * lease_s)
-
-    def lost(self, now: float) -> bool:
-        """True if a controller that answered before has not answered for 0.7 of its lease."""
-        return self.until is not None and now >= self.until
+TRUSTED = 0.7
+"""The part of its lease for which a worker counts on a controller that does not answer. The controller counts the lease
+from when the heartbeat arrived, which is later."""
 
 
 class Changes:
@@ -76,25 +59,25 @@ class Reporter:
         *,
         compose: Callable[[], Heartbeat],
         on_acknowledged: Callable[[HeartbeatAck], Awaitable[None]],
-        on_replaced: Callable[[], Awaitable[None]],
-        relocate: Callable[[], Awaitable[None]],
+        on_failed: Callable[[TaskServerError], Awaitable[None]],
         now: Callable[[], float],
     ) -> None:
-        self.contact = Contact()
+        self._trusted_until: float | None = None
+        """None before the first acknowledged heartbeat."""
         self.refused_since: float | None = None
         """When the controller began to answer all heartbeats by a refusal; None if it does not answer, or accepts."""
-        self._on_acknowledged, self._on_replaced, self._relocate = on_acknowledged, on_replaced, relocate
+        self._on_acknowledged, self._on_failed = on_acknowledged, on_failed
         self._url = f"{controller.rstrip('/')}/workers"
-        self._caller = caller
-        self._compose = compose
-        self._changes = changes
-        self._now = now
+        self._caller, self._changes, self._compose, self._now = caller, changes, compose, now
+
+    def lost(self) -> bool:
+        """Whether a controller that answered before has not answered for so long that it may count us as lost."""
+        return self._trusted_until is not None and self._now() >= self._trusted_until
 
     async def run(self) -> None:
         """Send heartbeats until cancelled: on each change, batched, and every HEARTBEAT_S.
 
-        The pause after a heartbeat is at least 20 times as long as the heartbeat took, up to HEARTBEAT_S. Before the
-        try that follows a failed one, and so a new connection, this worker's address is found anew.
+        The pause after a heartbeat is at least 20 times as long as the heartbeat took, up to HEARTBEAT_S.
         """
         cause = ""
         while True:
@@ -106,10 +89,8 @@ class Reporter:
                     log.warning("the controller did not accept a heartbeat: %s", cause)
                 refuses = isinstance(error, ApiError) and not error.retryable
                 self.refused_since = (self.refused_since or self._now()) if refuses else None
-                if isinstance(error, TurnConflict):
-                    await self._on_replaced()
                 await asyncio.sleep(RETRY_S)
-                await self._relocate()
+                await self._on_failed(error)
             else:
                 if cause:
                     log.warning("the controller accepts heartbeats again")
@@ -124,5 +105,5 @@ class Reporter:
         answer = await self._caller.call(
             "POST", self._url, HeartbeatAck, self._compose(), deadline_s=HEARTBEAT_S, headers=TAKES_ALL
         )
-        self.contact = self.contact.acknowledged(sent_at, answer.lease_s)
+        self._trusted_until = sent_at + TRUSTED * answer.lease_s
         await self._on_acknowledged(answer)

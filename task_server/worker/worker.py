@@ -24,7 +24,7 @@ from task_server.http.routes import TaskService, build_app
 from task_server.http.transport import Caller
 from task_server.metrics import task_gauges
 from task_server.shares import Holder, Shares, holder_of
-from task_server.wire.errors import BadRequest, NotReady, UnknownTask
+from task_server.wire.errors import BadRequest, NotReady, TaskServerError, TurnConflict, UnknownTask
 from task_server.wire.messages import (
     NOBODY,
     VERSION,
@@ -87,8 +87,7 @@ class Worker(TaskService):
                 self._changes,
                 compose=self._heartbeat,
                 on_acknowledged=self._acknowledged,
-                on_replaced=self._replaced,
-                relocate=self._relocate,
+                on_failed=self._not_acknowledged,
                 now=now,
             )
             if caller
@@ -278,20 +277,19 @@ class Worker(TaskService):
         if self._is_cut_off():
             raise NotReady("this worker has lost its controller", retry_after_s=1.0)
 
-    async def _relocate(self) -> None:
-        """Announce this worker's address as it is now, if it is not a given one."""
-        if self._locate is None:
-            return
-        with contextlib.suppress(OSError):  # there is no route now
-            if (url := await asyncio.to_thread(self._locate)) != self.url:
-                log.warning("this worker's address is now %s; it was %s", url, self.url)
-                self.url = url
+    async def _not_acknowledged(self, error: TaskServerError) -> None:
+        """End all sessions if the controller lists another worker of our name, since no client reaches ours through it.
 
-    async def _replaced(self) -> None:
-        """End all sessions: the controller lists another worker of our name, so no client reaches ours through it."""
-        if self._sessions.held():
+        Before the next try, and so a new connection, announce this worker's address as it is now, if none was given.
+        """
+        if isinstance(error, TurnConflict) and self._sessions.held():
             log.error("another worker has this name at the controller: all sessions end; give each worker its own name")
             await self._sessions.end_all()
+        if self._locate is not None:
+            with contextlib.suppress(OSError):  # there is no route now
+                if (url := await asyncio.to_thread(self._locate)) != self.url:
+                    log.warning("this worker's address is now %s; it was %s", url, self.url)
+                    self.url = url
 
     async def _acknowledged(self, answer: HeartbeatAck) -> None:
         """Apply the answer to a heartbeat: end the sessions that live elsewhere, and accept the clients' tokens for us.
@@ -311,7 +309,7 @@ class Worker(TaskService):
             self._warned = True
 
     def _is_cut_off(self) -> bool:
-        return self._reporter is not None and self._reporter.contact.lost(self._now())
+        return self._reporter is not None and self._reporter.lost()
 
     def _version(self) -> str:
         return f"{self._boot}-{self._changes.count}"

@@ -175,12 +175,12 @@ BUGS = (
     ),
     Bug(
         "a worker ends its sessions when its controller is away",
-        "Reporter.run: isinstance(error, TurnConflict) => True",
+        "Worker._not_acknowledged: isinstance(error, TurnConflict) => True",
         "faults/test_kills.py::away_for_longer and auto",
     ),
     Bug(
         "a worker ends its sessions when no answer of its controller comes",
-        "Reporter.run: isinstance(error, TurnConflict) => True",
+        "Worker._not_acknowledged: isinstance(error, TurnConflict) => True",
         "faults/test_network.py::black_hole and replies",
     ),
     Bug(

@@ -5,7 +5,6 @@ from typing import get_args
 import pytest
 
 from task_server.client.reachability import PROBES
-from task_server.heartbeat import Contact
 from task_server.wire.errors import (
     ApiError,
     InWork,
@@ -41,10 +40,3 @@ def test_only_what_passes_is_retryable_and_a_lost_session_is_one_thing() -> None
     assert NotReady.status == 503
     assert issubclass(UnknownSession, SessionLost)
     assert issubclass(WorkerLost, SessionLost)
-
-
-def test_contact_is_lost_after_seven_tenths_of_a_lease_from_when_the_heartbeat_was_sent() -> None:
-    assert not Contact().lost(now=1e9)
-    contact = Contact().acknowledged(sent_at=100.0, lease_s=10.0)
-    assert not contact.lost(now=106.9)
-    assert contact.lost(now=107.0)
