@@ -6,6 +6,7 @@
 import asyncio
 import contextlib
 import os
+import secrets
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
@@ -13,6 +14,8 @@ from pathlib import Path
 from proctor import registry
 from proctor.environment import Agent, Environment, EnvironmentFault, Policy
 from proctor.types import Action, Finish, FinishReason, Message, Observation, Summary
+from task_server.client.client import TaskClient
+from task_server.wire.messages import Act, Observed
 
 
 class Counting(Environment):
@@ -75,6 +78,18 @@ class Counting(Environment):
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
         scores = [finish.score for finish in finishes if finish.score is not None]
         return Summary(primary="mean", metrics={"mean": sum(scores) / max(1, len(scores)), "n": len(scores)})
+
+
+async def played(client: TaskClient, task: str, sample: str, agent: Agent, seed: int = 0) -> Finish:
+    """The finish of a new session that an agent plays."""
+    session = secrets.token_hex(16)
+    started = await client.start(session, task, sample, seed)
+    step = started.step
+    while isinstance(step, Observed):
+        answer = Act(action=await agent.act(step.observation))
+        step = await client.turn(started.url, session, step.turn, answer)
+    await client.end(session, started.url)
+    return step.finish
 
 
 def count(conversation: str, transcript: Sequence[Message]) -> Action:

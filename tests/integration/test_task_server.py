@@ -25,7 +25,6 @@ from proctor.retry import RetryPolicy
 from proctor.session.play import PolicyAgent
 from proctor.types import Action, Finish, FinishReason, Message, Observation, Summary, Value
 from task_server.client.client import TaskClient
-from task_server.client.session import RemoteSession
 from task_server.controller.controller import Controller
 from task_server.controller.publication import MAX_ANSWERS_PER_S, pause_before
 from task_server.heartbeat import BATCH_S
@@ -69,7 +68,7 @@ from task_server.worker.sessions import TICK_S
 from task_server.worker.worker import REFUSED_S, Worker
 from tests.pace import in_time, slowly
 from tests.support import via
-from tests.task_server_world import Counting, anywhere, count
+from tests.task_server_world import Counting, anywhere, count, played
 
 ONE, TWO, THREE = "1" * 32, "2" * 32, "3" * 32
 
@@ -241,10 +240,8 @@ def test_a_sample_list_has_a_cluster_for_each_sample_or_none() -> None:
 @either_way
 async def test_an_agent_plays_a_remote_session_as_it_would_a_local_one(network: Network) -> None:
     local = await Counting().play("plain", PolicyAgent(count), seed=7)
-    async with worker(network), await RemoteSession.start(network.client(), "count", "plain", seed=7) as session:
-        assert await session.play(PolicyAgent(count)) == local
-        with pytest.raises(ValueError, match="finished"):
-            await session.reply(say(1))
+    async with worker(network):
+        assert await played(network.client(), "count", "plain", PolicyAgent(count), seed=7) == local
 
 
 @either_way

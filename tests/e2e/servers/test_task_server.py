@@ -17,13 +17,12 @@ from proctor.http.client import HttpClient, http_client
 from proctor.session.play import PolicyAgent
 from proctor.types import Action
 from task_server.client.client import TaskClient
-from task_server.client.session import RemoteSession
 from task_server.wire.errors import NotReady
 from task_server.wire.messages import Act, Finished, TaskList
 from tests.e2e.preloaded import python
 from tests.pace import slowly
 from tests.support import ROOT
-from tests.task_server_world import count
+from tests.task_server_world import count, played
 
 ONE, TWO = "1" * 32, "2" * 32
 WAIT_S = slowly(30)
@@ -107,8 +106,7 @@ def say(content: object) -> Act:
 
 
 async def play(client: TaskClient, sample: str = "plain", seed: int = 0) -> float | None:
-    async with await RemoteSession.start(client, "count", sample, seed) as session:
-        return (await session.play(PolicyAgent(count))).score
+    return (await played(client, "count", sample, PolicyAgent(count), seed)).score
 
 
 @pytest.mark.smoke
