@@ -55,12 +55,6 @@ class RecordedConfig(_Agent):
     """The agent whose turns to repeat, where the file holds those of several."""
 
 
-class HumanConfig(_Agent):
-    """The person at the server's terminal."""
-
-    kind: Literal["human"]
-
-
 class FunctionConfig(_Agent):
     """A function or a class of your own; a plain one is called in as many threads as its concurrency says."""
 
@@ -84,9 +78,7 @@ class ProxiedConfig(_Agent):
     """Requests to the endpoint per minute; further ones wait, or get 429 where they would wait over 30 s."""
 
 
-AgentConfig = Annotated[
-    PolicyConfig | RecordedConfig | HumanConfig | FunctionConfig | ProxiedConfig, Field(discriminator="kind")
-]
+AgentConfig = Annotated[PolicyConfig | RecordedConfig | FunctionConfig | ProxiedConfig, Field(discriminator="kind")]
 
 
 def _relative(agent: AgentConfig, folder: Path) -> AgentConfig:
@@ -122,8 +114,6 @@ class AgentServerConfig(Value):
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"agents: the name {name!r} is used twice; give each agent its own name")
-        if sum(agent.kind == "human" for agent in self.agents) > 1:
-            raise ValueError("agents: there is one terminal; keep one agent of kind human")
         for agent in self.agents:
             if isinstance(agent, PolicyConfig) and not self.tasks:
                 raise ValueError(f"tasks: agent {agent.name!r} of kind {agent.kind} needs some; name a task file")

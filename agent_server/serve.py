@@ -1,24 +1,14 @@
 """Builds agents from their configuration, and serves them until a signal stops the server."""
 
 import asyncio
-import os
 import socket
-import sys
 from collections.abc import Callable, Mapping
-from typing import TextIO
 
 from agent_server.agents.base import ServedAgent
-from agent_server.agents.limits import Concurrent, ContextLimited, Delayed
+from agent_server.agents.limits import Limited
 from agent_server.agents.policies import ServedPolicy, TaskPolicies
 from agent_server.app import build_app
-from agent_server.config import (
-    AgentConfig,
-    AgentServerConfig,
-    FunctionConfig,
-    HumanConfig,
-    PolicyConfig,
-    RecordedConfig,
-)
+from agent_server.config import AgentConfig, AgentServerConfig, FunctionConfig, PolicyConfig, RecordedConfig
 from proctor import event_loop
 from proctor.config.yaml import FileError
 from proctor.digest import digest_of
@@ -71,7 +61,15 @@ def build_agents(config: AgentServerConfig, client: HttpClient) -> Mapping[str, 
     """
     needed = any(isinstance(agent, PolicyConfig) for agent in config.agents)
     tasks = TaskPolicies(config.tasks if needed else ())
-    return {agent.name: _limited(agent, _bare(agent, tasks, client)) for agent in config.agents}
+    return {
+        agent.name: Limited(
+            _bare(agent, tasks, client),
+            concurrency=agent.concurrency,
+            context_chars=agent.context_chars,
+            latency_s=agent.latency_s,
+        )
+        for agent in config.agents
+    }
 
 
 def _bare(config: AgentConfig, tasks: TaskPolicies, client: HttpClient) -> ServedAgent:
@@ -81,10 +79,6 @@ def _bare(config: AgentConfig, tasks: TaskPolicies, client: HttpClient) -> Serve
         from agent_server.agents.recorded import RecordedAgent
 
         return RecordedAgent(config.path, config.agent)
-    if isinstance(config, HumanConfig):
-        from agent_server.agents.human import HumanAgent
-
-        return HumanAgent(_terminal_input(), sys.stdout)
     if isinstance(config, FunctionConfig):
         return _function(config, client)
     from agent_server.agents.proxied import ProxiedAgent
@@ -116,16 +110,3 @@ def _function(config: FunctionConfig, client: HttpClient) -> ServedAgent:
     digest = digest_of([source, config.parameters, config.chat and config.chat.model])
     agent = ServedFunction(caller, model, digest)
     return StatefulAgent(agent) if caller.stateful else agent
-
-
-def _terminal_input() -> TextIO:
-    """A separate reader of standard input: Python can't exit while a thread waits in `sys.stdin`."""
-    return open(os.dup(sys.stdin.fileno()), encoding=sys.stdin.encoding, errors="replace")
-
-
-def _limited(config: AgentConfig, agent: ServedAgent) -> ServedAgent:
-    if config.latency_s:
-        agent = Delayed(agent, config.latency_s)
-    if config.concurrency is not None:
-        agent = Concurrent(agent, config.concurrency)
-    return ContextLimited(agent, config.context_chars) if config.context_chars is not None else agent

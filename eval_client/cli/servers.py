@@ -214,7 +214,7 @@ def controller(lease: float, settle: float, allow_workers: tuple[str, ...], addr
     "agents",
     multiple=True,
     metavar="NAME=KIND",
-    help="An agent to serve; KIND is reference, naive, random, human, recorded:PATH, or a function, ./agent.py:answer. "
+    help="An agent to serve; KIND is reference, naive, random, recorded:PATH, or a function, ./agent.py:answer. "
     "Default: reference, naive and random.",
 )
 @click.option("--config", type=FILE, help="YAML file with all settings, instead of options.")

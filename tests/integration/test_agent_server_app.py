@@ -205,7 +205,7 @@ def block(language: str, holding: str) -> str:
 
 def test_the_settings_shown_are_settings() -> None:
     config = AgentServerConfig.model_validate(yaml.safe_load(block("yaml", "token_env")))
-    assert {agent.kind for agent in config.agents} == {"reference", "recorded", "human", "proxied"}
+    assert {agent.kind for agent in config.agents} == {"reference", "recorded", "proxied"}
 
 
 async def test_the_program_shown_is_an_agent() -> None:

@@ -1,10 +1,7 @@
-"""A real agent server on loopback serves the official OpenAI client, a person at a terminal, and ends in order."""
+"""A real agent server on loopback serves the official OpenAI client, and ends in order."""
 
-import contextlib
 import json
 import os
-import pty
-import select
 import signal
 import subprocess
 import sys
@@ -41,16 +38,16 @@ class Running(NamedTuple):
 
 
 @contextmanager
-def running(config: Mapping[str, object], folder: Path, terminal: int | None = None) -> Iterator[Running]:
-    """An agent server in its own process; standard input and output are the terminal if one is given."""
+def running(config: Mapping[str, object], folder: Path) -> Iterator[Running]:
+    """An agent server in its own process."""
     packages = folder / "packages"
     packages.mkdir()
     write_distribution(packages)
     process = subprocess.Popen(
         [sys.executable, "-W", "error", "-c", SCRIPT, json.dumps(config)],
         env={**os.environ, "PYTHONPATH": f"{packages}:{ROOT}", "PROCTOR_TOKEN": "", "PROCTOR_TEST_TOKEN": TOKEN},
-        stdin=subprocess.DEVNULL if terminal is None else terminal,
-        stdout=subprocess.DEVNULL if terminal is None else terminal,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -161,42 +158,3 @@ def test_sigterm_lets_the_request_under_way_finish(tmp_path: Path) -> None:
         assert server.process.wait(timeout=slowly(20)) == -signal.SIGTERM
         assert server.process.stderr is not None
         assert server.process.stderr.read() == ""
-
-
-def interrupt_until_gone(process: subprocess.Popen[str]) -> None:
-    """Ctrl-C twice or more: the first waits for the answer under way, the next does not."""
-    for _ in range(100):
-        process.send_signal(signal.SIGINT)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=slowly(0.2))
-            return
-    raise AssertionError("the server did not end")
-
-
-def test_a_person_answers_at_the_terminal_and_can_leave(tmp_path: Path) -> None:
-    import openai
-
-    ours, theirs = pty.openpty()
-    with running({"agents": [{"kind": "human", "name": "me"}]}, tmp_path, theirs) as server:
-        os.close(theirs)
-        os.write(ours, b"two\nlines\n.\n")
-        with openai.OpenAI(base_url=server.url, api_key="none", max_retries=0, timeout=slowly(20)) as client:
-            done = client.chat.completions.create(model="me", messages=MESSAGES)
-        assert done.choices[0].message.content == "two\nlines"
-        shown = b""
-        while b"Which letter?" not in shown and select.select([ours], [], [], slowly(20))[0]:
-            shown += os.read(ours, 10_000)  # what was typed is echoed, and may come alone
-        assert b"Which letter?" in shown
-
-        body = {"model": "me", "messages": MESSAGES}
-        with pytest.raises(httpx.ReadTimeout):
-            httpx.post(
-                f"{server.url}/chat/completions",
-                json=body,
-                timeout=httpx.Timeout(slowly(20), read=0.3),
-                trust_env=False,
-            )
-        interrupt_until_gone(server.process)
-        assert server.process.stderr is not None
-        assert "Fatal" not in server.process.stderr.read()
-    os.close(ours)

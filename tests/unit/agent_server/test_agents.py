@@ -1,9 +1,8 @@
-"""Served agents: a person, policies of environments, recordings, and the limits around them."""
+"""Served agents: policies of environments, recordings, and the limits around them."""
 
 import asyncio
-import io
 import json
-import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -11,74 +10,20 @@ from typing import Literal
 import pytest
 
 from agent_server.agents.base import AgentReply, AgentRequest, ServedAgent
-from agent_server.agents.human import HumanAgent, prompt
-from agent_server.agents.limits import Concurrent, ContextLimited, Delayed
+from agent_server.agents.limits import Limited
 from agent_server.agents.policies import ServedPolicy, TaskPolicies
 from agent_server.agents.recorded import RecordedAgent
 from agent_server.errors import RequestRefused
 from proctor.config.task import TaskDefinition
 from proctor.config.yaml import FileError
 from proctor.environment import ContextLimitExceeded, InputRefused
-from proctor.types import Action, Message, Tool, ToolCall
+from proctor.types import Action, Message, ToolCall
 from tests.toy_environment import installed
 
 
 def ask(*contents: str, **metadata: str) -> AgentRequest:
     messages = tuple(Message(role="user", content=content) for content in contents or ("?",))
     return AgentRequest(messages, metadata=metadata)
-
-
-class Keyboard(io.StringIO):
-    """Has no input until it is touched."""
-
-    def __init__(self, typed: str) -> None:
-        super().__init__(typed)
-        self.touched = threading.Event()
-
-    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]  # as typeshed's own
-        self.touched.wait()
-        return super().readline(size)
-
-
-async def test_lines_up_to_a_lone_dot_are_the_answer() -> None:
-    agent = HumanAgent(io.StringIO("one\n.two\n\n.\nthree\r\n.\r\n"), io.StringIO())
-    assert (await agent.answer(ask("?"))).action.content == "one\n.two\n"
-    assert (await agent.answer(ask("?"))).action.content == "three"
-
-
-async def test_a_closed_terminal_is_unavailable() -> None:
-    with pytest.raises(RequestRefused, match="terminal"):
-        await HumanAgent(io.StringIO("half an answer\n"), io.StringIO()).answer(ask("?"))
-
-
-async def test_requests_are_shown_one_at_a_time() -> None:
-    shown, keyboard = io.StringIO(), Keyboard("1\n.\n2\n.\n")
-    agent = HumanAgent(keyboard, shown)
-    asked = [asyncio.create_task(agent.answer(ask(content))) for content in ("first", "second")]
-    await asyncio.sleep(0)
-    assert "first" in shown.getvalue()
-    assert "second" not in shown.getvalue()
-    keyboard.touched.set()
-    assert [(await answer).action.content for answer in asked] == ["1", "2"]
-    assert "second" in shown.getvalue()
-
-
-def test_only_what_is_new_is_shown() -> None:
-    transcript = (
-        Message(role="user", content="old"),
-        Message(role="assistant", content="mine"),
-        Message(role="user", content="new"),
-    )
-    shown = prompt(AgentRequest(transcript, tools=(Tool(name="say"),), metadata={"task": "t", "sample": "s"}))
-    assert "sample=s task=t" in shown
-    assert "[user]\nnew" in shown
-    assert "[tools: say]" in shown
-    assert "old" not in shown
-    assert "mine" not in shown
-
-
-def test_control_characters_do_not_reach_the_terminal() -> None:
-    assert not {"\x1b", "\x07", "\r", "\u202e"} & set(prompt(ask("\x1b[2J\x07\r\u202ebad")))
 
 
 class Gated(ServedAgent):
@@ -96,7 +41,7 @@ class Gated(ServedAgent):
 
 async def test_one_request_too_many_is_told_to_come_back() -> None:
     gated = Gated()
-    agent = Concurrent(gated, 1)
+    agent = Limited(gated, concurrency=1)
     first = asyncio.create_task(agent.answer(ask("?")))
     await asyncio.sleep(0)
     with pytest.raises(RequestRefused) as caught:
@@ -112,7 +57,7 @@ async def test_one_request_too_many_is_told_to_come_back() -> None:
 
 async def test_a_failed_or_cancelled_request_frees_its_place() -> None:
     gated = Gated()
-    agent = Concurrent(gated, 1)
+    agent = Limited(gated, concurrency=1)
     cancelled = asyncio.create_task(agent.answer(ask("?")))
     await asyncio.sleep(0)
     cancelled.cancel()
@@ -126,21 +71,17 @@ async def test_a_failed_or_cancelled_request_frees_its_place() -> None:
 async def test_the_context_holds_so_many_characters_and_not_one_more() -> None:
     gated = Gated()
     gated.gate.set()
-    agent = ContextLimited(gated, 5)
+    agent = Limited(gated, context_chars=5)
     assert (await agent.answer(ask("ab", "cde"))).action.content == "done"
     with pytest.raises(ContextLimitExceeded):
         await agent.answer(ask("ab", "cdef"))
 
 
 async def test_an_answer_is_held_back() -> None:
-    gated, slept = Gated(), list[float]()
+    gated, begun = Gated(), time.monotonic()
     gated.gate.set()
-
-    async def sleep(seconds: float) -> None:
-        slept.append(seconds)
-
-    await Delayed(gated, 0.5, sleep).answer(ask("?"))
-    assert slept == [0.5]
+    await Limited(gated, latency_s=0.05).answer(ask("?"))
+    assert time.monotonic() - begun >= 0.05
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from agent_server.config import AgentServerConfig
 from proctor.config.yaml import FileError
 from proctor.http import is_loopback
 
-HUMAN = {"kind": "human", "name": "me"}
+RECORDED = {"kind": "recorded", "name": "me", "path": "turns.jsonl"}
 PROXIED = {"kind": "proxied", "name": "a"}
 
 
 def config(**fields: object) -> AgentServerConfig:
-    return AgentServerConfig.model_validate({"agents": [HUMAN], **fields})
+    return AgentServerConfig.model_validate({"agents": [RECORDED], **fields})
 
 
 @pytest.mark.parametrize(
@@ -21,12 +21,11 @@ def config(**fields: object) -> AgentServerConfig:
         ({"agents": []}, "at least 1 item"),
         (
             {"agents": [{"kind": "magic", "name": "a"}]},
-            "'reference', 'naive', 'random', 'recorded', 'human', 'function', 'proxied'",
+            "'reference', 'naive', 'random', 'recorded', 'function', 'proxied'",
         ),
         ({"agents": [{"kind": "reference", "name": "a"}]}, "tasks: agent 'a' of kind reference needs some"),
-        ({"agents": [HUMAN, {"kind": "recorded", "name": "me", "path": "x"}]}, "the name 'me' is used twice"),
-        ({"agents": [HUMAN, {"kind": "human", "name": "you"}]}, "there is one terminal"),
-        ({"agents": [{"kind": "human", "name": "../x"}]}, "should match pattern"),
+        ({"agents": [RECORDED, RECORDED]}, "the name 'me' is used twice"),
+        ({"agents": [{**RECORDED, "name": "../x"}]}, "should match pattern"),
         ({"port": 70000}, "less than or equal to 65535"),
         ({"agents": [{**PROXIED, "chat": {"model": "m", "max_tries": 6}}]}, "asks once; set it at the endpoint in the"),
         (
