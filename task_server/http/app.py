@@ -2,16 +2,13 @@
 
 import asyncio
 import functools
-import itertools
 import logging
 import math
 import warnings
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from fastapi import Depends, FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
-from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from pydantic import BaseModel, ValidationError
@@ -80,7 +77,8 @@ class TaskApp(FastAPI):
 
     def openapi(self) -> dict[str, Any]:
         """FastAPI's document, with the errors as they are sent, and what must be there though it has a default."""
-        document = super().openapi()
+        with warnings.catch_warnings(action="ignore", category=UnsupportedFieldAttributeWarning):  # FastAPI's own
+            document = super().openapi()
         for operation in (each for path in document["paths"].values() for each in path.values()):
             operation["responses"].pop("422", None)
             for status, reply in operation["responses"].items():
@@ -104,67 +102,53 @@ class TaskApp(FastAPI):
 
     def guarded(self, host: str | None) -> ASGIApp:
         """This app, whole, behind its tokens; `host` is the name that clients use."""
-        with warnings.catch_warnings():  # FastAPI does so where pydantic builds at once, which our values don't ask for
-            warnings.simplefilter("ignore", UnsupportedFieldAttributeWarning)
-            for route in (each for each in self.routes if isinstance(each, APIRoute)):
-                for field in filter(None, (*route.dependant.query_params, route.body_field, route.response_field)):
-                    field.validate({})
         return AccessGuard(self, self.access, functools.partial(_without_access, self.access), host)
 
 
 class ProblemRoute(APIRoute):
     """What the endpoint raises is answered with a problem document.
 
-    FastAPI describes all routes and calls those of GET. The others, which are most of what is asked, are called here:
-    its solving of dependencies would cost more than a turn does.
+    FastAPI describes the routes, which are called here: its solving of dependencies would cost more than a turn.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **settings: Any) -> None:
         super().__init__(path, endpoint, **settings)
-        methods = self.methods or set()
-        self._span = f"{', '.join(methods)} {path}"
-        self._called = methods - {"GET"}
-        self.app = AsyncExitStackMiddleware(self.app)
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
-
-        async def answer(request: Request) -> Response:
-            with tracing.received(self._span, request.scope["headers"]):
-                try:
-                    return await handle(request)
-                except Exception as error:
-                    return answer_to(error, request.scope)
-
-        return answer
+        self._span = f"{', '.join(self.methods or ())} {path}"
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] not in self._called:
+        if scope["method"] not in (self.methods or ()):
             await super().handle(scope, receive, send)
             return
         with tracing.received(self._span, scope["headers"]):
             try:
                 answer = await self.endpoint(**await self._arguments(Request(scope, receive)))
             except Exception as error:
-                await answer_to(error, scope)(scope, receive, send)
-                return
+                answer = answer_to(error, scope)
+        if isinstance(answer, Response):
+            await answer(scope, receive, send)
+            return
         status, body = (204, b"") if answer is None else (200, answer.model_dump_json().encode())
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))] if answer else []
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
     async def _arguments(self, request: Request) -> dict[str, Any]:
-        """What the endpoint takes: the request, the parameters of its path, and its body."""
-        values: dict[str, Any] = {"request": request}
+        """What the endpoint takes: the parameters of its path, its query, its body, the request. Raises ApiError."""
+        values: dict[str, Any] = {}
         for field in self.dependant.path_params:
-            at = ("path", field.name)
-            values[field.name], problems = field.validate(request.scope["path_params"][field.name], {}, loc=at)
+            values[field.name], problems = field.validate(request.path_params[field.name], {}, loc=(field.name,))
             if problems:
-                raise RequestValidationError(problems)
+                raise _bad_request(problems)
+        for field in self.dependant.query_params:
+            query: Any = field.field_info.annotation
+            try:
+                values[field.name] = query.model_validate(dict(request.query_params))
+            except ValidationError as error:
+                raise _bad_request(error.errors()) from error
         if self.body_field is not None:
-            kind: Any = self.body_field.field_info.annotation
-            values[self.body_field.name] = await parsed(kind, request.receive)
-        return values
+            body: Any = self.body_field.field_info.annotation
+            values[self.body_field.name] = await parsed(body, request.receive)
+        return values if self.dependant.request_param_name is None else {"request": request, **values}
 
 
 async def parsed(kind: type[Body], receive: Receive) -> Body:
@@ -175,8 +159,7 @@ async def parsed(kind: type[Body], receive: Receive) -> Body:
             return await asyncio.to_thread(kind.model_validate_json, body, strict=True)
         return kind.model_validate_json(body, strict=True)
     except ValidationError as error:
-        problems = error.errors(include_url=False, include_input=False, include_context=False)
-        raise BadRequest(_explain((each["loc"], each["msg"]) for each in problems)) from error
+        raise _bad_request(error.errors(include_url=False, include_input=False, include_context=False)) from error
     except BodyError as error:
         raise (TooLarge if error.status == TooLarge.status else BadRequest)(str(error)) from error
 
@@ -194,8 +177,6 @@ def answer_to(error: Exception, scope: Scope) -> Response:
         return _problem(error)
     if isinstance(error, ServerUnreachable):
         return _problem(NotReady(str(error), retry_after_s=0.5))
-    if isinstance(error, RequestValidationError):
-        return _problem(BadRequest(_explain((each["loc"][1:], each["msg"]) for each in error.errors())))
     log.error("%s %s failed", scope["method"], scope["path"], exc_info=error)
     return _problem(Internal("see the server's log"))
 
@@ -227,5 +208,7 @@ def _problem(refusal: ApiError) -> Response:
     return Response(refusal.problem().model_dump_json(), refusal.status, headers, media_type=PROBLEM)
 
 
-def _explain(problems: Iterable[tuple[tuple[int | str, ...], str]]) -> str:
-    return "; ".join(f"{'.'.join(map(str, at)) or 'the body'}: {what}" for at, what in itertools.islice(problems, 3))
+def _bad_request(problems: Sequence[Any]) -> BadRequest:
+    """What is wrong with the first three fields."""
+    told = (f"{'.'.join(map(str, each['loc'])) or 'the body'}: {each['msg']}" for each in problems[:3])
+    return BadRequest("; ".join(told))
