@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue
 
 from agent_server.errors import RequestRefused
+from proctor.llm.passed_on import NEEDS_METADATA
 from proctor.types import Action, Message, Tool, Usage
 
 
@@ -20,6 +21,27 @@ class AgentRequest:
     sampling: Mapping[str, JsonValue] = field(default_factory=dict)
     client: str = ""
     """The host that asks."""
+
+    def required(self, *names: str) -> tuple[str, ...]:
+        """The metadata under these names. Raises RequestRefused (400) naming the missing ones and the fix."""
+        missing = [name for name in names if name not in self.metadata]
+        if missing:
+            raise RequestRefused(
+                400,
+                f"metadata: this agent needs {', '.join(names)}, and {', '.join(missing)} is missing; "
+                "set `metadata: true` at the agent in the plan, or send `metadata` with the request",
+                code=NEEDS_METADATA,
+                param="metadata",
+            )
+        return tuple(self.metadata[name] for name in names)
+
+    def number(self, name: str, default: int | None = None) -> int:
+        """The whole number in the metadata, whose values are texts in OpenAI's API. Raises RequestRefused (400)."""
+        text = self.metadata.get(name, str(default)) if default is not None else self.required(name)[0]
+        try:
+            return int(text)
+        except ValueError:
+            raise RequestRefused(400, f"metadata.{name}: {text!r} is not a whole number", param="metadata") from None
 
 
 @dataclass(frozen=True, slots=True)

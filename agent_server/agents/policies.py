@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from agent_server.agents.base import AgentReply, AgentRequest, ServedAgent
-from agent_server.agents.metadata import number, required
 from agent_server.errors import RequestRefused
 from proctor.config.task import TaskDefinition
 from proctor.environment import Environment, Policy, PolicyKind, policy_of
@@ -56,7 +55,7 @@ class ServedPolicy(ServedAgent):
         self._policy = policy
 
     async def answer(self, request: AgentRequest) -> AgentReply:
-        task, sample = required(request.metadata, "task", "sample")
-        policy = self._policy(task, sample, number(request.metadata, "seed", 0))
+        task, sample = request.required("task", "sample")
+        policy = self._policy(task, sample, request.number("seed", 0))
         action = policy(request.metadata.get("conversation", "main"), request.messages)
         return AgentReply(action.well_formed())

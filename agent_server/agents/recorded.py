@@ -7,7 +7,6 @@ from typing import NamedTuple
 from pydantic import BaseModel, ValidationError
 
 from agent_server.agents.base import AgentReply, AgentRequest, ServedAgent
-from agent_server.agents.metadata import number, required
 from agent_server.errors import RequestRefused
 from proctor.config.wording import first_problem
 from proctor.config.yaml import FileError
@@ -50,8 +49,8 @@ class RecordedAgent(ServedAgent):
         self._file = os.open(path, os.O_RDONLY)
 
     async def answer(self, request: AgentRequest) -> AgentReply:
-        task, sample = required(request.metadata, "task", "sample", "turn")[:2]
-        turn = _Turn(task, sample, number(request.metadata, "epoch", 0), number(request.metadata, "turn"))
+        task, sample = request.required("task", "sample", "turn")[:2]
+        turn = _Turn(task, sample, request.number("epoch", 0), request.number("turn"))
         if turn not in self._lines:
             raise RequestRefused(
                 422,

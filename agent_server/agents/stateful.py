@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from agent_server.agents.base import AgentReply, AgentRequest, ServedAgent
 from agent_server.agents.function import ServedFunction
-from agent_server.agents.metadata import number, required
 from agent_server.errors import RequestRefused
 from proctor.agent_function import session_of
 from proctor.llm.outcome import CONVERSATION_LOST
@@ -40,8 +39,8 @@ class StatefulAgent(ServedAgent):
         self._looking: asyncio.Task[None] | None = None
 
     async def answer(self, request: AgentRequest) -> AgentReply:
-        required(request.metadata, "conversation", "turn")
-        session, turn = session_of(request.metadata), number(request.metadata, "turn")
+        request.required("conversation", "turn")
+        session, turn = session_of(request.metadata), request.number("turn")
         self._hear(request.client)
         known = self._sessions.get(session)
         if known is not None and known.turn == turn and not _has_failed(known.answer):
