@@ -12,7 +12,6 @@ import os
 import threading
 from collections.abc import Awaitable, Iterable, Mapping
 from importlib.util import find_spec
-from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 if TYPE_CHECKING:  # importing it costs 30 ms
@@ -104,14 +103,7 @@ class Recorder:
         self.trace, self.context, self.w3c = trace, context, TraceContextTextMapPropagator()
         self._provider = TracerProvider(resource=Resource.create(attributes), shutdown_on_exit=False)
         self._provider.add_span_processor(processor or BatchSpanProcessor(OTLPSpanExporter()))
-        self._tracer = self._provider.get_tracer("proctor")
-
-    def begin(
-        self, name: str, kind: Kind, attributes: Mapping[str, Attribute], headers: Mapping[str, str] | None = None
-    ) -> "Span":
-        """A child of the running task's span, or with `headers` of the one that they name; {} begins a new trace."""
-        parent = None if headers is None else self.w3c.extract(headers, self.context.Context())
-        return Span(self, self._tracer.start_span(name, parent, self.trace.SpanKind[kind.upper()], attributes))
+        self.tracer = self._provider.get_tracer("proctor")
 
     def close(self) -> None:
         """Send the spans that are not sent yet, for at most CLOSE_S."""
@@ -121,35 +113,38 @@ class Recorder:
 
 
 class Span:
-    """A span. As a context manager it covers the code inside."""
+    """A span; without a recorder it does nothing. As a context manager it covers the code inside."""
 
-    def __init__(self, recorder: Recorder, span: "trace.Span") -> None:
+    def __init__(self, recorder: Recorder | None = None, span: "trace.Span | None" = None) -> None:
         self._recorder, self._span = recorder, span
 
     def note(self, **attributes: Attribute) -> None:
         """Add attributes; only before the span's end."""
-        self._span.set_attributes(attributes)
+        if self._span is not None:
+            self._span.set_attributes(attributes)
 
     def event(self, name: str, **attributes: Attribute) -> None:
         """Record that something happened now; only before the span's end."""
-        self._span.add_event(name, attributes)
+        if self._span is not None:
+            self._span.add_event(name, attributes)
 
     def adopt(self) -> None:
         """Make this span the parent of the spans that the running task begins from now on."""
-        self._token = self._recorder.context.attach(self._recorder.trace.set_span_in_context(self._span))
+        if self._recorder is not None and self._span is not None:
+            self._token = self._recorder.context.attach(self._recorder.trace.set_span_in_context(self._span))
 
     def end(self) -> None:
         """End the span. May be called again."""
-        if self._span.is_recording():
+        if self._span is not None and self._span.is_recording():
             self._span.end()
 
     def __enter__(self) -> "Span":
         self.adopt()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._recorder is None or self._span is None:
+            return
         if kind is not None:
             self.note(**{ERROR: kind.__name__})  # not the message, which may hold a secret
             self._span.set_status(self._recorder.trace.StatusCode.ERROR)
@@ -157,22 +152,7 @@ class Span:
         self.end()
 
 
-class _NotRecorded(Span):
-    def __init__(self) -> None:
-        """Without a recorder."""
-
-    def note(self, **attributes: Attribute) -> None: ...
-
-    def event(self, name: str, **attributes: Attribute) -> None: ...
-
-    def adopt(self) -> None: ...
-
-    def end(self) -> None: ...
-
-    def __exit__(self, *raised: object) -> None: ...
-
-
-NOT_RECORDED = _NotRecorded()
+NOT_RECORDED = Span()
 recorders: list[Recorder] = []
 """What records this process's spans, one at most; empty where nothing need be prepared for spans."""
 
@@ -197,7 +177,22 @@ def close() -> None:
 
 def begin(name: str, kind: Kind = "internal", **attributes: Attribute) -> Span:
     """A child of the running task's span."""
-    return recorders[0].begin(name, kind, attributes) if recorders else NOT_RECORDED
+    return _begun(name, kind, attributes, None)
+
+
+def root(name: str, **attributes: Attribute) -> Span:
+    """A span that begins a trace of its own."""
+    return _begun(name, "internal", attributes, {})
+
+
+def _begun(name: str, kind: Kind, attributes: Mapping[str, Attribute], headers: Mapping[str, str] | None) -> Span:
+    """A child of the running task's span, or with `headers` of the one that they name, if they name any."""
+    if not recorders:
+        return NOT_RECORDED
+    recorder = recorders[0]
+    parent = None if headers is None else recorder.w3c.extract(headers, recorder.context.Context())
+    of = recorder.trace.SpanKind[kind.upper()]
+    return Span(recorder, recorder.tracer.start_span(name, parent, of, attributes))
 
 
 async def within(name: str, work: Awaitable[Answer], **attributes: Attribute) -> Answer:
@@ -206,17 +201,12 @@ async def within(name: str, work: Awaitable[Answer], **attributes: Attribute) ->
         return await work
 
 
-def root(name: str, **attributes: Attribute) -> Span:
-    """A span that begins a trace of its own."""
-    return recorders[0].begin(name, "internal", attributes, {}) if recorders else NOT_RECORDED
-
-
 def received(name: str, headers: Iterable[tuple[bytes, bytes]], **attributes: Attribute) -> Span:
     """The span of an incoming request, a child of its sender's; not recorded where the sender records none."""
     if not recorders:
         return NOT_RECORDED
     named = {key.decode("latin-1"): value.decode("latin-1") for key, value in headers}
-    return recorders[0].begin(name, "server", attributes, named) if TRACEPARENT in named else NOT_RECORDED
+    return _begun(name, "server", attributes, named) if TRACEPARENT in named else NOT_RECORDED
 
 
 def headers() -> dict[str, str]:
