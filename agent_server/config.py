@@ -68,14 +68,10 @@ class FunctionConfig(_Agent):
 
 
 class ProxiedConfig(_Agent):
-    """A model at another endpoint, with limits on the requests to it, each of which is sent once."""
+    """A model at another endpoint, to which each request is sent once."""
 
     kind: Literal["proxied"]
     chat: Chat
-    max_in_flight: int | None = Field(default=None, ge=1)
-    """Concurrent requests to the endpoint; further ones wait."""
-    requests_per_minute: float | None = Field(default=None, gt=0)
-    """Requests to the endpoint per minute; further ones wait, or get 429 where they would wait over 30 s."""
 
 
 AgentConfig = Annotated[PolicyConfig | RecordedConfig | FunctionConfig | ProxiedConfig, Field(discriminator="kind")]

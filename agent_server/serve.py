@@ -83,11 +83,7 @@ def _bare(config: AgentConfig, tasks: TaskPolicies, client: HttpClient) -> Serve
         return _function(config, client)
     from agent_server.agents.proxied import ProxiedAgent
 
-    return ProxiedAgent(
-        ChatModel(config.chat, client),
-        max_in_flight=config.max_in_flight,
-        requests_per_minute=config.requests_per_minute,
-    )
+    return ProxiedAgent(ChatModel(config.chat, client))
 
 
 def _function(config: FunctionConfig, client: HttpClient) -> ServedAgent:
