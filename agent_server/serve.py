@@ -1,7 +1,5 @@
 """Builds agents from their configuration, and serves them until a signal stops the server."""
 
-import asyncio
-import socket
 from collections.abc import Callable, Mapping
 
 from agent_server.agents.base import ServedAgent
@@ -14,9 +12,8 @@ from proctor.config.yaml import FileError
 from proctor.digest import digest_of
 from proctor.http.client import HttpClient, http_client
 from proctor.http.server import listen, url_of
-from proctor.http.serving import HttpServer, uvicorn_config
+from proctor.http.serving import serve_until_signal, uvicorn_config
 from proctor.llm.model import ChatModel
-from proctor.observability import tracing
 from proctor.observability.metrics import ProcessMetrics
 
 GRACE_S = 30
@@ -24,34 +21,31 @@ KEEP_ALIVE_S = 65
 """Longer than our clients keep an idle connection, so that the client closes it first."""
 
 
-class AgentServer(HttpServer):
-    """Sends the spans that are left after the last reply: a signal ends the process right after."""
+def serve(
+    config: AgentServerConfig,
+    on_ready: Callable[[str], None] = lambda base_url: None,
+    *,
+    stop_with_stdin: bool = False,
+) -> None:
+    """Serve until SIGTERM, SIGINT or the end of standard input; requests in progress then have 30 s, or end at once.
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().shutdown(sockets)
-        await asyncio.to_thread(tracing.close)
-
-
-def serve(config: AgentServerConfig, on_ready: Callable[[str], None] = lambda base_url: None) -> None:
-    """Serve until SIGTERM or SIGINT; requests in progress then have 30 s, after which the signal ends the process.
-
-    `on_ready` gets the base URL (up to and including /v1) once requests are accepted. Raises ValueError where the
-    configuration can't be served.
+    They do at a second signal, and where standard input has ended. `on_ready` gets the base URL (up to and including
+    /v1) once requests are accepted. Raises ValueError where the configuration can't be served.
     """
     access, client, metrics = config.access(), http_client(tls=config.tls), ProcessMetrics("agent-server")
     app = build_app(build_agents(config, client), access, config.max_request_bytes, metrics)
     listener = listen(config.host, config.port)
-    server = AgentServer(
-        uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=GRACE_S, tls=config.tls, knows=access.knows),
-        lambda: on_ready(url_of(config.host, listener, config.tls.scheme) + "/v1"),
-    )
-    event_loop.run(_run(server, client, listener, metrics))
 
+    async def run() -> None:
+        settings = uvicorn_config(
+            app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=GRACE_S, tls=config.tls, knows=access.knows
+        )
+        url = url_of(config.host, listener, config.tls.scheme) + "/v1"
+        with event_loop.beside(metrics.watch()):
+            async with client:
+                await serve_until_signal(settings, listener, lambda: on_ready(url), stop_with_stdin=stop_with_stdin)
 
-async def _run(server: HttpServer, client: HttpClient, listener: socket.socket, metrics: ProcessMetrics) -> None:
-    with event_loop.beside(metrics.watch()):
-        async with client:
-            await server.serve(sockets=[listener])
+    event_loop.run(run())
 
 
 def build_agents(config: AgentServerConfig, client: HttpClient) -> Mapping[str, ServedAgent]:

@@ -5,7 +5,6 @@ import functools
 import logging
 import os
 import re
-import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -245,7 +244,6 @@ def agents(
     from agent_server.config import AgentServerConfig
     from agent_server.serve import serve
     from proctor.config.yaml import load
-    from proctor.http.server import when_stdin_ends
 
     if config is not None and (tasks is not None or agents):
         raise UsageProblem("--config holds all settings; leave --tasks and --agent out")
@@ -264,10 +262,7 @@ def agents(
                 token_env=token_env,
                 tls=tls_fields(tls),
             ).relative_to(Path.cwd())
-        if stop_with_stdin:
-            when_stdin_ends(lambda _: os.kill(os.getpid(), signal.SIGTERM))
-        with contextlib.suppress(KeyboardInterrupt):
-            serve(loaded, announce("agent server", stop_with_stdin))
+        serve(loaded, announce("agent server", stop_with_stdin), stop_with_stdin=stop_with_stdin)
 
 
 def _agent(text: str) -> dict[str, str]:

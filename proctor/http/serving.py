@@ -51,17 +51,9 @@ def uvicorn_config(
 
 
 class HttpServer(uvicorn.Server):
-    """Calls `on_ready` once it accepts connections.
+    """Calls `on_ready` once it accepts connections, and `on_signal` at signals. Its limit of descriptors is raised."""
 
-    Signals go to `on_signal`; without it they end the server and then the process. Its limit of descriptors is raised.
-    """
-
-    def __init__(
-        self,
-        config: uvicorn.Config,
-        on_ready: Callable[[], object],
-        on_signal: Callable[[], object] | None = None,
-    ) -> None:
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], object], on_signal: Callable[[], object]) -> None:
         super().__init__(config)
         allow_descriptors()
         self._on_ready, self._on_signal = on_ready, on_signal
@@ -71,10 +63,7 @@ class HttpServer(uvicorn.Server):
         self._on_ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        if self._on_signal is None:
-            super().handle_exit(sig, frame)
-        else:
-            self._on_signal()
+        self._on_signal()
 
 
 class EmbeddedServer(uvicorn.Server):
@@ -108,7 +97,7 @@ async def serve_until_signal(
 ) -> None:
     """Serve inside `running`, until a signal or the end of standard input; then `drain`, and return.
 
-    `drain` is called again, with True, at each further signal: what is under way ends at once.
+    `drain` is called again, with True, at each further signal: what is under way ends at once, without `drain` too.
     """
     loop = asyncio.get_running_loop()
     leaving: list[asyncio.Task[None]] = []
@@ -116,7 +105,7 @@ async def serve_until_signal(
     async def drained(at_once: bool) -> None:
         if drain is not None:
             await drain(at_once)
-        server.should_exit = True
+        server.should_exit, server.force_exit = True, at_once and drain is None
 
     def leave(at_once: bool) -> None:
         leaving.append(loop.create_task(drained(at_once or bool(leaving))))

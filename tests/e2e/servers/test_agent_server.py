@@ -155,6 +155,6 @@ def test_sigterm_lets_the_request_under_way_finish(tmp_path: Path) -> None:
 
         reply = client.post(f"{server.url}/chat/completions", content=stop_once_sent())
         assert reply.json()["choices"][0]["message"]["content"] == "b3"
-        assert server.process.wait(timeout=slowly(20)) == -signal.SIGTERM
+        assert server.process.wait(timeout=slowly(20)) == 0
         assert server.process.stderr is not None
         assert server.process.stderr.read() == ""
