@@ -3,14 +3,16 @@
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from pydantic import SecretStr
 
 from proctor.observability.redaction import is_secret, remember
 
 log = logging.getLogger(__name__)
+Loaded = TypeVar("Loaded")
 _told = set[str]()
 
 FILE = "_FILE"
@@ -21,26 +23,36 @@ LOOK_S = 1.0
 """Files that may change are looked at so often at most."""
 
 
-class WatchedFiles:
-    """Small files whose contents may change while they are used, such as tokens and certificates."""
+class Renewed(Generic[Loaded]):
+    """What is loaded from small files, such as tokens and certificates, anew where they have changed.
 
-    def __init__(self, *paths: Path, clock: Callable[[], float] = time.monotonic) -> None:
-        self.paths, self._clock = paths, clock
-        self.contents: tuple[bytes | str, ...] = ()
-        """What each held at the last look, or why it could not be read."""
-        self._due = float("-inf")
-        self.changed()
+    Where that fails, the earlier value stays. Raises ValueError where it can't be loaded at first.
+    """
+
+    def __init__(self, what: str, files: Sequence[Path], load: Callable[[], Loaded]) -> None:
+        self._what, self._files, self._load = what, files, load
+        self._contents, self._due = tuple(map(content_of, files)), time.monotonic() + LOOK_S
+        self.value = load()
 
     def changed(self, *, at_once: bool = False) -> bool:
-        """Whether a look shows other contents than the one before; `at_once` also within LOOK_S after that."""
-        if not self.paths or ((now := self._clock()) < self._due and not at_once):
+        """Whether there is a new value; `at_once` also within LOOK_S after the last look."""
+        if not self._files or ((now := time.monotonic()) < self._due and not at_once):
             return False
-        self._due, before = now + LOOK_S, self.contents
-        self.contents = tuple(map(_content, self.paths))
-        return self.contents != before
+        self._due, before = now + LOOK_S, self._contents
+        self._contents = tuple(map(content_of, self._files))
+        if self._contents == before:
+            return False
+        try:
+            self.value = self._load()
+        except ValueError as error:
+            log.warning("%s; until then the earlier %s stay", error, self._what)
+            return False
+        log.info("%s have changed and are loaded again: %s", self._what, ", ".join(map(str, self._files)))
+        return True
 
 
-def _content(path: Path) -> bytes | str:
+def content_of(path: Path) -> bytes | str:
+    """What a file holds, or why it can't be read."""
     try:
         with path.open("rb") as file:
             return file.read(MAX_FILE_BYTES)
@@ -84,7 +96,7 @@ def secret_text(name: str) -> str | None:
     """
     value, path = text_or_file(name)
     if path is not None:
-        value = decoded(f"{name}{FILE}: {path}", _content(path)).strip()
+        value = decoded(f"{name}{FILE}: {path}", content_of(path)).strip()
     if value is not None:
         remember(value)
     return value

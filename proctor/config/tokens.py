@@ -1,16 +1,23 @@
 """Tokens of access: the one of a variable, or the lines of a file that may change while it is used."""
 
-import logging
 import re
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from proctor.config.secrets import FILE, MAX_SECRET_BYTES, WatchedFiles, decoded, say_if_shown, secret, text_or_file
+from proctor.config.secrets import (
+    FILE,
+    MAX_SECRET_BYTES,
+    Renewed,
+    content_of,
+    decoded,
+    say_if_shown,
+    secret,
+    text_or_file,
+)
 from proctor.config.wording import NAME, WORDS
 from proctor.observability.redaction import remember
-
-log = logging.getLogger(__name__)
 
 _OPTION = re.compile(r"(weight|cap)=(.*)")
 _WEIGHT, _CAP = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?"), re.compile(r"0*[1-9][0-9]{0,8}")
@@ -35,12 +42,10 @@ class AccessTokens:
     def __init__(self, *texts: str, source: str = "", file: Path | None = None) -> None:
         self.source = source
         """The variable that they come from."""
-        self._all = tuple(map(Token, texts))
+        self._fixed = tuple(map(Token, texts))
         self._at = 0
         """Which of them is sent."""
-        self._file = None if file is None else WatchedFiles(file)
-        if self._file is not None:
-            self._all = self._read(self._file)
+        self._file = None if file is None else Renewed("tokens", [file], partial(_tokens_of, source, file))
 
     @classmethod
     def of(cls, variable: str) -> "AccessTokens":
@@ -56,7 +61,7 @@ class AccessTokens:
         return tokens if isinstance(tokens, AccessTokens) else cls(*([tokens] if tokens is not None else []))
 
     def __bool__(self) -> bool:
-        return bool(self._all)
+        return bool(self._known)
 
     @property
     def may_change(self) -> bool:
@@ -65,45 +70,40 @@ class AccessTokens:
 
     @property
     def all(self) -> tuple[Token, ...]:
-        """Those that count now; the same object until they change."""
-        if self._file is not None and self._file.changed():
-            self._renew(self._file)
-        return self._all
+        """Those that count now; equal until they change."""
+        self.look(at_once=False)
+        return self._known
+
+    @property
+    def _known(self) -> tuple[Token, ...]:
+        return self._fixed if self._file is None else self._file.value
 
     @property
     def current(self) -> str | None:
         """The token to send."""
-        tokens = self.all if self._file is not None else self._all
+        tokens = self.all
         return tokens[self._at].text if tokens else None
 
     def other(self, refused: Collection[str]) -> str | None:
         """A token that is not among those refused, to be sent from now on. The file is read again first."""
         self.look()
-        places = [*range(self._at, len(self._all)), *range(self._at)]
-        found = next((place for place in places if self._all[place].text not in refused), None)
+        tokens = self._known
+        places = [*range(self._at, len(tokens)), *range(self._at)]
+        found = next((place for place in places if tokens[place].text not in refused), None)
         self._at = found or 0
-        return None if found is None else self._all[found].text
+        return None if found is None else tokens[found].text
 
-    def look(self) -> None:
-        """Read the file again at once: a token was refused."""
-        if self._file is not None and self._file.changed(at_once=True):
-            self._renew(self._file)
+    def look(self, *, at_once: bool = True) -> None:
+        """Read the file again, as when a token was refused."""
+        if self._file is not None and self._file.changed(at_once=at_once):
+            self._at = 0
 
-    def _renew(self, file: WatchedFiles) -> None:
-        try:
-            read = self._read(file)
-        except ValueError as error:
-            log.warning("%s; until then the earlier tokens stay", error)
-            return
-        if read != self._all:
-            log.info("%s: %s has changed: it has %d tokens now", self.source, file.paths[0], len(read))
-            self._all, self._at = read, 0
 
-    def _read(self, file: WatchedFiles) -> tuple[Token, ...]:
-        where, content = f"{self.source}: {file.paths[0]}", file.contents[0]
-        if len(content) > MAX_SECRET_BYTES:
-            raise ValueError(f"{where} holds more than {MAX_SECRET_BYTES} bytes; give a file of tokens")
-        return tokens_in(decoded(where, content), where)
+def _tokens_of(source: str, file: Path) -> tuple[Token, ...]:
+    where, content = f"{source}: {file}", content_of(file)
+    if len(content) > MAX_SECRET_BYTES:
+        raise ValueError(f"{where} holds more than {MAX_SECRET_BYTES} bytes; give a file of tokens")
+    return tokens_in(decoded(where, content), where)
 
 
 def tokens_in(text: str, where: str) -> tuple[Token, ...]:

@@ -19,8 +19,8 @@ from urllib.parse import unquote
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from proctor.config.secrets import Renewed
 from proctor.http.server import authorization
-from proctor.http.tls import Renewed
 from proctor.observability.descriptors import allow_descriptors
 
 MAX_HEAD_BYTES = 64 << 10

@@ -18,8 +18,9 @@ from urllib.parse import urlsplit
 
 from pydantic_core import to_json
 
+from proctor.config.secrets import Renewed
 from proctor.config.wording import ENV_PROXY
-from proctor.http.tls import NO_TLS, Renewed, Tls, wreq_tls
+from proctor.http.tls import NO_TLS, Tls, wreq_tls
 from proctor.http.wreq_client import (
     CONNECT_S,
     KEEP_ALIVE_S,
@@ -276,7 +277,7 @@ def http_client(*, tls: Tls = NO_TLS, resolve: Resolve | None = None) -> HttpCli
     """
     own_files = tls.ca is not None or tls.cert is not None
     if find_spec("wreq") is None:
-        known = Renewed(tls, tls.context) if own_files else None
+        known = Renewed("TLS files", tls.files(), tls.context) if own_files else None
         public_context = functools.cache(tls.context)
 
         def by_httpx(route: Route) -> "httpx.AsyncClient":
@@ -290,7 +291,7 @@ def http_client(*, tls: Tls = NO_TLS, resolve: Resolve | None = None) -> HttpCli
 
         return HttpxClient(by_httpx, resolve, known)
     load = functools.partial(wreq_tls, tls)
-    loaded = Renewed(tls, load) if own_files else None
+    loaded = Renewed("TLS files", tls.files(), load) if own_files else None
     public = functools.cache(load)
 
     def connect(secure: bool, hosts: Hosts, route: Route) -> "wreq.Client":

@@ -1,26 +1,20 @@
 """TLS settings: the certificate of a process and the authorities it trusts. No setting turns verification off."""
 
 import base64
-import logging
 import re
 import ssl
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
 from pydantic import model_validator
 
 from proctor.config.problems import FieldProblem
-from proctor.config.secrets import WatchedFiles
+from proctor.config.secrets import Renewed
 from proctor.config.yaml import FieldErrors
 from proctor.types import Value
 
 if TYPE_CHECKING:
     import wreq
-
-
-Loaded = TypeVar("Loaded")
-log = logging.getLogger(__name__)
 
 
 class Tls(Value):
@@ -77,7 +71,7 @@ class ServerTls(Tls):
 
     def server_context(self) -> "Renewed[ssl.SSLContext] | None":
         """The context of incoming calls; None without a certificate. Raises FieldErrors."""
-        return None if self.cert is None else Renewed(self, self._loaded)
+        return None if self.cert is None else Renewed("TLS files", self.files(), self._loaded)
 
     def _loaded(self) -> ssl.SSLContext:
         assert self.cert is not None
@@ -88,29 +82,6 @@ class ServerTls(Tls):
             _trust(context, self.client_ca, "client_ca")
             context.verify_mode = ssl.CERT_REQUIRED
         return context
-
-
-class Renewed(Generic[Loaded]):
-    """What is loaded from TLS files, anew where they have changed; where that fails, the earlier one stays.
-
-    Raises FieldErrors where it can't be loaded at first.
-    """
-
-    def __init__(self, tls: Tls, load: Callable[[], Loaded]) -> None:
-        self._files, self._load = WatchedFiles(*tls.files()), load
-        self.value = load()
-
-    def changed(self, *, at_once: bool = False) -> bool:
-        """Whether there is a new value; `at_once` also within a second after the last look."""
-        if not self._files.changed(at_once=at_once):
-            return False
-        try:
-            self.value = self._load()
-        except FieldErrors as error:
-            log.warning("%s; until then the earlier TLS files stay", error)
-            return False
-        log.info("TLS files have changed and are loaded again: %s", ", ".join(map(str, self._files.paths)))
-        return True
 
 
 NO_TLS = ServerTls.model_construct()  # nothing to validate, so no validator is built
