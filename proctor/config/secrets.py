@@ -26,13 +26,21 @@ LOOK_S = 1.0
 class Renewed(Generic[Loaded]):
     """What is loaded from small files, such as tokens and certificates, anew where they have changed.
 
-    Where that fails, the earlier value stays. Raises ValueError where it can't be loaded at first.
+    Where that fails, the earlier value stays. Raises ValueError where it can't be loaded at first. Without files it is
+    loaded when it is asked for.
     """
 
     def __init__(self, what: str, files: Sequence[Path], load: Callable[[], Loaded]) -> None:
         self._what, self._files, self._load = what, files, load
         self._contents, self._due = tuple(map(content_of, files)), time.monotonic() + LOOK_S
-        self.value = load()
+        self._value: Loaded | None = load() if files else None
+
+    @property
+    def value(self) -> Loaded:
+        """What was loaded last."""
+        if self._value is None:
+            self._value = self._load()
+        return self._value
 
     def changed(self, *, at_once: bool = False) -> bool:
         """Whether there is a new value; `at_once` also within LOOK_S after the last look."""
@@ -43,7 +51,7 @@ class Renewed(Generic[Loaded]):
         if self._contents == before:
             return False
         try:
-            self.value = self._load()
+            self._value = self._load()
         except ValueError as error:
             log.warning("%s; until then the earlier %s stay", error, self._what)
             return False

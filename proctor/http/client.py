@@ -133,7 +133,7 @@ class WreqClient(HttpClient):
         self,
         connect: Callable[[bool, Hosts, Route], "wreq.Client"],
         resolve: Resolve | None,
-        tls: "Renewed[wreq.ClientConfig] | None",
+        tls: "Renewed[wreq.ClientConfig]",
     ) -> None:
         self._connect, self._resolve, self._tls = connect, resolve, tls
         self._pools: dict[tuple[bool, str, Route], tuple[frozenset[Address], wreq.Client]] = {}
@@ -160,7 +160,7 @@ class WreqClient(HttpClient):
                 raise TimeoutError from None
             never = isinstance(error, wreq.ConnectionError | wreq.ProxyConnectionError)
             failure = _failure(request, reason_of(error), never_connected=never)
-            if not (isinstance(failure, Untrusted) and self._tls is not None and self._tls.changed(at_once=True)):
+            if not (isinstance(failure, Untrusted) and self._tls.changed(at_once=True)):
                 raise failure from cause_of(error)
         self._pools.clear()
         return await self.exchange(request, max_bytes, deadline_s)
@@ -168,7 +168,7 @@ class WreqClient(HttpClient):
     def _pool(self, request: HttpRequest) -> tuple["wreq.Client", str]:
         """The connections for a request, and the URL to request from them."""
         url, host, addresses = request.url, "", NO_ADDRESSES
-        if self._tls is not None and self._tls.changed():
+        if self._tls.changed():
             self._pools.clear()
         if self._resolve is not None:
             end = url.find("/", len("https://"))
@@ -275,29 +275,24 @@ def http_client(*, tls: Tls = NO_TLS, resolve: Resolve | None = None) -> HttpCli
     instead of the system, or raises OSError. Raises FileError for TLS files that can't be used; files that change are
     loaded again. Without TLS files, the public authorities are loaded with the first call over TLS.
     """
-    own_files = tls.ca is not None or tls.cert is not None
     if find_spec("wreq") is None:
-        known = Renewed("TLS files", tls.files(), tls.context) if own_files else None
-        public_context = functools.cache(tls.context)
+        context = Renewed("TLS files", tls.files(), tls.context)
 
         def by_httpx(route: Route) -> "httpx.AsyncClient":
             import httpx
 
             by_env, via = route.leaves
-            context = public_context() if known is None else known.value
             limits = httpx.Limits(keepalive_expiry=KEEP_ALIVE_S)
-            verify = context if route.verify else False
+            verify = context.value if route.verify else False
             return httpx.AsyncClient(verify=verify, proxy=via, trust_env=by_env, limits=limits)
 
-        return HttpxClient(by_httpx, resolve, known)
-    load = functools.partial(wreq_tls, tls)
-    loaded = Renewed("TLS files", tls.files(), load) if own_files else None
-    public = functools.cache(load)
+        return HttpxClient(by_httpx, resolve, context)
+    loaded = Renewed("TLS files", tls.files(), functools.partial(wreq_tls, tls))
 
     def connect(secure: bool, hosts: Hosts, route: Route) -> "wreq.Client":
         chosen: wreq.ClientConfig = {}
         if secure or route.proxy:
-            chosen |= public() if loaded is None else loaded.value
+            chosen |= loaded.value
         if not route.verify:
             chosen["tls_verify"] = False
         return wreq_client(chosen, hosts, *route.leaves)
