@@ -1,19 +1,17 @@
 """Python functions and objects as agents: (messages, tools) -> a text or an Action, with a Usage or without."""
 
 import asyncio
-import contextlib
 import functools
 import inspect
 import logging
-import threading
 import traceback
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, wait
-from contextvars import copy_context
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from proctor.environment import Agent, AgentStopped, AgentUnavailable
+from proctor.event_loop import in_thread
 from proctor.observability.redaction import redacted
 from proctor.own_files.loading import OwnFileError, named, raised
 from proctor.session.transcript import Transcript
@@ -152,7 +150,7 @@ class FunctionCaller:
             finally:
                 leave()
         await self._slots.acquire()
-        answer = await _beside(functools.partial(copy_context().run, _called, call), self._slots.release, leave)
+        answer = await in_thread("agent-function", functools.partial(_called, call), self._slots.release, leave)
         return await answer if inspect.isawaitable(answer) else answer
 
     def _entered(self, session: str) -> Callable[[], None]:
@@ -183,7 +181,9 @@ class FunctionCaller:
         for conversation in sorted(known):
             try:
                 async with asyncio.timeout(END_S):
-                    ended = await _beside(functools.partial(_called, functools.partial(self._end, conversation)))
+                    ended = await in_thread(
+                        "agent-function", functools.partial(_called, functools.partial(self._end, conversation))
+                    )
                     if inspect.isawaitable(ended):
                         await ended
             except (Exception, SystemExit) as error:
@@ -222,40 +222,13 @@ def own_caller(reference: str, threads: int, parameters: Mapping[str, object]) -
 
 
 def _called(call: Callable[[], object]) -> object:
-    """Call a plain function, in a thread. Raises FunctionRaised and AgentStopped.
-
-    An event loop can't pass StopIteration on, and SystemExit would end it.
-    """
+    """Call a plain function, in a thread. Raises FunctionRaised and AgentStopped."""
     try:
         return call()
     except AgentStopped:
         raise
     except BaseException as error:
         raise _raised(error) from error
-
-
-def _beside(call: Callable[[], object], *then: Callable[[], None]) -> asyncio.Future[object]:
-    """What a plain call returns, in a thread that holds up no end of the process; `then` is called once it is over."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[object] = loop.create_future()
-
-    def told(set_it: Callable[[Any], None], what: object) -> None:
-        for each in then:
-            each()
-        if not done.done():
-            set_it(what)
-
-    def run() -> None:
-        outcome: tuple[Callable[[Any], None], object]
-        try:
-            outcome = done.set_result, call()
-        except Exception as error:
-            outcome = done.set_exception, error
-        with contextlib.suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(told, *outcome)
-
-    threading.Thread(target=run, name="agent-function", daemon=True).start()
-    return done
 
 
 def _nothing() -> None:

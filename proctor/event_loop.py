@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from importlib.util import find_spec
 from types import FrameType
 from typing import Any, TypeVar
@@ -170,6 +170,32 @@ def run(main: Coroutine[None, None, Answer]) -> Answer:
     """Run a process's main coroutine and return its result. Raises what the coroutine raises."""
     with _tuned_collector(), asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(main)
+
+
+def in_thread(name: str, call: Callable[[], Any], *then: Callable[[], None]) -> asyncio.Future[Any]:
+    """What a plain call returns, in a thread that holds up no end of the process; `then` is called once it is over."""
+    loop, context = asyncio.get_running_loop(), copy_context()
+    done: asyncio.Future[Any] = loop.create_future()
+
+    def told(set_it: Callable[[Any], None], what: object) -> None:
+        for each in then:
+            each()
+        if not done.done():
+            set_it(what)
+
+    def run() -> None:
+        outcome: tuple[Callable[[Any], None], object]
+        try:
+            outcome = done.set_result, context.run(call)
+        except StopIteration as error:  # which no future can hold
+            outcome = done.set_exception, RuntimeError(f"raised {error!r}")
+        except BaseException as error:
+            outcome = done.set_exception, error
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(told, *outcome)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return done
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ import inspect
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
-from contextvars import copy_context
+from functools import partial
 from typing import Any
 
 from pydantic import ValidationError
@@ -19,6 +19,7 @@ from proctor.environment import (
     Policy,
     ServiceAway,
 )
+from proctor.event_loop import in_thread
 from proctor.observability.descriptors import lacks_descriptors
 from proctor.own_code import log_traceback
 from proctor.session.thoughts import ThoughtCount, has_thought, session_thoughts, without_thought
@@ -97,18 +98,8 @@ async def _played(environment: Environment, sample: str, agent: Agent, seed: int
     """The finish of `play`; one that is a plain `def` runs in a thread, which a cancellation waits for."""
     if inspect.iscoroutinefunction(environment.play):
         return await environment.play(sample, agent, seed)
-    asking, ended, context = _FromThread(agent), Future[Finish](), copy_context()
-
-    def work() -> None:
-        try:
-            ended.set_result(context.run(environment.play, sample, asking, seed))  # type: ignore[arg-type]  # plain
-        except StopIteration as error:  # which no future can hold
-            ended.set_exception(RuntimeError(f"play raised {error!r}"))
-        except BaseException as error:
-            ended.set_exception(error)
-
-    threading.Thread(target=work, name=f"play {sample}", daemon=True).start()
-    finish = asyncio.wrap_future(ended)
+    asking = _FromThread(agent)
+    finish = in_thread(f"play {sample}", partial(environment.play, sample, asking, seed))  # type: ignore[arg-type]  # plain
     try:
         played: Any = await asyncio.shield(finish)
     except asyncio.CancelledError:
