@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from pydantic import SecretStr
-
 from proctor.observability.redaction import is_secret, remember
 
 log = logging.getLogger(__name__)
@@ -32,7 +30,7 @@ class Renewed(Generic[Loaded]):
 
     def __init__(self, what: str, files: Sequence[Path], load: Callable[[], Loaded]) -> None:
         self._what, self._files, self._load = what, files, load
-        self._contents, self._due = tuple(map(content_of, files)), time.monotonic() + LOOK_S
+        self._contents, self._due = tuple(map(_content, files)), time.monotonic() + LOOK_S
         self._value: Loaded | None = load() if files else None
 
     @property
@@ -47,7 +45,7 @@ class Renewed(Generic[Loaded]):
         if not self._files or ((now := time.monotonic()) < self._due and not at_once):
             return False
         self._due, before = now + LOOK_S, self._contents
-        self._contents = tuple(map(content_of, self._files))
+        self._contents = tuple(map(_content, self._files))
         if self._contents == before:
             return False
         try:
@@ -59,7 +57,7 @@ class Renewed(Generic[Loaded]):
         return True
 
 
-def content_of(path: Path) -> bytes | str:
+def _content(path: Path) -> bytes | str:
     """What a file holds, or why it can't be read."""
     try:
         with path.open("rb") as file:
@@ -74,17 +72,6 @@ def setting(name: str) -> str | None:
     if value is None:
         value = _dotenv().get(name)
     return value.strip() if value is not None else None
-
-
-def secret(name: str) -> SecretStr | None:
-    """A key or token, or None where the variable is unset or empty. Raises ValueError where it can't be one."""
-    text = secret_text(name)
-    if not text:
-        return None
-    say_if_shown(name, text)
-    if not (text.isascii() and text.isprintable() and " " not in text):
-        raise ValueError(f"{name}: the key holds characters that no key has; copy it again")
-    return SecretStr(text)
 
 
 def say_if_shown(where: str, text: str) -> None:
@@ -104,7 +91,7 @@ def secret_text(name: str) -> str | None:
     """
     value, path = text_or_file(name)
     if path is not None:
-        value = decoded(f"{name}{FILE}: {path}", content_of(path)).strip()
+        value = file_text(f"{name}{FILE}: {path}", path).strip()
     if value is not None:
         remember(value)
     return value
@@ -123,15 +110,19 @@ def text_or_file(name: str) -> tuple[str | None, Path | None]:
     return None, None
 
 
-def decoded(where: str, content: bytes | str) -> str:
+def file_text(where: str, path: Path) -> str:
     """The text of a secret's file, of which `where` names variable and path. Raises ValueError where it is none."""
-    try:
-        if isinstance(content, bytes):
-            return content[:MAX_SECRET_BYTES].decode()
-        reason = content
-    except UnicodeDecodeError:
-        reason = "it is not text"
-    raise ValueError(f"{where} can't be read: {reason}; give the path of a file that holds the secret")
+    content = _content(path)
+    if isinstance(content, str):
+        why = f"can't be read: {content}"
+    else:
+        try:
+            if len(content) <= MAX_SECRET_BYTES:
+                return content.decode()
+            why = f"holds more than {MAX_SECRET_BYTES} bytes"
+        except UnicodeDecodeError:
+            why = "can't be read: it is not text"
+    raise ValueError(f"{where} {why}; give the path of a file that holds the secret")
 
 
 def _dotenv() -> dict[str, str]:

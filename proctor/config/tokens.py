@@ -6,16 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from proctor.config.secrets import (
-    FILE,
-    MAX_SECRET_BYTES,
-    Renewed,
-    content_of,
-    decoded,
-    say_if_shown,
-    secret,
-    text_or_file,
-)
+from proctor.config.secrets import FILE, Renewed, file_text, say_if_shown, secret_text, text_or_file
 from proctor.config.wording import NAME, WORDS
 from proctor.observability.redaction import remember
 
@@ -52,8 +43,12 @@ class AccessTokens:
         """The token that a variable holds, those of the file that NAME_FILE names, or none. Raises ValueError."""
         if (file := text_or_file(variable)[1]) is not None:
             return cls(source=variable + FILE, file=file)
-        found = secret(variable)
-        return cls(*([found.get_secret_value()] if found is not None else []), source=variable)
+        if not (text := secret_text(variable)):
+            return cls(source=variable)
+        say_if_shown(variable, text)
+        if not (text.isascii() and text.isprintable() and " " not in text):
+            raise ValueError(f"{variable}: the key holds characters that no key has; copy it again")
+        return cls(text, source=variable)
 
     @classmethod
     def given(cls, tokens: "AccessTokens | str | None") -> "AccessTokens":
@@ -100,10 +95,8 @@ class AccessTokens:
 
 
 def _tokens_of(source: str, file: Path) -> tuple[Token, ...]:
-    where, content = f"{source}: {file}", content_of(file)
-    if len(content) > MAX_SECRET_BYTES:
-        raise ValueError(f"{where} holds more than {MAX_SECRET_BYTES} bytes; give a file of tokens")
-    return tokens_in(decoded(where, content), where)
+    where = f"{source}: {file}"
+    return tokens_in(file_text(where, file), where)
 
 
 def tokens_in(text: str, where: str) -> tuple[Token, ...]:

@@ -163,7 +163,8 @@ class Document:
         positions: list[int | str] = []
         names: list[int | str] = []
         for part in location:
-            position = _position(value, part) if isinstance(value, list) else part
+            items = enumerate(value) if isinstance(value, list) else ()
+            position = next((n for n, each in items if isinstance(each, dict) and each.get("name") == part), part)
             positions.append(position)
             value = value_at(value, position)
             name = value.get("name") if isinstance(value, dict) and isinstance(position, int) else None
@@ -224,11 +225,6 @@ def _read(text: str, name: str) -> tuple[Node | None, object]:
         raise _syntax_error(error, name, text) from error
     except ValueError as error:
         raise FileError(f"{name}: no valid number or date: {error}; put quotes around a value meant as text") from error
-
-
-def _syntax_error(error: yaml.MarkedYAMLError, name: str, text: str) -> FileError:
-    line, problem = _syntax_problem(error, text)
-    return FileError(f"{name}:{line}: {problem}")
 
 
 def _measure(node: Node, name: str, measured: dict[Node, tuple[int, int]]) -> tuple[int, int]:
@@ -321,11 +317,6 @@ def _safe(override: str) -> str:
     return f"{path}{equals}{HIDDEN}" if hidden else override
 
 
-def _position(items: list[object], part: int | str) -> int | str:
-    """The position of an item that is named by its position or its field `name`."""
-    return next((n for n, item in enumerate(items) if isinstance(item, dict) and item.get("name") == part), part)
-
-
 def _line(node: Node | None, location: Location) -> int:
     """The line (from 1) of the deepest node that the location reaches."""
     line = _at(node) if node is not None else 1
@@ -341,8 +332,7 @@ def _line(node: Node | None, location: Location) -> int:
     return line
 
 
-def _syntax_problem(error: yaml.MarkedYAMLError, text: str) -> tuple[int, str]:
-    """The line, from 1, and what is wrong in it."""
+def _syntax_error(error: yaml.MarkedYAMLError, name: str, text: str) -> FileError:
     told = f"{error.context or ''} {error.problem or ''}"
     words = next((meaning for parsed, meaning in SYNTAX if parsed in told), f"{error.problem or error.context}")
     marks = (
@@ -359,7 +349,7 @@ def _syntax_problem(error: yaml.MarkedYAMLError, text: str) -> tuple[int, str]:
         line = near[0]
         words = "; ".join(meaning for character, meaning in LOOKALIKES.items() if character in lines[line])
     where = "" if near else "; fix it on or just before this line"
-    return line + 1, f"not YAML: {words}{where}"
+    return FileError(f"{name}:{line + 1}: not YAML: {words}{where}")
 
 
 def _names_a_field(line: str) -> bool:
