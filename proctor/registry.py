@@ -57,22 +57,8 @@ def missing(group: str, name: str) -> str | None:
     return extra and f"it is in a package of its own: pip install 'proctor[{extra}]'"
 
 
-def names() -> list[str]:
-    """The names of all installed environments that bring their samples, sorted; imports none of them."""
-    return _names(ENVIRONMENTS)
-
-
-def foreign_names() -> list[str]:
-    """The names of all installed environments without samples of their own, sorted; imports none of them."""
-    return _names(FOREIGN_ENVIRONMENTS)
-
-
-def commands() -> list[str]:
-    """The names of all installed commands of packages, sorted; imports none of them."""
-    return _names(COMMANDS)
-
-
-def _names(group: str) -> list[str]:
+def names(group: str = ENVIRONMENTS) -> list[str]:
+    """The names of a group, sorted, by default those of all environments that bring their samples; imports none."""
     return sorted({entry.name for entry in entry_points(group)})
 
 
@@ -129,7 +115,7 @@ def _entry(name: str) -> EntryPoint:
     if not found:
         if (fix := missing(FOREIGN_ENVIRONMENTS, name)) is not None:
             raise ImportError(f"environment {name!r} is not installed; {fix}")
-        known = ", ".join([*names(), *foreign_names()]) or "none"
+        known = ", ".join([*names(), *names(FOREIGN_ENVIRONMENTS)]) or "none"
         raise UnknownEnvironment(f"unknown environment {name!r}; installed are: {known}")
     if len(found) > 1:
         offers = " and ".join(sorted(f"{entry.value} of {_package(entry)}" for entry in found.values()))

@@ -16,7 +16,7 @@ from proctor.config.task import named_task
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line instead of text.")
 def envs(as_json: bool) -> None:
     """List the installed environments, Proctor's own and others."""
-    for name in [*registry.names(), *registry.foreign_names()]:
+    for name in [*registry.names(), *registry.names(registry.FOREIGN_ENVIRONMENTS)]:
         row = _describe(name)
         if as_json:
             click.echo(json.dumps(row))

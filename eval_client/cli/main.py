@@ -100,7 +100,7 @@ class Commands(click.Group):
         """All names, in the order that a new user needs them; the commands of packages come last."""
         from proctor import registry  # it may be hidden by another package
 
-        return [*COMMANDS, *(name for name in registry.commands() if name not in COMMANDS)]
+        return [*COMMANDS, *(name for name in registry.names(registry.COMMANDS) if name not in COMMANDS)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name, or None. Raises UsageError where a package that it needs is missing."""
