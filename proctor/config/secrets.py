@@ -29,7 +29,7 @@ class Renewed(Generic[Loaded]):
     """
 
     def __init__(self, what: str, files: Sequence[Path], load: Callable[[], Loaded]) -> None:
-        self._what, self._files, self._load = what, files, load
+        self._what, self.files, self._load = what, files, load
         self._contents, self._due = tuple(map(_content, files)), time.monotonic() + LOOK_S
         self._value: Loaded | None = load() if files else None
 
@@ -42,10 +42,10 @@ class Renewed(Generic[Loaded]):
 
     def changed(self, *, at_once: bool = False) -> bool:
         """Whether there is a new value; `at_once` also within LOOK_S after the last look."""
-        if not self._files or ((now := time.monotonic()) < self._due and not at_once):
+        if not self.files or ((now := time.monotonic()) < self._due and not at_once):
             return False
         self._due, before = now + LOOK_S, self._contents
-        self._contents = tuple(map(_content, self._files))
+        self._contents = tuple(map(_content, self.files))
         if self._contents == before:
             return False
         try:
@@ -53,7 +53,7 @@ class Renewed(Generic[Loaded]):
         except ValueError as error:
             log.warning("%s; until then the earlier %s stay", error, self._what)
             return False
-        log.info("%s have changed and are loaded again: %s", self._what, ", ".join(map(str, self._files)))
+        log.info("%s have changed and are loaded again: %s", self._what, ", ".join(map(str, self.files)))
         return True
 
 

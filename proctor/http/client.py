@@ -168,7 +168,7 @@ class WreqClient(HttpClient):
     def _pool(self, request: HttpRequest) -> tuple["wreq.Client", str]:
         """The connections for a request, and the URL to request from them."""
         url, host, addresses = request.url, "", NO_ADDRESSES
-        if self._tls.changed():
+        if self._tls.files and self._tls.changed():
             self._pools.clear()
         if self._resolve is not None:
             end = url.find("/", len("https://"))
