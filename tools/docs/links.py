@@ -13,9 +13,10 @@ _URL = re.compile(r"https://[a-z0-9.-]+\.[a-z]+(/[\w./?&=%~+-]*)?(#[\w.-]+)?")
 
 
 def all_pages() -> list[Path]:
-    """Every page that people read, in and beside docs/."""
+    """Every page that people have written, in and beside docs/; those that runs print are in docs/gallery."""
     beside = (ROOT / name for name in ("README.md", "CONTRIBUTING.md", "docker/README.md"))
-    return sorted([*beside, *DOCS.rglob("*.md")])
+    printed = {*(DOCS / "gallery").glob("*.md")} - {DOCS / "gallery" / "index.md"}
+    return sorted([*beside, *({*DOCS.rglob("*.md")} - printed)])
 
 
 def broken_links(page: Path) -> Iterator[str]:
