@@ -5,14 +5,16 @@ import logging
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, JsonValue, ValidationError
 from pydantic_core import CoreSchema, core_schema, to_json
 
-from proctor.http.client import HttpReply
 from proctor.observability.redaction import found_in
 from proctor.types import Action, Echo, Message, Tool, ToolCall, Usage
+
+if TYPE_CHECKING:
+    from proctor.http.client import HttpReply
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +69,7 @@ class Written(tuple[Message, ...]):
     """
 
     request: Request
-    reply: HttpReply | None
+    reply: "HttpReply | None"
     """The endpoint's reply as it came, a stream too; set where that is an answer."""
     cause: str
     """Why there is none, once that is known."""
@@ -91,7 +93,7 @@ class Reply(NamedTuple):
     """Why the answer ends, in the words of chat (`stop`, `length`, `tool_calls`) where there is one."""
     is_plain: bool = False
     """Whether it is words that end in the usual way, and nothing in it says that it is no answer."""
-    raw: HttpReply | None = None
+    raw: "HttpReply | None" = None
     """The whole reply, where the endpoint sent it to a request of `Written`."""
 
     def holds(self, key: str) -> bool:

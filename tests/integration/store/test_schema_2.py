@@ -295,8 +295,8 @@ async def test_its_pages_open_in_the_viewer_which_writes_nothing(store: Store) -
         for page in ("/runs/old", "/runs/old/trials/0", "/runs/old/sample?task=t&sample=s0", "/api/v1/runs"):
             answer = await viewer.get(page)
             assert answer.status_code == 200, answer.text
-        table = (await viewer.get("/runs/old/trials?agent=a")).text
-        assert table.count('<td class="time">-</td>') == 2, "neither trial has a time at which it ended"
+        table = (await viewer.get("/runs/old/trials?agent=a&columns=sample,world_seconds,ended_at")).text
+        assert table.count('<td class="left time">-</td>') == 2, "neither trial has a time at which it ended"
         assert table.count("<td>-</td>") >= 2, "nor has the environment's time been measured"
         trial = (await viewer.get("/api/v1/runs/old/trials/0")).json()
         (turn,) = trial["turns"]["items"]

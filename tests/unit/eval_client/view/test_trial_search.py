@@ -240,7 +240,7 @@ async def test_08_filters_in_combination_with_a_text_and_a_file_of_all_rows(
     )
 
 
-async def test_a_file_of_rows_is_guarded_against_formulas_and_holds_what_the_json_has(tmp_path: Path) -> None:
+async def test_a_file_of_rows_is_guarded_against_formulas_and_has_all_of_the_json_but_the_words(tmp_path: Path) -> None:
     store_of(tmp_path, 7)
     app = build_app(FolderRuns(tmp_path), ViewAccess())
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=ORIGIN) as viewer:
@@ -249,6 +249,8 @@ async def test_a_file_of_rows_is_guarded_against_formulas_and_holds_what_the_jso
         rows = list(csv.DictReader(io.StringIO((await viewer.get("/runs/first/trials.csv?agent=b")).text)))
         refused = await viewer.get("/runs/first/trials.csv?score=much")
         table = (await viewer.get("/runs/first/trials?agent=b&size=2")).text
+    for item in items:
+        assert [item.pop(name) for name in ("asked", "expected", "answered")] == [None] * 3
     assert [json.loads(line) for line in lines] == items
     assert [each["sample"] for each in rows] == [f"'{item['sample']}" for item in items]
     assert list(rows[0]) == list(items[0])
