@@ -46,8 +46,8 @@ def measure(quick: bool) -> Iterator[Figure]:
 
 
 def _exponent(values: Mapping[int, float]) -> float:
-    """The slope through the logarithms."""
-    return linear_regression(list(map(log, values)), list(map(log, values.values()))).slope
+    """The slope through the logarithms; 0 where it falls."""
+    return max(0.0, linear_regression(list(map(log, values)), list(map(log, values.values()))).slope)
 
 
 async def _heartbeat_s(count: int, watched_s: float) -> float:

@@ -81,9 +81,9 @@ class FilePools(Pools):
         self._folder, self.place = folder, str(folder)
 
     def change(self, name: str, settle: Settle) -> None:
-        path = self._folder / f"{_machine()}-{name}.json"
         try:
             make_private(self._folder)
+            path = self._folder / f"{_machine()}-{name}.json"
             with _locked(path) as file:
                 if kept := self.changed(os.pread(file, MAX_POOL + 1, 0), name, settle, time.monotonic()):
                     if os.pwrite(file, kept, 0) != len(kept):
@@ -92,7 +92,7 @@ class FilePools(Pools):
                 else:
                     path.unlink()
         except OSError as error:
-            raise PoolError(str(error) if error.filename else f"{path}: {error}") from error
+            raise PoolError(str(error) if error.filename else f"{self._folder / name}: {error}") from error
 
 
 def state_folder() -> Path:

@@ -63,7 +63,20 @@ def test_no_page_answer_report_or_log_holds_a_secret(tmp_path: Path, endpoint: S
         store = database.url.replace("proctor@", f"proctor:{canaries['password']}@", 1)
         variables = {"ECHO_KEY": canaries["key"], "PROCTOR_STORE": store, "PROCTOR_TOKEN": canaries["client"]}
         variables |= {"PROCTOR_VIEW_TOKEN": canaries["view"], "PROCTOR_LOG_LEVEL": "debug"}
-        done = exits(0, "run", "plan.yaml", "--name", "played", "--limit", "2", "-q", cwd=tmp_path, **variables)
+        done = exits(
+            0,
+            "run",
+            "plan.yaml",
+            "--name",
+            "played",
+            "--limit",
+            "1",
+            "--set",
+            "epochs=2",
+            "-q",
+            cwd=tmp_path,
+            **variables,
+        )
         wanted = ("report", "played", "--html", "report.html", "--samples", "--trials", "0,1")
         made = exits(0, *wanted, cwd=tmp_path, **variables)
         seen |= {"run": done.stdout + done.stderr, "report": made.stdout + made.stderr}
