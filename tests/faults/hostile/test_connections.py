@@ -176,6 +176,9 @@ def has_ended(connection: socket.socket) -> bool:
 
 @pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS)
 def test_a_flood_costs_its_sender_alone(served: Served, flood: Flood, capsys: pytest.CaptureFixture[str]) -> None:
+    asks = ((b"GET /healthz HTTP/1.1\r\n", b""), (served.known, b"401"))
+    for request, _ in asks:
+        served.ask(request)  # what a server makes at its first requests is no cost of the flood
     before, most, slowest = served.memory_mib(), 0.0, 0.0
     attackers: list[Attacker] = []
     give_up = time.monotonic() + FLOOD_S
@@ -186,7 +189,7 @@ def test_a_flood_costs_its_sender_alone(served: Served, flood: Flood, capsys: py
             for each in attackers:
                 each.send()
             most = max(most, served.memory_mib() - before)
-            for request, refused in ((b"GET /healthz HTTP/1.1\r\n", b""), (served.known, b"401")):
+            for request, refused in asks:
                 asked = time.monotonic()
                 assert served.ask(request) not in (b"", refused)
                 slowest = max(slowest, time.monotonic() - asked)
