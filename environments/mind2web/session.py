@@ -56,7 +56,9 @@ async def play(
 
 def words_of(contest: Contest, finish: Finish, *, redistributable: bool) -> dict[str, JsonValue]:
     """What the step asks for, what was recorded, and what was chosen."""
-    step, (element, action) = contest.step, finish.detail["predicted"]  # type: ignore[misc, str-unpack]  # two texts
+    step, predicted = contest.step, finish.detail["predicted"]
+    assert isinstance(predicted, list)
+    element, action = map(str, predicted)
     place = "the recorded element" if element in contest.positives else f"another element ({element})"
     asked = f"step {len(step.previous) + 1} of {step.steps}: {step.task}"
     chosen = f"{action} on {place}" if element else ""
