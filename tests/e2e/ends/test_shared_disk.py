@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from eval_client.store.connection import connect, file_url
 from eval_client.store.sqlite_file import open_for_reading
 from eval_client.store.tables import trial_table
+from tests.e2e.gates import gate
 from tests.e2e.proctor import begin, completed, exits, proctor, rows, server
 from tests.pace import until
 
@@ -25,7 +26,7 @@ tasks: [{{name: own, environment: db, parameters: {{engine: sqlite}}}}]
 AGENTS = """\
 token_env: PROCTOR_TOKEN
 tasks: [{name: own, environment: db, parameters: {engine: sqlite}}]
-agents: [{name: reference, kind: reference, latency_s: 0.2}]
+agents: [{name: reference, kind: reference}]
 """
 KEY = {"OPENAI_API_KEY": "token-of-the-tests"}
 
@@ -56,15 +57,18 @@ def test_a_run_is_read_killed_and_resumed(shared: Path) -> None:
         (shared / "plan.yaml").write_text(PLAN.format(agents=agents.url))
         found = {each["id"]: each for each in json.loads(exits(0, "doctor", "--json", cwd=shared).stdout)["findings"]}
         assert "share (fuse.sshfs), whose locks hold" in found["runs-folder"]["what"]
-        client = begin("run", "plan.yaml", "--name", "r", "--quiet", cwd=shared, **KEY)
-        until(lambda: scored() > 0)
-        client.kill()
-        client.communicate()
-        assert not Path(f"{store}-wal").exists()
-        with sqlite3.connect(store) as connection:
-            assert connection.execute("PRAGMA journal_mode").fetchone() != ("wal",)
-        assert 0 < scored() < 20
-        completed(begin("resume", "r", "--quiet", cwd=shared, **KEY))
+        with gate(shared / "plan.yaml", agents.url) as way:
+            way.shut(spared=20)  # each trial takes several: however late the kill comes, the run is not over before
+            client = begin("run", "plan.yaml", "--name", "r", "--quiet", cwd=shared, **KEY)
+            until(lambda: scored() > 0)
+            client.kill()
+            client.communicate()
+            assert not Path(f"{store}-wal").exists()
+            with sqlite3.connect(store) as connection:
+                assert connection.execute("PRAGMA journal_mode").fetchone() != ("wal",)
+            assert 0 < scored() < 20
+            way.open()
+            completed(begin("resume", "r", "--quiet", cwd=shared, **KEY))
     assert [row["score"] for row in rows("r", shared)] == [1.0] * 20
     assert "own" in exits(0, "report", "r", cwd=shared).stdout
 
