@@ -142,6 +142,12 @@ def scored(folder: Path, run: str) -> int:
     return int(_read(folder, run, "SELECT count(score) FROM proctor_trial") or 0)
 
 
+def told_scored(folder: Path, **extra: str) -> int:
+    """How many trials have a score as `proctor status` says of run `r`; 0 where it is not there yet."""
+    said = proctor("status", "r", "--json", cwd=folder, **extra)
+    return sum(int(pair["scored"]) for pair in json.loads(said.stdout)["pairs"]) if said.returncode == 0 else 0
+
+
 def troubles(folder: Path, run: str = "r") -> str:
     """What a run in a folder's `runs` says that holds it up; empty where nothing does."""
     view = _read(folder, run, "SELECT view FROM proctor_live")

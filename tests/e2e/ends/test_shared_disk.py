@@ -14,7 +14,7 @@ from eval_client.store.connection import connect, file_url
 from eval_client.store.sqlite_file import open_for_reading
 from eval_client.store.tables import trial_table
 from tests.e2e.gates import gate
-from tests.e2e.proctor import begin, completed, exits, proctor, rows, server
+from tests.e2e.proctor import begin, completed, exits, rows, server, told_scored
 from tests.pace import until
 
 pytestmark = pytest.mark.bindfs
@@ -48,11 +48,6 @@ def test_a_run_is_read_killed_and_resumed(shared: Path) -> None:
     (shared / "agents.yaml").write_text(AGENTS)
     store = shared / "runs" / "r" / "run.sqlite"
 
-    def scored() -> int:
-        said = proctor("status", "r", "--json", cwd=shared)
-        pairs = json.loads(said.stdout)["pairs"] if said.returncode == 0 else []  # it begins
-        return sum(int(pair["scored"]) for pair in pairs)
-
     with server("agents", "--config", "agents.yaml", cwd=shared) as agents:
         (shared / "plan.yaml").write_text(PLAN.format(agents=agents.url))
         found = {each["id"]: each for each in json.loads(exits(0, "doctor", "--json", cwd=shared).stdout)["findings"]}
@@ -60,13 +55,13 @@ def test_a_run_is_read_killed_and_resumed(shared: Path) -> None:
         with gate(shared / "plan.yaml", agents.url) as way:
             way.shut(spared=20)  # each trial takes several: however late the kill comes, the run is not over before
             client = begin("run", "plan.yaml", "--name", "r", "--quiet", cwd=shared, **KEY)
-            until(lambda: scored() > 0)
+            until(lambda: told_scored(shared) > 0)
             client.kill()
             client.communicate()
             assert not Path(f"{store}-wal").exists()
             with sqlite3.connect(store) as connection:
                 assert connection.execute("PRAGMA journal_mode").fetchone() != ("wal",)
-            assert 0 < scored() < 20
+            assert 0 < told_scored(shared) < 20
             way.open()
             completed(begin("resume", "r", "--quiet", cwd=shared, **KEY))
     assert [row["score"] for row in rows("r", shared)] == [1.0] * 20

@@ -1,6 +1,5 @@
 """`proctor run --continue`: what an orchestrator starts, and starts again, begins the run or goes on with it."""
 
-import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.database_servers import DatabaseServer, postgresql
-from tests.e2e.proctor import Server, begin, proctor, server
+from tests.e2e.proctor import Server, begin, proctor, server, told_scored
 from tests.faults.parts.farm import put_away
 from tests.pace import slowly, until
 
@@ -48,19 +47,12 @@ def clients(folder: Path, url: str) -> "list[subprocess.Popen[str]]":
     return [begin(*COMMAND, cwd=folder, **variables) for _ in range(2)]
 
 
-def scored(folder: Path, url: str) -> int:
-    """How many trials are, of a run that may not be there yet."""
-    said = proctor("status", "r", "--json", cwd=folder, PROCTOR_STORE=url)
-    pairs = json.loads(said.stdout)["pairs"] if said.returncode == 0 else []
-    return sum(int(pair["scored"]) for pair in pairs)
-
-
 @pytest.mark.postgresql
 def test_clients_started_at_once_again_and_too_late_play_one_run(folder: Path, store: DatabaseServer) -> None:
     killed = clients(folder, store.url)
     try:
         until(
-            lambda: scored(folder, store.url) > 0,
+            lambda: told_scored(folder, PROCTOR_STORE=store.url) > 0,
             120,
             lambda: [client.communicate() for client in killed if client.poll() is not None],
         )
