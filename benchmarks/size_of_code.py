@@ -1,7 +1,7 @@
 """Counts the lines of the product's rooms against `budgets.toml`: with blank ones, comments and docstrings, as `wc -l`.
 
-A room is a folder, without the rooms in it. Needs nothing but the standard library. The exit code is 1 where a budget
-is exceeded.
+A room is a folder, without the rooms in it. The words of docs/ count too. Needs nothing but the standard library. The
+exit code is 1 where a budget is exceeded.
 """
 
 import ast
@@ -20,7 +20,8 @@ PRODUCT = ("agent_server", "environments", "eval_client", "proctor", "task_serve
 class Budgets:
     """The most lines of each room, of the product, which is the rooms of PRODUCT, and of the files of `spine.txt`.
 
-    `beside_spine` are the lines of all other files that one run enters, `commands` how many commands `proctor` has.
+    `beside_spine` are the lines of all other files that one run enters, `commands` how many commands `proctor` has,
+    `docs_words` the words of the pages of docs/ but those of the gallery, which runs print.
     """
 
     rooms: Mapping[str, int]
@@ -28,6 +29,7 @@ class Budgets:
     spine: int
     beside_spine: int
     commands: int
+    docs_words: int
 
 
 def budgets(root: Path = ROOT) -> Budgets:
@@ -76,14 +78,16 @@ def room_of(path: PurePath, rooms: Mapping[str, int]) -> str | None:
 
 
 def measured(root: Path, rooms: Mapping[str, int]) -> dict[str, Size]:
-    """The size of each room of the checkout at `root`, and of what of the product is in no room."""
+    """The size of each room of the checkout at `root`, of what of the product is in no room, and of all the product."""
     sizes = {name: Size() for name in rooms}
     for folder in sorted({*(PurePath(name).parts[0] for name in rooms), *PRODUCT}):
         for path in sorted((root / folder).rglob("*.py")):
             place = path.relative_to(root)
             size = sizes.setdefault(room_of(place, rooms) or place.parts[0], Size())
             size.add(place, path.read_text(encoding="utf-8"))
-    return sizes
+    product = [size for name, size in sizes.items() if PurePath(name).parts[0] in PRODUCT]
+    files = {path: lines for size in product for path, lines in size.files.items()}
+    return {**sizes, "product": Size(files, [lines for size in product for lines in size.functions])}
 
 
 def spine(root: Path = ROOT) -> list[str]:
@@ -92,28 +96,23 @@ def spine(root: Path = ROOT) -> list[str]:
 
 
 def over_budget(root: Path, most: Budgets, sizes: Mapping[str, Size]) -> list[str]:
-    """A line for each room that has more lines than it may, for the product and for the spine."""
-    lines = {name: size.lines for name, size in sizes.items()}
-    lines["product"] = sum(size.lines for name, size in sizes.items() if PurePath(name).parts[0] in PRODUCT)
-    lines["spine"] = sum((root / path).read_text(encoding="utf-8").count("\n") for path in spine(root))
-    allowed = {**most.rooms, "product": most.product, "spine": most.spine}
+    """A line for each room that has more lines than it may, for the product, for the spine and for docs/."""
+    counts = {name: size.lines for name, size in sizes.items()}
+    counts["spine"] = sum((root / path).read_text(encoding="utf-8").count("\n") for path in spine(root))
+    pages = (page for page in (root / "docs").rglob("*.md") if page.parent.name != "gallery")
+    counts["docs_words"] = sum(len(page.read_text(encoding="utf-8").split()) for page in pages)
+    allowed = {**most.rooms, "product": most.product, "spine": most.spine, "docs_words": most.docs_words}
     return [
-        f"{name}: {count - allowed.get(name, 0):,} lines over its budget of {allowed.get(name, 0):,}"
-        for name, count in lines.items()
+        f"{name}: {count - allowed.get(name, 0):,} over its budget of {allowed.get(name, 0):,}"
+        for name, count in counts.items()
         if count > allowed.get(name, 0)
     ]
 
 
 def table(sizes: Mapping[str, Size], rooms: Mapping[str, int]) -> Iterator[str]:
     """The lines of the table."""
-    product = [size for name, size in sizes.items() if PurePath(name).parts[0] in PRODUCT]
-    whole = Size(
-        {path: lines for size in product for path, lines in size.files.items()},
-        [lines for size in product for lines in size.functions],
-    )
     rows: list[tuple[str, ...]] = [("", "budget", "files", "lines", "median", "p90", "longest file")]
-    rows += [(name, f"{rooms.get(name, 0):,}", *size.row()) for name, size in sizes.items()]
-    rows.append(("product", "", *whole.row()))
+    rows += [(name, f"{rooms[name]:,}" if name in rooms else "", *size.row()) for name, size in sizes.items()]
     for name, *cells, longest in rows:
         yield f"{name:<33}{''.join(f'{cell:>8}' for cell in cells)}  {longest}".rstrip()
 

@@ -137,15 +137,17 @@ ROOMS = {"proctor": 18, "proctor/llm": 9, "tests": 9}
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    for place in ("proctor/a.py", "proctor/b/c.py", "proctor/llm/model.py", "tests/d.py"):
+    pages = {"docs/index.md": "# Three words\n", "docs/gallery/index.md": "printed by a run\n"}
+    code = ("proctor/a.py", "proctor/b/c.py", "proctor/llm/model.py", "tests/d.py")
+    for place, text in {**dict.fromkeys(code, FUNCTION), **pages}.items():
         (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / place).write_text(FUNCTION)
+        (tmp_path / place).write_text(text)
     (tmp_path / "spine.txt").write_text("proctor/a.py\nproctor/llm/model.py\n")
     return tmp_path
 
 
-def over(root: Path, rooms: dict[str, int], product: int = 27, spine: int = 18) -> list[str]:
-    most = Budgets(rooms=rooms, product=product, spine=spine, beside_spine=0, commands=0)
+def over(root: Path, rooms: dict[str, int], product: int = 27, spine: int = 18, words: int = 3) -> list[str]:
+    most = Budgets(rooms=rooms, product=product, spine=spine, beside_spine=0, commands=0, docs_words=words)
     return over_budget(root, most, measured(root, rooms))
 
 
@@ -157,20 +159,21 @@ def test_a_file_is_in_the_innermost_room() -> None:
 
 def test_every_line_and_every_function_counts(checkout: Path) -> None:
     sizes = measured(checkout, ROOMS)
-    assert {name: size.lines for name, size in sizes.items()} == ROOMS
+    assert {name: size.lines for name, size in sizes.items()} == {**ROOMS, "product": 27}
     assert sizes["proctor"].functions == [5, 2, 5, 2]
     assert sizes["proctor"].row() == ("2", "18", "3.5", "5", "9 proctor/a.py")
     assert list(table(sizes, ROOMS))[-1].split()[1:3] == ["3", "27"]
 
 
-def test_what_has_more_lines_than_its_budget_is_named(checkout: Path) -> None:
+def test_what_has_more_lines_or_words_than_its_budget_is_named(checkout: Path) -> None:
     assert over(checkout, ROOMS) == []
-    assert over(checkout, {**ROOMS, "tests": 7}) == ["tests: 2 lines over its budget of 7"]
-    assert over(checkout, ROOMS, product=20) == ["product: 7 lines over its budget of 20"]
-    assert over(checkout, ROOMS, spine=10) == ["spine: 8 lines over its budget of 10"]
+    assert over(checkout, {**ROOMS, "tests": 7}) == ["tests: 2 over its budget of 7"]
+    assert over(checkout, ROOMS, product=20) == ["product: 7 over its budget of 20"]
+    assert over(checkout, ROOMS, spine=10) == ["spine: 8 over its budget of 10"]
+    assert over(checkout, ROOMS, words=1) == ["docs_words: 2 over its budget of 1"]
     (checkout / "eval_client").mkdir()
     (checkout / "eval_client" / "new.py").write_text("\n")
-    assert over(checkout, ROOMS, product=28) == ["eval_client: 1 lines over its budget of 0"]
+    assert over(checkout, ROOMS, product=28) == ["eval_client: 1 over its budget of 0"]
 
 
 def test_the_spine_is_files_that_there_are() -> None:
