@@ -75,9 +75,9 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 
 @each_page
-def test_every_file_of_ours_that_is_named_exists(page: Path) -> None:
+def test_every_file_and_folder_of_ours_that_is_named_exists(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    files = re.findall(rf"`({OURS}/[\w./-]*\w\.(?:py|sh|md|ya?ml|json|txt))`", text)
+    files = re.findall(rf"`({OURS}/[\w./-]*(?:/|\w\.(?:py|sh|md|ya?ml|json|txt)))`", text)
     modules = re.findall(rf"python -m ({OURS}(?:\.\w+)+)", text)
     paths = [ROOT / file for file in files] + [ROOT / f"{module.replace('.', '/')}" for module in modules]
     assert [path for path in paths if not (path.exists() or path.with_suffix(".py").exists())] == []

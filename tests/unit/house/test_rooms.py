@@ -106,12 +106,6 @@ def _names(body: list[ast.stmt], within: str) -> Iterator[str]:
             yield from _names(node.body, f"{within}{node.name}.")
 
 
-def test_every_file_on_the_page_exists() -> None:
-    named = re.findall(r"`((?:[a-z0-9_]+/)+[a-z0-9_]*(?:\.[a-z]+)?)`", PAGE.read_text(encoding="utf-8"))
-    assert len(named) > 100
-    assert [path for path in named if not (ROOT / path).exists()] == []
-
-
 def test_every_function_on_the_page_is_defined_in_its_file() -> None:
     found = steps()
     assert sum(len(names) for _, names in found) > 60
