@@ -12,9 +12,9 @@ from tests.e2e.proctor import exits, server
 from tests.support import ROOT, free_port
 
 HOW_TO = ROOT / "docs" / "how-to"
-GUIDES = "agents exports local-model operations publishing resume runs simulbench-paper stss-paper task-servers teams"
+NAMES = "agents exports local-model openenv operations publishing resume runs task-servers teams"
 WORLDS = sorted((ROOT / "docs" / "reference" / "environments").glob("*.md"))
-PAGES = [*WORLDS, *(HOW_TO / f"{name}.md" for name in GUIDES.split())]
+PAGES = [*WORLDS, *sorted(HOW_TO.glob("*-paper.md")), *(HOW_TO / f"{name}.md" for name in NAMES.split())]
 
 
 @pytest.mark.thorough

@@ -233,5 +233,5 @@ def test_the_page_names_every_parameter_and_its_plan_is_valid() -> None:
     page = (ROOT / "docs" / "how-to" / "openenv.md").read_text(encoding="utf-8")
     fields = {field.alias or name for name, field in OpenEnv.model_fields.items()}
     assert set(re.findall(r"^\| `(\w+)` \| .* \| .* \|$", page, re.MULTILINE)) == fields
-    plan = yaml.safe_load(re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[1])
+    plan = yaml.safe_load(re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[0])
     assert OpenEnv.model_validate(plan["tasks"][0]["parameters"]).max_steps == 20
