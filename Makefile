@@ -10,7 +10,7 @@ demo:   ; @scripts/demo.sh   # a small evaluation, no key and no Docker needed
 test:   ; @scripts/test.sh   # what a change can break, with ruff, mypy and import contracts; as root on Debian also installs what it needs
 test-all: ; @scripts/test_all.sh # all that `make test` leaves out: whole public data, all databases, faults, simulation, containers, others' programs
 docs:   ; @scripts/docs.sh   # the site of docs/ with every link checked: .proctor-test/site/index.html
-quick:  ; @scripts/quick.sh  # unit and conformance tests alone, without the thorough ones, for whoever changes one thing
+quick:  ; @scripts/quick.sh  # the product's unit tests alone, without the thorough ones, for whoever changes one thing
 thorough: ; @JOBS=$${JOBS:-$$(($$(nproc) * 3))} PROCTOR_TEST_BUSY=1 scripts/test.sh -m thorough  # the first part of test-all: its tests mostly wait
 faults: ; @JOBS=$${JOBS:-$$(($$(nproc) * 3))} PROCTOR_TEST_BUSY=1 DIST=worksteal scripts/test.sh tests/faults  # the fault suite: kills, cuts, full disks; it mostly waits
 fuzz:   ; @PROCTOR_FUZZ_EXAMPLES=2300 PROCTOR_FUZZ_REPLIES=100000 DIST=worksteal scripts/test.sh tests/faults/test_fuzz.py tests/faults/test_fuzz_calls.py  # 100,000 requests to all servers, as many calls to all environments

@@ -9,6 +9,7 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import os
 import re
 import sys
 import traceback
@@ -292,10 +293,9 @@ def _raised(error: BaseException, folder: Path, place: str) -> str:
 
 def is_users(file: str, folder: Path) -> bool:
     """Whether a file is one of the user's own in a folder: neither ours nor of a Python that is installed in there."""
-    path = Path(file)
-    if not path.is_relative_to(folder):
+    if not file.startswith(f"{folder}{os.sep}"):
         return False
-    parts = path.relative_to(folder).parts
+    parts = Path(file).relative_to(folder).parts
     ours = parts[0] in OURS and folder == Path(__file__).parents[2]
     return not ours and "site-packages" not in parts and not any(part.startswith(".") for part in parts)
 

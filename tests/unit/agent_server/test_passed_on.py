@@ -114,6 +114,7 @@ async def assert_alike(*replies: httpx.Response | Exception, dialect: DialectNam
         assert await comes_to(Endpoint(*replies), dialect, behind=True, calls=calls, stream=stream) == directly
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("place", range(len(PUBLISHED)))
 async def test_every_published_reply_comes_to_the_same_before_and_after_an_answer(place: int) -> None:
     dialect: DialectName = PUBLISHED[place].get("dialect", "chat")

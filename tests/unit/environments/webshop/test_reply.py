@@ -78,6 +78,7 @@ def test_published_replies() -> None:
         assert list(reply.read(row["reply"]) or ())[:2] == row["published"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("profile", ["compat", "strict"])
 @pytest.mark.parametrize(
     "text",

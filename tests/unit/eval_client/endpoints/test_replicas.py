@@ -400,6 +400,7 @@ def test_replicas_join_in_the_middle_and_a_trial_that_was_answered_before_goes_b
     simulated(run())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("concurrency", [4, 16])
 def test_400_trials_on_8_replicas_take_at_most_a_twentieth_longer_than_on_one_server_of_their_size(
     concurrency: int,

@@ -145,6 +145,7 @@ def test_a_json_line_of_the_log_stays_json_whatever_is_hidden_in_it() -> None:
         assert "***" in json.loads(SINKS["JSON log"](f"before {spell(SECRET)}\x7f\x9b\ud800 after"))["message"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("piece", ["\\", "%25", "\\u005c", "&#", "\n \\n\t", "'", "&amp;", " \n"])
 def test_no_text_takes_longer_than_its_length(piece: str) -> None:
     remember(SECRET)

@@ -169,6 +169,7 @@ async def refusals(world: str, protocol: Protocol, mode: Mode, odd: Sequence[str
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", range(len(PLAYED)))
 async def test_every_request_is_taken_after_odd_replies(number: int) -> None:
     """Each world, protocol and mode with another sixth of the odd replies."""

@@ -35,6 +35,7 @@ def test_every_page_is_listed_for_the_tests_of_all_pages() -> None:
         assert any(re.fullmatch(pattern, path) for path in paths), route
 
 
+@pytest.mark.thorough
 async def test_no_page_grows_with_the_texts_that_it_shows(folder: Path, client: Client) -> None:
     hostile_folder(folder)
     names = addresses.Named(RUN, TASK, SAMPLE)
