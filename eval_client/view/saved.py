@@ -19,7 +19,7 @@ from eval_client.report.papers import papers
 from eval_client.report.plots.svg import nowhere
 from eval_client.report.report import report
 from eval_client.report.score_matrix import Facts, matrix, not_comparable_notes, sample_tables
-from eval_client.report.scrub import publishable_comparison, publishable_report
+from eval_client.report.scrub import WARNING, publishable_comparison, publishable_report
 from eval_client.report.task_environment import answer_reader
 from eval_client.report.trial_markdown import Showing, trial_markdown
 from eval_client.store.store import Store
@@ -31,7 +31,6 @@ from eval_client.view.pages.overview import MOST_PAIRS, run_details
 from eval_client.view.rendering import assets, from_markdown, template_environment
 from eval_client.view.viewer import Viewer
 
-WARNING = "This file holds benchmark data: prompts, solutions and answers. Keep it out of training data."
 CHANGEABLE = ("alpha", "power", "pass_at", "seed")
 """Settings of a comparison that an option changes, called as they are."""
 

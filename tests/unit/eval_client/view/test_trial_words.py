@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
 
+from eval_client.cli.results.export import export
 from eval_client.cli.results.show import show
 from eval_client.report.exports.write import write_inspect
 from eval_client.store.store import Store
@@ -81,6 +82,22 @@ async def test_files_of_rows_have_no_data(viewer: httpx.AsyncClient) -> None:
             rows = await text_of(viewer, f"/runs/run/{name}")
             assert "invalid_action" in rows
             assert not {word for word in ("ask-db", "gold", "said-") if word in rows}
+
+
+def test_a_csv_has_data_only_with_samples_and_a_warning_and_not_of_closed_data(store: Store, tmp_path: Path) -> None:
+    def written(*options: str) -> tuple[str, str]:
+        where = ("--output", str(tmp_path), "--to", str(tmp_path / "trials.csv"))
+        told = CliRunner().invoke(export, ["run", "--as", "csv", *options, *where])
+        assert told.exit_code == 0, told.output
+        return told.stderr, (tmp_path / "trials.csv").read_text()
+
+    warning, plain = written()
+    assert (warning, "invalid_action" in plain) == ("", True)
+    assert not {word for word in ("ask-", "gold", "said-") if word in plain}
+    warning, told = written("--samples")
+    assert "This file holds benchmark data" in warning
+    assert ("ask-db-s0" in told, "said-naive" in told, "ask-os" in told) == (True, True, False)
+    assert CliRunner().invoke(export, ["run", "--samples", "--output", str(tmp_path)]).exit_code == 2
 
 
 async def test_colour_tells_the_score_and_not_the_reason(viewer: httpx.AsyncClient) -> None:
