@@ -26,7 +26,7 @@ from eval_client.store.store import Store
 from eval_client.store.trials.rows import MAX_SIZE, TrialRow, rows_of
 from eval_client.store.trials.scores import trial_facts
 from eval_client.store.trials.trajectory import read_trajectory
-from eval_client.view.pages.compare import shown_comparisons
+from eval_client.view.pages.compare import compared_title, shown_comparisons
 from eval_client.view.pages.overview import MOST_PAIRS, run_details
 from eval_client.view.rendering import assets, from_markdown, template_environment
 from eval_client.view.viewer import Viewer
@@ -86,10 +86,9 @@ def comparison_page(found: Comparison | Comparisons, settings: Settings) -> str:
     """The comparison: figures alone, without samples, prompts, answers, addresses and paths."""
     shown = shown_comparisons(found, publishable_comparison)
     first = shown[0].found
-    one = len(shown) == 1
     return _saved(
         "compare.html",
-        f"{first.a.agent} against {first.b.agent}" if one else f"{first.a.run}: agents compared",
+        compared_title(shown),
         run=" and ".join(dict.fromkeys(side.run for each in shown for side in (each.found.a, each.found.b))),
         facts=_comparison_facts([each.found for each in shown], settings),
         found=shown,

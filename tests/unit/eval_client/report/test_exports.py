@@ -88,7 +88,9 @@ def test_a_fault_is_an_error_and_counts_in_no_mean(store: Store, tmp_path: Path)
         values = [each["scores"]["proctor"]["value"] for each in log["summaries.json"] if "scores" in each]
         assert score["metrics"]["mean"]["value"] == pytest.approx(math.fsum(values) / len(values))
         assert (score["scored_samples"], score["unscored_samples"]) == (EPOCHS * len(SCORED), EPOCHS * 2)
-        assert [each["error"] for each in log["summaries.json"] if "error" in each].count("no answer of [address]") == EPOCHS
+        assert [each["error"] for each in log["summaries.json"] if "error" in each].count(
+            "no answer of [address]"
+        ) == EPOCHS
 
 
 @pytest.mark.parametrize(

@@ -128,8 +128,8 @@ async def test_a_comparison_shows_both_answers_where_scores_differ(viewer: httpx
     async with viewer:
         page = await text_of(viewer, "/compare?a=run:gpt&b=run:naive&task=db")
     (heads, row) = Page(page).table("Answers of db")
-    assert heads == ["sample", "asked", "expected", "A answered", "A", "B answered", "B"]
-    assert row == ["s0", "ask-db-s0", "gold", "said-gpt", "1.000", "said-naive", "0.000"]
+    assert heads == ["sample", "asked", "expected", "gpt", "answered", "naive", "answered"]
+    assert row == ["s0", "ask-db-s0", "gold", "1.000", "said-gpt", "0.000", "said-naive"]
     assert "/runs/run/side?a=2&amp;b=6" in page
 
 
