@@ -27,7 +27,7 @@ LEGEND_ROW = 18.0
 REASONS_NOTES = (
     "Shares of the scored trials. Faults are trials without a score: they are beside the bars and in no share."
 )
-OPACITIES = 0.3, 0.16, 0.45, 0.08, 0.22
+OPACITIES = 0.3, 0.16, 0.45, 0.08, 0.22, 0.37
 
 
 def matrix(pairs: Sequence[PairReport], address: Address = svg.nowhere) -> Plot:
@@ -144,7 +144,7 @@ def _bar(pair: PairReport, used: Mapping[str, int], left: float, y: float, addre
 
 
 def _block(place: int, x: float, y: float, width: float, height: float) -> str:
-    return svg.rect(x, y, width, height, f"reason reason-{place}", opacity=OPACITIES[place % len(OPACITIES)])
+    return svg.rect(x, y, width, height, f"reason reason-{place}", opacity=OPACITIES[place])
 
 
 def _spaced(reason: str) -> str:

@@ -12,13 +12,17 @@ from xml.etree import ElementTree
 import httpx
 import pytest
 
+from eval_client.report.pair_report import VALIDITY
+from eval_client.report.plots.pairs import reasons
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.store import Store
 from eval_client.view.access import ViewAccess
 from eval_client.view.app import build_app
+from eval_client.view.rendering import assets
 from eval_client.view.runs import FolderRuns
 from eval_client.view.saved import report_page
 from tests.browser import chromium
+from tests.unit.eval_client.report.pairs import pair
 from tests.unit.eval_client.view.conftest import ORIGIN, Client
 from tests.unit.eval_client.view.played import served
 from tests.unit.eval_client.view.test_pages import text_of
@@ -173,6 +177,28 @@ def test_axe_finds_nothing_serious(told: Path, scheme: Literal["light", "dark"])
             page.evaluate(axe)
             found = page.evaluate(FOUND)
             assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == [], path
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_each_reason_has_a_colour_of_its_own_that_its_share_is_read_on(scheme: Literal["light", "dark"]) -> None:
+    drawn = reasons([pair(validity=dict.fromkeys(VALIDITY, 1 / len(VALIDITY)))]).svg
+    with chromium() as browser:
+        page = browser.new_context(color_scheme=scheme).new_page()
+        page.set_content(f"<style>{assets()['view.css'].content.decode()}</style>{drawn}")
+        fills = page.evaluate("[...document.querySelectorAll('rect.reason')].map(each => getComputedStyle(each).fill)")
+        text = page.evaluate("getComputedStyle(document.querySelector('.share')).fill")
+    assert len(set(fills)) == len(VALIDITY)
+    for fill in fills:
+        dark, light = sorted((luminance(fill), luminance(text)))
+        assert (light + 0.05) / (dark + 0.05) > 4.5, fill
+
+
+def luminance(colour: str) -> float:
+    """The relative luminance of `rgb(r, g, b)`, by WCAG 2."""
+    parts = (int(part) / 255 for part in re.findall(r"\d+", colour)[:3])
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 @pytest.mark.browser
