@@ -25,6 +25,7 @@ class TrialColumn(NamedTuple):
 
 COLUMNS = (
     TrialColumn("id", "#", "d"),
+    TrialColumn("score", "score", ".3f"),
     TrialColumn("agent", "agent"),
     TrialColumn("task", "task"),
     TrialColumn("sample", "sample"),
@@ -32,7 +33,6 @@ COLUMNS = (
     TrialColumn("asked", "asked"),
     TrialColumn("expected", "expected"),
     TrialColumn("answered", "answered"),
-    TrialColumn("score", "score", ".3f"),
     TrialColumn("reason", "reason"),
     TrialColumn("turns", "turns", ",d"),
     TrialColumn("prompt_tokens", "tok in", ",d"),
