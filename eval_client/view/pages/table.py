@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from eval_client.report.exports.write import Row, csv_lines, json_lines
-from eval_client.report.trial_table import COLUMNS, USUAL, TrialColumn, chosen_columns
+from eval_client.report.trial_table import COLUMNS, USUAL, TrialColumn, chosen_columns, shown_columns
 from eval_client.store.store import Store
 from eval_client.store.trials.rows import NONE, SIZE, TrialQuery, rows_of, sample_trials, select_ids, trial_query
 from eval_client.store.trials.search import find_trials, with_text
@@ -27,10 +27,9 @@ def trials_page(viewer: Viewer, request: Request) -> Response:
     store = viewer.open(request)
     ticked = ",".join(request.query_params.getlist("columns"))
     query = trial_query({**request.query_params, "columns": "" if ticked == USUAL else ticked})
-    chosen, found, manifest = chosen_columns(query.columns), find_trials(store, query), store.manifest()
+    manifest = store.manifest()
     plan = manifest.read_plan()
-    alike = {"agent": query.agent, "task": query.task, "epoch": plan.epochs == 1}  # tell nothing of these rows
-    columns = [column for column in chosen if query.columns or not alike.get(column.name)]
+    columns, found = shown_columns(query, plan), find_trials(store, query)
     return viewer.page(
         "trials.html",
         f"Trials of {store.run}",
@@ -43,7 +42,7 @@ def trials_page(viewer: Viewer, request: Request) -> Response:
         reasons=[*FinishReason, NONE],
         headings=_headings(store.run, query, columns),
         columns=columns,
-        chosen=chosen,
+        chosen=chosen_columns(query.columns),
         all_columns=COLUMNS,
         found=found,
         files=[(form, _address(store.run, query, f"trials.{form.lower()}")) for form in ("CSV", "JSONL")],
@@ -60,6 +59,7 @@ def sample_page(viewer: Viewer, request: Request) -> Response:
     rows = sample_trials(store, task, sample) if "\0" not in task + sample else []
     if not rows:
         raise NotFound(f"run {store.run!r} has no sample {sample!r} of a task {task!r}")
+    columns = shown_columns(TrialQuery(task=task), store.manifest().read_plan())
     return viewer.page(
         "sample.html",
         f"{sample} of {task}",
@@ -67,8 +67,8 @@ def sample_page(viewer: Viewer, request: Request) -> Response:
         place="sample",
         task=task,
         sample=sample,
-        headings=_headings(store.run, None, chosen_columns("")),
-        columns=chosen_columns(""),
+        headings=_headings(store.run, None, columns),
+        columns=columns,
         rows=rows,
     )
 
