@@ -3,7 +3,6 @@
 import re
 import shutil
 from html import unescape
-from importlib import resources
 from pathlib import Path
 from typing import Literal
 from urllib.parse import parse_qs, urlsplit
@@ -29,8 +28,6 @@ from tests.unit.eval_client.view.test_pages import text_of
 from tests.unit.eval_client.view.told import told_run
 
 SVG = "{http://www.w3.org/2000/svg}"
-FOUND = "axe.run().then(found => found.violations.map(({id, impact}) => ({id, impact})))"
-"""Not all that axe tells of what is well: to decode that costs more than to find it."""
 
 
 @pytest.fixture
@@ -153,30 +150,6 @@ async def test_a_run_without_a_score_has_no_plot_of_costs(folder: Path, client: 
         missing = await viewer.get("/api/v1/plots/cost.svg?run=first")
     assert "tokens per trial and" not in page
     assert (missing.status_code, "nothing to draw yet" in missing.text) == (404, True)
-
-
-@pytest.mark.thorough
-@pytest.mark.browser
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(told: Path, scheme: Literal["light", "dark"]) -> None:
-    axe = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
-    addresses = [
-        "/runs/told",
-        "/runs/told/trials/0?agent=gpt",
-        "/runs/told/side?a=0&b=14",
-        "/runs/told/tables",
-        "/compare",
-        "/compare?a=told:gpt&b=told:naive",
-        "/compare?a=told:gpt&b=told:nobody",
-    ]
-    with served(told) as address, chromium() as browser:
-        page = browser.new_context(color_scheme=scheme).new_page()
-        for path in (*(address + each for each in addresses), saved(told).as_uri()):
-            page.goto(path)
-            page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true })")
-            page.evaluate(axe)
-            found = page.evaluate(FOUND)
-            assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == [], path
 
 
 @pytest.mark.browser
