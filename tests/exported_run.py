@@ -94,7 +94,7 @@ FINISHES: dict[str, Finish | None] = {
     "long": Finish(reason=FinishReason.TURN_LIMIT, score=0.5),
     "full": Finish(reason=FinishReason.CONTEXT_LIMIT, score=0.0),
     "broken": Finish.fault(FinishReason.TASK_ERROR, "the database is gone"),
-    "silent": Finish.fault(FinishReason.AGENT_ERROR, "no answer"),
+    "silent": Finish.fault(FinishReason.AGENT_ERROR, f"no answer of https://{SECRET}.example/v1"),
     "owed": None,
 }
 """sample -> its end; a trial that is owed has none. The one named `silent` has no turn."""

@@ -88,7 +88,7 @@ def _some(texts: Iterable[str]) -> str:
     """The texts, each once: the first of many, and how many more there are."""
     each = list(dict.fromkeys(texts))
     more = f" and {len(each) - MOST_NAMED} more" if len(each) > MOST_NAMED else ""
-    return ", ".join(each[:MOST_NAMED]) + more
+    return ("; " if any(", " in text for text in each) else ", ").join(each[:MOST_NAMED]) + more
 
 
 def _added(addition: Addition) -> str:

@@ -137,13 +137,8 @@ def papers(store: Store, made: RunReport, *, large: bool) -> list[dict[str, obje
         tasks = {pair.task for pair in made.pairs if pair.environment == environment}
         trials = list(finished_trials(store, tasks))
         tables = made_tables(environment, trials, recorded_pairs(made, tasks)) if tasks else []
-        shown: dict[str, object] = {
-            "id": environment,
-            "title": title,
-            "tables": list(map(_scrubbed, tables)),
-            "problem": "",
-        }
-        found += [shown] if tables else []
+        if tables:
+            found.append({"id": environment, "title": title, "tables": list(map(_scrubbed, tables)), "problem": ""})
     return found
 
 

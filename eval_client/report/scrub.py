@@ -12,6 +12,7 @@ from eval_client.store.trials.scores import TrialFacts
 from proctor.observability.redaction import redacted, visible
 from proctor.types import Value
 
+WARNING = "This file holds benchmark data: prompts, solutions and answers. Keep it out of training data."
 Quoting = TypeVar("Quoting", bound=Value)
 _ADDRESS = re.compile(
     r"\b[a-z][a-z0-9+.-]*://\S+|\b(?=[\w.-]*[a-z.])[\w.-]*\w:\d{2,5}\b|\b\d{1,3}(?:\.\d{1,3}){3}\b"

@@ -1,9 +1,9 @@
 """The columns of a table of trials, the same for pages and terminals."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from eval_client.store.trials.rows import SORTS, QueryError, TrialRow
+from eval_client.plan.plan import Plan
+from eval_client.store.trials.rows import SORTS, QueryError, TrialQuery
 
 
 class TrialColumn(NamedTuple):
@@ -25,6 +25,7 @@ class TrialColumn(NamedTuple):
 
 COLUMNS = (
     TrialColumn("id", "#", "d"),
+    TrialColumn("score", "score", ".3f"),
     TrialColumn("agent", "agent"),
     TrialColumn("task", "task"),
     TrialColumn("sample", "sample"),
@@ -32,7 +33,6 @@ COLUMNS = (
     TrialColumn("asked", "asked"),
     TrialColumn("expected", "expected"),
     TrialColumn("answered", "answered"),
-    TrialColumn("score", "score", ".3f"),
     TrialColumn("reason", "reason"),
     TrialColumn("turns", "turns", ",d"),
     TrialColumn("prompt_tokens", "tok in", ",d"),
@@ -44,8 +44,6 @@ COLUMNS = (
     TrialColumn("cut_answers", "cut", "d", usual=False),
     TrialColumn("ended_at", "ended", usual=False),
 )
-NAMES = ("agent", "task", "epoch", "reason")
-"""Columns that tell nothing where all rows have the same."""
 USUAL = ",".join(column.name for column in COLUMNS if column.usual)
 
 
@@ -61,7 +59,11 @@ def chosen_columns(names: str) -> list[TrialColumn]:
     return [column for column in COLUMNS if (column.name in chosen if chosen else column.usual)]
 
 
-def telling_columns(rows: Sequence[TrialRow]) -> list[TrialColumn]:
-    """The usual columns without those of names and reasons that say the same of all rows."""
-    alike = {name for name in NAMES if len({getattr(row, name) for row in rows}) < 2}
-    return [column for column in COLUMNS if column.usual and column.name not in alike]
+def shown_columns(query: TrialQuery, plan: Plan) -> list[TrialColumn]:
+    """The columns that a query chooses; else the usual ones without what is the same in all rows.
+
+    Raises QueryError.
+    """
+    alike = {"agent": query.agent or not plan.agents[1:], "task": query.task or not plan.tasks[1:]}
+    alike |= {"epoch": plan.epochs == 1}
+    return [column for column in chosen_columns(query.columns) if query.columns or not alike.get(column.name)]

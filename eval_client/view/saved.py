@@ -19,19 +19,18 @@ from eval_client.report.papers import papers
 from eval_client.report.plots.svg import nowhere
 from eval_client.report.report import report
 from eval_client.report.score_matrix import Facts, matrix, not_comparable_notes, sample_tables
-from eval_client.report.scrub import publishable_comparison, publishable_report
+from eval_client.report.scrub import WARNING, publishable_comparison, publishable_report
 from eval_client.report.task_environment import answer_reader
 from eval_client.report.trial_markdown import Showing, trial_markdown
 from eval_client.store.store import Store
 from eval_client.store.trials.rows import MAX_SIZE, TrialRow, rows_of
 from eval_client.store.trials.scores import trial_facts
 from eval_client.store.trials.trajectory import read_trajectory
-from eval_client.view.pages.compare import shown_comparisons
+from eval_client.view.pages.compare import compared_title, shown_comparisons
 from eval_client.view.pages.overview import MOST_PAIRS, run_details
 from eval_client.view.rendering import assets, from_markdown, template_environment
 from eval_client.view.viewer import Viewer
 
-WARNING = "This file holds benchmark data: prompts, solutions and answers. Keep it out of training data."
 CHANGEABLE = ("alpha", "power", "pass_at", "seed")
 """Settings of a comparison that an option changes, called as they are."""
 
@@ -87,10 +86,9 @@ def comparison_page(found: Comparison | Comparisons, settings: Settings) -> str:
     """The comparison: figures alone, without samples, prompts, answers, addresses and paths."""
     shown = shown_comparisons(found, publishable_comparison)
     first = shown[0].found
-    one = len(shown) == 1
     return _saved(
         "compare.html",
-        f"{first.a.agent} against {first.b.agent}" if one else f"{first.a.run}: agents compared",
+        compared_title(shown),
         run=" and ".join(dict.fromkeys(side.run for each in shown for side in (each.found.a, each.found.b))),
         facts=_comparison_facts([each.found for each in shown], settings),
         found=shown,

@@ -158,9 +158,8 @@ class KeptReport:
         """Whether it was used although the run had changed."""
         self._made: dict[str, Any] = {}
         self._stamp = stamp
-        self._until, self._at_least_until = now + max(CACHE_S, CACHE_COSTS * took_s), now
-        if CACHE_COSTS * took_s > CACHE_S:
-            self._at_least_until = self._until
+        self._is_dear = CACHE_COSTS * took_s > CACHE_S
+        self._until = now + max(CACHE_S, CACHE_COSTS * took_s)
 
     def is_fresh(self, stamp: RunStamp, now: float) -> bool:
         """Whether it is used again.
@@ -170,13 +169,13 @@ class KeptReport:
         """
         if stamp.state != self._stamp.state:
             return False
-        fresh = now < (self._until if stamp == self._stamp else self._at_least_until)
+        fresh = now < self._until and (self._is_dear or stamp == self._stamp)
         self.outdated = self.outdated or (fresh and stamp != self._stamp)
         return fresh
 
     def headers(self, now: float) -> dict[str, str]:
         """For answers with an outdated report: in how many seconds there will be a newer one."""
-        return {NEWER_IN: f"{max(0.0, self._at_least_until - now):.1f}"} if self.outdated else {}
+        return {NEWER_IN: f"{max(0.0, self._until - now):.1f}"} if self.outdated else {}
 
     def made(self, name: str, make: Callable[[], Made]) -> Made:
         """What a page made of the report, made once."""

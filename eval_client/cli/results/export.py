@@ -8,9 +8,10 @@ import click
 
 from eval_client.cli.common import find_results, output_option, report_usage_errors, store_option
 from eval_client.cli.usage import UsageProblem
-from eval_client.report.exports.write import FORMATS, export_rows, exports, separate_exports
+from eval_client.report.exports.write import FORMATS, export_rows, exports, separate_exports, without_details
 from eval_client.report.papers import finished_trials, recorded_pairs
 from eval_client.report.report import report
+from eval_client.report.scrub import WARNING
 from eval_client.store.parts import PlanStore
 from eval_client.store.runs import find_run
 from eval_client.store.store import Store
@@ -34,6 +35,7 @@ FORMS = exports()
     help=" ".join(f"{name}: {form.help}." for name, form in FORMS.items()),
 )
 @click.option("--what", type=click.Choice(["trials", "turns", "replies"]), help="Rows to write. Default: trials.")
+@click.option("--samples", is_flag=True, help="csv: with the details of scores: what was asked, expected, answered.")
 @click.option(
     "--to",
     type=click.Path(path_type=Path),
@@ -45,6 +47,7 @@ def export(
     store: str | None,
     form: str,
     what: str | None,
+    samples: bool,
     to: Path | None,
     **options: Any,
 ) -> None:
@@ -52,12 +55,15 @@ def export(
 
     RUN is a folder, a name, or `latest`, the default; several are the parts of a plan, written as one run. JSONL, CSV
     and Parquet hold the trials, the turns, or the replies of judges and hosts; the agent `recorded` replays turns as
-    JSONL. The other formats hold whole trials.
+    JSONL. The other formats hold whole trials. CSV has the details of scores, which may hold solutions, only with
+    --samples, and never of data that may not be given away.
     """
     if (fix := missing(EXPORTS, form)) is not None:
         raise UsageProblem(f"--as {form} is not installed; {fix}")
     own = _own_options(form, options)
     _check_places(form, what, to)
+    if samples and (form != "csv" or what not in (None, "trials")):
+        raise UsageProblem("--samples is for --as csv with --what trials; the other formats hold all: leave it out")
     with report_usage_errors():
         stores = find_results(runs or ("latest",), store, output, texts=True)
         if len(stores) > 1:
@@ -69,7 +75,11 @@ def export(
             kind = what or "trials"
             path = to or folder / f"{kind}.{form}"
             sources = {"trials": found.trial_rows, "turns": found.turn_rows, "replies": found.reply_rows}
-            click.echo(f"{export_rows(sources[kind](), form, path)} {kind}: {path}")
+            rows = sources[kind]()
+            shown = without_details(rows, samples=samples) if (form, kind) == ("csv", "trials") else rows
+            click.echo(f"{export_rows(shown, form, path)} {kind}: {path}")
+            if samples:
+                click.echo(WARNING, err=True)
         else:
             chosen = FORMS[form]
             path = to or folder / chosen.place

@@ -14,7 +14,7 @@ from eval_client.report.compare.sides import CompareError, parse_reference
 from eval_client.report.task_environment import AnswerReader, answer_reader, turn_facts
 from eval_client.report.terminal import ReadTrial, side_by_side, trial_text, trials_table
 from eval_client.report.trial_markdown import Showing, trial_markdown
-from eval_client.report.trial_table import chosen_columns, telling_columns
+from eval_client.report.trial_table import shown_columns
 from eval_client.store.connection import StoreError
 from eval_client.store.runs import find_run
 from eval_client.store.trials.rows import QueryError, TrialQuery, trial_query
@@ -81,8 +81,9 @@ def show(
     with report_usage_errors():
         shown = _read(name, place, store, output, epoch, journal)
         other = None if against is None else _read(*_other(name, against), store, output, epoch, None)
-        if other is not None and other[0].sample != shown[0].sample:
-            raise StoreError(f"--against: trial {other[0].trial} is of another sample; name one of {shown[0].sample!r}")
+        ours, theirs = shown[0], (other or shown)[0]
+        if ours.sample != theirs.sample or (ours.run == theirs.run and ours.task != theirs.task):
+            raise StoreError(f"--against: trial {theirs.trial} is of another sample; name one of {ours.sample!r}")
         if turn is not None and turn not in {each.turn for each in shown[0].turns}:
             raise StoreError(f"trial {shown[0].trial} has no turn {turn}; it has {len(shown[0].turns)}")
         if as_json:
@@ -102,7 +103,8 @@ def _print_list(
     with report_usage_errors():
         found = find_run(run, store, output)[0]
         try:
-            chosen, query = chosen_columns(columns), trial_query({name: value for name, _, value in pairs})
+            query = trial_query({**{name: value for name, _, value in pairs}, "columns": columns})
+            shown = shown_columns(query, found.manifest().read_plan())
         except QueryError as error:
             raise click.UsageError(str(error)) from error
         page = find_trials(found, query)
@@ -111,7 +113,6 @@ def _print_list(
         click.echo(json.dumps({"items": items, "next": page.next, "total": page.total}, ensure_ascii=False))
         return
     title, width = f"{len(page.items)} of {page.total} trials of {found.run}", _terminal_width()
-    shown = chosen if columns else telling_columns(page.items)
     print_tables([trials_table(title, page.items, shown, width)], "text")
     if page.next:
         click.echo(f"go on with: --where after={page.next}")

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from eval_client.report.exports.inspect_events import SOURCE as SCORER
 from eval_client.report.exports.inspect_events import Recorded, message, stop_reason, tokens
-from eval_client.report.exports.trials import ExportedPair, Json, Said, Spoken, spoken
+from eval_client.report.exports.trials import ExportedPair, Json, Said, Spoken, cause_of, spoken
 from eval_client.report.pair_report import PairReport
 from eval_client.store.trials.trajectory import Trajectory, conversation
 from proctor.digest import digest_of
@@ -136,7 +136,7 @@ def header(pair: ExportedPair, begun: Json, completed_at: str, *, metered: bool)
 def _outcome(trial: Trajectory, pair: ExportedPair) -> Json:
     finish = trial.finish
     if finish is None or finish.score is None:
-        cause = str(finish.detail.get("cause") or finish.reason) if finish else "not over"
+        cause = cause_of(finish) if finish else "not over"
         return {"error": {"message": cause, "traceback": "", "traceback_ansi": ""}}
     answer = finish.detail.get("answered", finish.detail.get("answer"))
     score: Json = {

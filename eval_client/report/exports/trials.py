@@ -11,12 +11,13 @@ from pydantic_core import from_json
 from eval_client.plan.entries import AgentEntry
 from eval_client.report.pair_report import PairReport
 from eval_client.report.report import report
+from eval_client.report.scrub import publishable
 from eval_client.store.store import Store
 from eval_client.store.tables import trial_table
 from eval_client.store.trials.trajectory import ConversationTurn
 from eval_client.store.values import parsed
 from proctor.digest import digest_of
-from proctor.types import Message, Tool, Value
+from proctor.types import Finish, Message, Tool, Value
 
 Json = dict[str, JsonValue]
 
@@ -82,6 +83,11 @@ def exported_pairs(store: Store) -> list[ExportedPair]:
             )
         )
     return found
+
+
+def cause_of(finish: Finish) -> str:
+    """Why a trial has no score, without addresses and paths."""
+    return publishable(str(finish.detail.get("cause") or finish.reason.value))
 
 
 def arguments_object(text: str) -> Json | None:

@@ -29,6 +29,7 @@ from proctor.plugins import TrialExport
 from proctor.registry import EXPORTS, SEPARATE, entry_points
 from proctor.tables.command import spreadsheet_text
 from proctor.tables.table import counted
+from proctor.types import NOT_REDISTRIBUTABLE
 
 Row = dict[str, JsonValue]
 FORMATS = ("jsonl", "csv", "parquet")
@@ -44,6 +45,17 @@ def export_rows(rows: Iterator[Row], form: str, path: Path) -> int:
         if form == "parquet":
             return parquet_rows(rows, partial, {})
         return write_lines((json_lines if form == "jsonl" else csv_lines)(rows), partial)
+
+
+def without_details(rows: Iterable[Row], *, samples: bool) -> Iterator[Row]:
+    """Rows of trials without what their scores rest on; with `samples` only where that may not be given away."""
+    for row in rows:
+        finish = row["finish"]
+        detail = finish.get("detail") if isinstance(finish, dict) else None
+        if isinstance(finish, dict) and isinstance(detail, dict) and (not samples or detail.get(NOT_REDISTRIBUTABLE)):
+            yield {**row, "finish": {name: value for name, value in finish.items() if name != "detail"}}
+        else:
+            yield row
 
 
 @contextmanager

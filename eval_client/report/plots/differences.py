@@ -1,7 +1,5 @@
 """Pure: the differences of a comparison, task by task, as a forest plot."""
 
-from collections.abc import Callable
-
 from eval_client.core.statistics.samples import Interval
 from eval_client.report.compare.values import Comparison, TaskComparison, level_text, range_text
 from eval_client.report.plots import svg
@@ -18,8 +16,8 @@ NOTES = (
 )
 
 
-def differences(found: Comparison, address: Callable[[TaskComparison], str] = lambda _: "") -> Plot:
-    """A row for each task, a link to its address where it has one."""
+def differences(found: Comparison) -> Plot:
+    """A row for each task."""
     a, b, rows = found.a.agent, found.b.agent, found.tasks
     left = svg.label_width([row.name for row in rows], 50, 200) + 12
     bottom = HEAD + ROW * len(rows)
@@ -38,7 +36,7 @@ def differences(found: Comparison, address: Callable[[TaskComparison], str] = la
         y, apart = HEAD + ROW * (place + 0.5), row.p_holm < found.alpha
         parts += [
             svg.row_label(left, y + 4, row.name),
-            svg.mark(_title(row, found.alpha), *_shapes(row, x, y, apart=apart), href=address(row)),
+            svg.mark(_title(row, found.alpha), *_shapes(row, x, y, apart=apart)),
             svg.words(frame.right + 10, y + 4, f"{row.difference:+.3f}{' *' if apart else ''}", kind="value"),
         ]
     return Plot(title, svg.drawing(frame, title, "differences", parts), _table(found))

@@ -27,7 +27,6 @@ LEGEND_ROW = 18.0
 REASONS_NOTES = (
     "Shares of the scored trials. Faults are trials without a score: they are beside the bars and in no share."
 )
-OPACITIES = 0.3, 0.16, 0.45, 0.08, 0.22
 
 
 def matrix(pairs: Sequence[PairReport], address: Address = svg.nowhere) -> Plot:
@@ -122,7 +121,7 @@ def _legend(used: Mapping[str, int], left: float, right: float) -> tuple[list[st
         width = 16 + svg.text_width(_spaced(reason)) + 14
         if x + width > right and x > left:
             x, row = left, row + 1
-        parts.append(_block(place, x, 4 + LEGEND_ROW * row, 11, 11))
+        parts.append(svg.rect(x, 4 + LEGEND_ROW * row, 11, 11, f"reason reason-{place}"))
         parts.append(svg.words(x + 16, 14 + LEGEND_ROW * row, _spaced(reason), kind="key"))
         x += width
     return parts, row + 1 if used else 0
@@ -134,17 +133,13 @@ def _bar(pair: PairReport, used: Mapping[str, int], left: float, y: float, addre
         share = pair.validity.get(reason, 0.0)
         width = WIDTH * share
         if share:
-            shapes = [_block(place, x, y, width, ROW - 4)]
+            shapes = [svg.rect(x, y, width, ROW - 4, f"reason reason-{place}")]
             if width >= 36:
                 shapes.append(svg.words(x + width / 2, y + 13, f"{share:.0%}", anchor="middle", kind="share"))
             href = address(pair.agent, pair.task, reason=reason)
             parts.append(svg.mark(f"{_name(pair)}: {_spaced(reason)} {share:.1%}", *shapes, href=href))
         x += width
     return parts
-
-
-def _block(place: int, x: float, y: float, width: float, height: float) -> str:
-    return svg.rect(x, y, width, height, f"reason reason-{place}", opacity=OPACITIES[place % len(OPACITIES)])
 
 
 def _spaced(reason: str) -> str:

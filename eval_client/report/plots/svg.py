@@ -84,12 +84,8 @@ def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
     return element("line", {"x1": x1, "y1": y1, "x2": x2, "y2": y2, "class": kind, "stroke": "currentColor"})
 
 
-def rect(
-    x: float, y: float, width: float, height: float, kind: str = "", *, opacity: float | None = None, fill: str = ""
-) -> str:
-    opaque = "" if opacity is None else f"{opacity:.2f}"
-    size: dict[str, str | float] = {"x": x, "y": y, "width": width, "height": height}
-    return element("rect", {**size, "class": kind, "fill": fill, "fill_opacity": opaque})
+def rect(x: float, y: float, width: float, height: float, kind: str = "", *, fill: str = "") -> str:
+    return element("rect", {"x": x, "y": y, "width": width, "height": height, "class": kind, "fill": fill})
 
 
 def circle(x: float, y: float, radius: float, kind: str) -> str:

@@ -1,7 +1,7 @@
 """Two agents compared, or all agents of a run: what `proctor compare` prints."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
@@ -19,7 +19,7 @@ from eval_client.report.compare.sides import (
     find_side,
     parse_reference,
 )
-from eval_client.report.compare.values import Comparison, Comparisons, TaskComparison, comparison_table, letters_tables
+from eval_client.report.compare.values import Comparison, Comparisons, comparison_table, letters_tables
 from eval_client.report.plots.differences import differences
 from eval_client.report.plots.svg import Plot
 from eval_client.store.connection import DatabaseError, StoreError
@@ -52,8 +52,6 @@ class ShownComparison(NamedTuple):
     found: Comparison
     table: ResultTable
     plot: Plot
-    tasks: tuple[tuple[str, TaskComparison], ...]
-    """The anchor of each task in the page, and what is said about it."""
 
 
 def compare_page(viewer: Viewer, request: Request) -> Response:
@@ -68,7 +66,7 @@ def compare_page(viewer: Viewer, request: Request) -> Response:
     shown = shown_comparisons(found)
     return viewer.page(
         "compare.html",
-        shown[0].table.title if len(shown) == 1 else "Compare agents",
+        compared_title(shown),
         status,
         place="compare",
         query=query,
@@ -79,6 +77,7 @@ def compare_page(viewer: Viewer, request: Request) -> Response:
         letters=letters_tables(found) if isinstance(found, Comparisons) else [],
         unlike=list(dict.fromkeys(text for each in shown for text in each.found.alike)),
         answers=_answers(viewer, found) if isinstance(found, Comparison) else [],
+        sides=_side_names(found) if isinstance(found, Comparison) else (),
     )
 
 
@@ -97,6 +96,11 @@ def _answers(viewer: Viewer, found: Comparison) -> list[dict[str, Any]]:
         ]
         tables += [{"task": each.name, "rows": rows}] if rows else []
     return tables
+
+
+def _side_names(found: Comparison) -> tuple[str, str]:
+    a, b = found.a, found.b
+    return (a.agent, b.agent) if a.agent != b.agent else (a.run, b.run)
 
 
 def _first_epoch(store: Store, agent: str, task: str) -> dict[str, tuple[int, float]]:
@@ -175,20 +179,17 @@ def _offered(viewer: Viewer) -> list[dict[str, Any]]:
     return offered
 
 
+def compared_title(shown: Sequence[ShownComparison]) -> str:
+    """Who is compared; without anybody, what the page is for."""
+    if not shown:
+        return "Compare agents"
+    first = shown[0].found
+    return f"{first.a.agent} against {first.b.agent}" if len(shown) == 1 else f"{first.a.run}: agents compared"
+
+
 def shown_comparisons(
     found: Comparison | Comparisons | None, told: Callable[[Comparison], Comparison] = lambda one: one
 ) -> list[ShownComparison]:
     """All comparisons as they are `told`, in the order of a page."""
     each = () if found is None else [found] if isinstance(found, Comparison) else found.comparisons
-    return [_shown(place, told(one)) for place, one in enumerate(each)]
-
-
-def _shown(place: int, found: Comparison) -> ShownComparison:
-    table = comparison_table(found)
-    anchors = {row.name: f"task-{place}-{number}" for number, row in enumerate(found.tasks)}
-    return ShownComparison(
-        found,
-        table._replace(rows=tuple(row._replace(notes=()) for row in table.rows)),
-        differences(found, lambda row: f"#{anchors[row.name]}"),
-        tuple((anchors[row.name], row) for row in found.tasks),
-    )
+    return [ShownComparison(one, comparison_table(one), differences(one)) for one in map(told, each)]

@@ -96,8 +96,8 @@ def run_details(manifest: Manifest, report: RunReport, facts: Facts, address: Ad
         tasks += [with_bounds(each.board, of_task, facts), *([each.metrics] if each.metrics is not None else [])]
     return {
         "reasons": reasons(unlike, address) if unlike else None,
-        "remarks": list(_remarks(report.pairs, len(unlike))),
-        "costs": cost_plots(report.pairs, facts, plan.all_prices(), address),
+        "remarks": tuple(_remarks(report.pairs, len(unlike))),
+        "costs": [plot for plot in cost_plots(report.pairs, facts, plan.all_prices(), address) if plot.table.rows[1:]],
         "validity": [validity],
         "spent": spent,
         "tasks": tasks,

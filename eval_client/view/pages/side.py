@@ -32,7 +32,7 @@ def side_page(viewer: Viewer, request: Request) -> Response:
     store, given = viewer.open(request), request.query_params
     left = found_trial(store, given.get("a", ""), None)
     right = found_trial(store, given.get("b") or str(_companion(store, left)), None)
-    if left.sample != right.sample:
+    if (left.task, left.sample) != (right.task, right.sample):
         raise QueryError(f"b: trial {right.trial} is of another sample than trial {left.trial}; name one of the same")
     first = first_difference(left.turns, right.turns)
     turn, here = whole_number(given, "turn", 0), ("runs", store.run, "side")
@@ -49,7 +49,7 @@ def side_page(viewer: Viewer, request: Request) -> Response:
         run=viewer.head(store, (left.agent, right.agent), (left.task, right.task)),
         place="side",
         trials=(("A", left), ("B", right)),
-        choices=_choices(store, left, right),
+        choices=list(_choices(store, left)),
         first=None if first is None else first + 1,
         turns=list(_turns(store, left, right, page, first)),
         pages=turn_pages(ends, page, lambda first: link(*here, a=left.trial, b=right.trial, turn=first)),
@@ -64,13 +64,11 @@ def _companion(store: Store, trial: Trajectory) -> int:
     return min(others, key=lambda row: (row.reason is None, row.agent == trial.agent, row.epoch != trial.epoch)).id
 
 
-def _choices(store: Store, left: Trajectory, right: Trajectory) -> tuple[tuple[int, str], ...]:
-    """(id, name) of the trials that can be chosen: those of the left one's sample, and the right one."""
-    found = {}
-    for row in sample_trials(store, left.task, left.sample):
+def _choices(store: Store, trial: Trajectory) -> Iterator[tuple[int, str]]:
+    """(id, name) of the trials of a trial's sample."""
+    for row in sample_trials(store, trial.task, trial.sample):
         outcome = (row.reason or "not over yet") if row.score is None else f"{row.score:.3f}"
-        found[row.id] = f"{row.agent}, epoch {row.epoch}: {outcome}"
-    return tuple({**found, right.trial: found.get(right.trial, f"{_label(right)}, {right.sample}")}.items())
+        yield row.id, f"{row.agent}, epoch {row.epoch}: {outcome}"
 
 
 def _label(trial: Trajectory) -> str:

@@ -1,6 +1,6 @@
 """The table of a run's trials, as a page and as files, and the trials of one sample."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import PurePath
 
@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from eval_client.report.exports.write import Row, csv_lines, json_lines
-from eval_client.report.trial_table import COLUMNS, USUAL, chosen_columns
+from eval_client.report.trial_table import COLUMNS, USUAL, TrialColumn, chosen_columns, shown_columns
 from eval_client.store.store import Store
 from eval_client.store.trials.rows import NONE, SIZE, TrialQuery, rows_of, sample_trials, select_ids, trial_query
 from eval_client.store.trials.search import find_trials, with_text
@@ -27,8 +27,9 @@ def trials_page(viewer: Viewer, request: Request) -> Response:
     store = viewer.open(request)
     ticked = ",".join(request.query_params.getlist("columns"))
     query = trial_query({**request.query_params, "columns": "" if ticked == USUAL else ticked})
-    columns = chosen_columns(query.columns)
-    found, manifest = find_trials(store, query), store.manifest()
+    manifest = store.manifest()
+    plan = manifest.read_plan()
+    columns, found = shown_columns(query, plan), find_trials(store, query)
     return viewer.page(
         "trials.html",
         f"Trials of {store.run}",
@@ -36,11 +37,12 @@ def trials_page(viewer: Viewer, request: Request) -> Response:
         place="trials",
         query=query,
         carried=query.carried(),
-        agents=[agent.name for agent in manifest.read_plan().agents],
+        agents=[agent.name for agent in plan.agents],
         tasks=list(manifest.tasks),
         reasons=[*FinishReason, NONE],
-        headings=_headings(store.run, query),
+        headings=_headings(store.run, query, columns),
         columns=columns,
+        chosen=chosen_columns(query.columns),
         all_columns=COLUMNS,
         found=found,
         files=[(form, _address(store.run, query, f"trials.{form.lower()}")) for form in ("CSV", "JSONL")],
@@ -57,6 +59,7 @@ def sample_page(viewer: Viewer, request: Request) -> Response:
     rows = sample_trials(store, task, sample) if "\0" not in task + sample else []
     if not rows:
         raise NotFound(f"run {store.run!r} has no sample {sample!r} of a task {task!r}")
+    columns = shown_columns(TrialQuery(task=task), store.manifest().read_plan())
     return viewer.page(
         "sample.html",
         f"{sample} of {task}",
@@ -64,19 +67,19 @@ def sample_page(viewer: Viewer, request: Request) -> Response:
         place="sample",
         task=task,
         sample=sample,
-        headings=_headings(store.run, None),
-        columns=chosen_columns(""),
+        headings=_headings(store.run, None, columns),
+        columns=columns,
         rows=rows,
     )
 
 
-def _headings(run: str, query: TrialQuery | None) -> list[dict[str, object]]:
+def _headings(run: str, query: TrialQuery | None, columns: Sequence[TrialColumn]) -> list[dict[str, object]]:
     """The columns' headings, with the order of each and the address that sorts by it.
 
     Without a query none of them sorts, nor do those of a search in texts.
     """
     headings = []
-    for column in chosen_columns("" if query is None else query.columns):
+    for column in columns:
         name = column.sort
         sort = query.sort if query is not None else ""
         sorted_by = name and sort.removeprefix("-") == name

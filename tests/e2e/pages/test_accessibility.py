@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page
 
 from tests.e2e.pages.addresses import ERRORS, PAGES, QUIET, Named
 from tests.e2e.pages.conftest import viewer
+from tests.e2e.proctor import exits
 
 pytestmark = pytest.mark.browser
 
@@ -18,6 +19,7 @@ FOUND = """async () => (await axe.run()).violations.flatMap(each => each.nodes.m
     node => `${each.impact}: ${each.id}: ${node.target}`))"""
 TOKEN = "a-long-random-token-of-the-viewer"
 SERIOUS = ("serious", "critical")
+SHOWN = (*PAGES, *QUIET, ERRORS[0], "/compare?a={run}:naive&b={run}:random")
 
 
 def trouble(page: Page) -> list[str]:
@@ -46,8 +48,8 @@ def kinds(addresses: Sequence[str]) -> list[str]:
 @pytest.mark.parametrize(
     ("page", "address"),
     [
-        *(("light", address) for address in (*PAGES, *QUIET, ERRORS[0])),
-        *(("dark", address) for address in kinds((*PAGES, *QUIET, ERRORS[0]))),
+        *(("light", address) for address in SHOWN),
+        *(("dark", address) for address in kinds(SHOWN)),
     ],
     indirect=["page"],
 )
@@ -56,6 +58,14 @@ def test_a_page_has_nothing_serious(demo: Path, origin: str, page: Page, address
     answer = page.goto(origin + Named(run, "db", "insert-00000").fill(address))
     assert answer is not None
     assert answer.ok == (address not in ERRORS)
+    page.evaluate("() => document.querySelectorAll('details').forEach(each => { each.open = true })")
+    assert trouble(page) == []
+
+
+def test_neither_has_the_report(demo: Path, page: Page, tmp_path: Path) -> None:
+    (run,) = (folder.name for folder in demo.iterdir())
+    exits(0, "report", run, "-o", str(demo), "--html", "r.html", "--samples", "--trials", "0", cwd=tmp_path)
+    page.goto((tmp_path / "r.html").as_uri())
     page.evaluate("() => document.querySelectorAll('details').forEach(each => { each.open = true })")
     assert trouble(page) == []
 

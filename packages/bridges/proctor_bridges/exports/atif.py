@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from eval_client.report.exports.trials import ExportedPair, Json, Said, Spoken, arguments_object, spoken
+from eval_client.report.exports.trials import ExportedPair, Json, Said, Spoken, arguments_object, cause_of, spoken
 from eval_client.store.trials.trajectory import ConversationTurn, Trajectory, conversation
 from proctor.llm.dialects.chat import tool_json
 from proctor.types import Finish, Message, ToolCall
@@ -62,7 +62,7 @@ def _outcome(finish: Finish | None) -> Json:
     if finish is None:
         return {}
     if finish.score is None:
-        return {"reason": finish.reason.value, "cause": str(finish.detail.get("cause") or finish.reason.value)}
+        return {"reason": finish.reason.value, "cause": cause_of(finish)}
     return {"reason": finish.reason.value, "score": finish.score, "metrics": {**finish.metrics}}
 
 

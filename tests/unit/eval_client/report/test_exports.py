@@ -77,7 +77,8 @@ def test_a_fault_is_an_error_and_counts_in_no_mean(store: Store, tmp_path: Path)
             finish = FINISHES[sample]
             assert finish is not None
             if finish.score is None:
-                assert made["error"] == {"message": finish.detail["cause"], "traceback": "", "traceback_ansi": ""}
+                cause = str(finish.detail["cause"]).replace(f"https://{SECRET}.example/v1", "[address]")
+                assert made["error"] == {"message": cause, "traceback": "", "traceback_ansi": ""}
                 assert "scores" not in made
             else:
                 assert made["scores"]["proctor"]["value"] == finish.score
@@ -87,7 +88,9 @@ def test_a_fault_is_an_error_and_counts_in_no_mean(store: Store, tmp_path: Path)
         values = [each["scores"]["proctor"]["value"] for each in log["summaries.json"] if "scores" in each]
         assert score["metrics"]["mean"]["value"] == pytest.approx(math.fsum(values) / len(values))
         assert (score["scored_samples"], score["unscored_samples"]) == (EPOCHS * len(SCORED), EPOCHS * 2)
-        assert [each["error"] for each in log["summaries.json"] if "error" in each].count("no answer") == EPOCHS
+        assert [each["error"] for each in log["summaries.json"] if "error" in each].count(
+            "no answer of [address]"
+        ) == EPOCHS
 
 
 @pytest.mark.parametrize(
@@ -255,6 +258,7 @@ def test_a_trajectory_has_steps_without_gaps_and_results_at_their_calls(store: S
         assert [step["step_id"] for step in made["steps"]] == list(range(1, len(made["steps"]) + 1))
         told = made["extra"]["proctor"]
         assert ("score" in told) != ("cause" in told)
+        assert SECRET not in told.get("cause", "")
         assert told["run_digest"]
     walked = next(
         made

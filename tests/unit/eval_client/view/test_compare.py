@@ -98,11 +98,10 @@ async def test_page_and_json_have_the_figures_that_the_command_prints(
             ]
             assert row[6:8] == [f"{task[p]:.4f}" for p in ("p", "p_holm")]
     for text in (text for each in found for task in each["tasks"] for text in task["warnings"]):
-        assert text in unescape(page)
+        assert 1 <= unescape(page).count(text) <= len(found), "once for each pair of agents"
     assert ("NOT ALIKE" in page) == ("across" in query)
-    marks = re.findall(r'<a class="mark" href="#([^"]+)"', page)
+    marks = re.findall(r'class="mark"', page)
     assert len(marks) == sum(len(each["tasks"]) for each in found)
-    assert all(f'id="{mark}"' in page for mark in marks)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import re
 import shutil
 from html import unescape
-from importlib import resources
 from pathlib import Path
 from typing import Literal
 from urllib.parse import parse_qs, urlsplit
@@ -12,21 +11,23 @@ from xml.etree import ElementTree
 import httpx
 import pytest
 
+from eval_client.report.pair_report import VALIDITY
+from eval_client.report.plots.pairs import reasons
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.store import Store
 from eval_client.view.access import ViewAccess
 from eval_client.view.app import build_app
+from eval_client.view.rendering import assets
 from eval_client.view.runs import FolderRuns
 from eval_client.view.saved import report_page
 from tests.browser import chromium
+from tests.unit.eval_client.report.pairs import pair
 from tests.unit.eval_client.view.conftest import ORIGIN, Client
 from tests.unit.eval_client.view.played import served
 from tests.unit.eval_client.view.test_pages import text_of
 from tests.unit.eval_client.view.told import told_run
 
 SVG = "{http://www.w3.org/2000/svg}"
-FOUND = "axe.run().then(found => found.violations.map(({id, impact}) => ({id, impact})))"
-"""Not all that axe tells of what is well: to decode that costs more than to find it."""
 
 
 @pytest.fixture
@@ -151,28 +152,26 @@ async def test_a_run_without_a_score_has_no_plot_of_costs(folder: Path, client: 
     assert (missing.status_code, "nothing to draw yet" in missing.text) == (404, True)
 
 
-@pytest.mark.thorough
 @pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(told: Path, scheme: Literal["light", "dark"]) -> None:
-    axe = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
-    addresses = [
-        "/runs/told",
-        "/runs/told/trials/0?agent=gpt",
-        "/runs/told/side?a=0&b=14",
-        "/runs/told/tables",
-        "/compare",
-        "/compare?a=told:gpt&b=told:naive",
-        "/compare?a=told:gpt&b=told:nobody",
-    ]
-    with served(told) as address, chromium() as browser:
+def test_each_reason_has_a_colour_of_its_own_that_its_share_is_read_on(scheme: Literal["light", "dark"]) -> None:
+    drawn = reasons([pair(validity=dict.fromkeys(VALIDITY, 1 / len(VALIDITY)))]).svg
+    with chromium() as browser:
         page = browser.new_context(color_scheme=scheme).new_page()
-        for path in (*(address + each for each in addresses), saved(told).as_uri()):
-            page.goto(path)
-            page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true })")
-            page.evaluate(axe)
-            found = page.evaluate(FOUND)
-            assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == [], path
+        page.set_content(f"<style>{assets()['view.css'].content.decode()}</style>{drawn}")
+        fills = page.evaluate("[...document.querySelectorAll('rect.reason')].map(each => getComputedStyle(each).fill)")
+        text = page.evaluate("getComputedStyle(document.querySelector('.share')).fill")
+    assert len(set(fills)) == len(VALIDITY)
+    for fill in fills:
+        dark, light = sorted((luminance(fill), luminance(text)))
+        assert (light + 0.05) / (dark + 0.05) > 4.5, fill
+
+
+def luminance(colour: str) -> float:
+    """The relative luminance of `rgb(r, g, b)`, by WCAG 2."""
+    parts = (int(part) / 255 for part in re.findall(r"\d+", colour)[:3])
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 @pytest.mark.browser

@@ -26,7 +26,7 @@ from proctor.tables.table import ResultTable, entry_lines
 from proctor.types import Action, Finish, FinishReason
 from task_server.wire.messages import Act
 from tests.unit.eval_client.report.compare.stored import Grades, stored_run
-from tests.unit.eval_client.view.told import HIDDEN, SAID, Page, told_run
+from tests.unit.eval_client.view.told import CAUSE, HIDDEN, SAID, Page, told_run
 
 Make = Callable[[Sequence[FinishedTrial], Sequence[RecordedPair]], ResultTable]
 LOADS = {"script", "link", "img", "iframe", "object", "embed", "base", "form", "audio", "video", "source"}
@@ -84,6 +84,16 @@ def test_samples_adds_their_ids_and_scores_alone(store: Store) -> None:
     assert rows["canary-sample-s2"] == ["0.250", "0.000"]
     for canary in (*HIDDEN, *SAID):
         assert canary not in text
+
+
+def test_the_evidence_of_a_refused_trial_does_not_quote_the_endpoint(store: Store) -> None:
+    refused = Finish(reason=FinishReason.REFUSED, score=0.0, detail={"cause": CAUSE, "asked": "a question"})
+    with store.engine.begin() as connection:
+        values = {"finish": refused.model_dump_json(), "reason": refused.reason.value}
+        connection.execute(trial_table.update().where(trial_table.c.id == 0).values(**values))
+    text = report_page(store, trials=(0,))
+    assert "a question" in text
+    assert not [hidden for hidden in ("inner.example.org", "somebody", "worker-77") if hidden in text]
 
 
 def test_trials_adds_the_named_ones_with_a_warning(store: Store) -> None:

@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
 
+from eval_client.cli.results.export import export
 from eval_client.cli.results.show import show
 from eval_client.report.exports.write import write_inspect
 from eval_client.store.store import Store
@@ -19,8 +20,10 @@ from eval_client.view.app import build_app
 from eval_client.view.runs import FolderRuns
 from eval_client.view.saved import report_page
 from proctor.types import Finish, FinishReason, asked_and_answered
+from tests.browser import chromium
 from tests.unit.eval_client.report.compare.stored import stored_run
 from tests.unit.eval_client.view.conftest import ORIGIN
+from tests.unit.eval_client.view.played import served
 from tests.unit.eval_client.view.test_pages import text_of
 from tests.unit.eval_client.view.told import Page
 
@@ -63,10 +66,19 @@ def viewer(store: Store, tmp_path: Path) -> httpx.AsyncClient:
 async def test_a_row_has_what_was_asked_and_answered_with_tokens_time_and_score(viewer: httpx.AsyncClient) -> None:
     async with viewer:
         heads, old, new, *_ = Page(await text_of(viewer, "/runs/run/trials")).table("Trials")
-        assert heads[5:9] == ["asked", "expected", "answered", "score"]
-        assert heads[11:] == ["tok in", "tok out", "s"]
+        assert heads[:8] == ["# ▲", "score", "agent", "task", "sample", "asked", "expected", "answered"]
+        assert heads[10:] == ["tok in", "tok out", "s"]
         assert old[5:8] == ["-", "-", "-"], "the finish of an earlier version tells nothing"
-        assert [cell.strip() for cell in new[5:9]] == ["ask-os-s1", "gold", "said-gpt", "0.000"]
+        assert [cell.strip() for cell in (new[1], *new[5:8])] == ["0.000", "ask-os-s1", "gold", "said-gpt"]
+        for query, hidden in (("agent=gpt", "agent"), ("task=db", "task")):
+            heads, *_ = Page(await text_of(viewer, f"/runs/run/trials?{query}")).table("Trials")
+            assert hidden not in heads, "what is the same in all rows"
+            assert (
+                hidden in Page(await text_of(viewer, f"/runs/run/trials?{query}&columns={hidden}")).table("Trials")[0]
+            )
+        for trial, words in ((OLD, ["-", "-", "-"]), (1, ["ask-os-s1", "gold", "said-gpt"])):
+            page = await text_of(viewer, f"/runs/run/trials/{trial}")
+            assert re.findall(r"<dt>(?:asked|expected|answered)</dt><dd>([^<]*)", page) == words
         chosen = await text_of(viewer, "/runs/run/trials?columns=sample&columns=answered&columns=attempts")
         assert Page(chosen).table("Trials")[0] == ["sample", "answered", "attempts"]
         assert "columns=sample%2Canswered%2Cattempts" in chosen, "links keep the columns"
@@ -81,6 +93,22 @@ async def test_files_of_rows_have_no_data(viewer: httpx.AsyncClient) -> None:
             rows = await text_of(viewer, f"/runs/run/{name}")
             assert "invalid_action" in rows
             assert not {word for word in ("ask-db", "gold", "said-") if word in rows}
+
+
+def test_a_csv_has_data_only_with_samples_and_a_warning_and_not_of_closed_data(store: Store, tmp_path: Path) -> None:
+    def written(*options: str) -> tuple[str, str]:
+        where = ("--output", str(tmp_path), "--to", str(tmp_path / "trials.csv"))
+        told = CliRunner().invoke(export, ["run", "--as", "csv", *options, *where])
+        assert told.exit_code == 0, told.output
+        return told.stderr, (tmp_path / "trials.csv").read_text()
+
+    warning, plain = written()
+    assert (warning, "invalid_action" in plain) == ("", True)
+    assert not {word for word in ("ask-", "gold", "said-") if word in plain}
+    warning, told = written("--samples")
+    assert "This file holds benchmark data" in warning
+    assert ("ask-db-s0" in told, "said-naive" in told, "ask-os" in told) == (True, True, False)
+    assert CliRunner().invoke(export, ["run", "--samples", "--output", str(tmp_path)]).exit_code == 2
 
 
 async def test_colour_tells_the_score_and_not_the_reason(viewer: httpx.AsyncClient) -> None:
@@ -111,17 +139,18 @@ async def test_a_comparison_shows_both_answers_where_scores_differ(viewer: httpx
     async with viewer:
         page = await text_of(viewer, "/compare?a=run:gpt&b=run:naive&task=db")
     (heads, row) = Page(page).table("Answers of db")
-    assert heads == ["sample", "asked", "expected", "A answered", "A", "B answered", "B"]
-    assert row == ["s0", "ask-db-s0", "gold", "said-gpt", "1.000", "said-naive", "0.000"]
+    assert heads == ["sample", "asked", "expected", "gpt", "answered", "naive", "answered"]
+    assert row == ["s0", "ask-db-s0", "gold", "1.000", "said-gpt", "0.000", "said-naive"]
     assert "/runs/run/side?a=2&amp;b=6" in page
 
 
 async def test_trials_of_two_samples_are_not_shown_side_by_side(viewer: httpx.AsyncClient, store: Store) -> None:
     async with viewer:
-        assert "of another sample" in await text_of(viewer, "/runs/run/side?a=1&b=4", 400)
-    folder = Path(str(store.engine.url.database)).parent.parent
-    told = CliRunner().invoke(show, ["run", "1", "--against", "4", "--output", str(folder)])
-    assert (told.exit_code, "of another sample" in told.output) == (2, True)
+        for b in (4, 3):  # trial 3 is of another task, which calls a sample the same
+            assert "of another sample" in await text_of(viewer, f"/runs/run/side?a=1&b={b}", 400)
+            folder = Path(str(store.engine.url.database)).parent.parent
+            told = CliRunner().invoke(show, ["run", "1", "--against", str(b), "--output", str(folder)])
+            assert (told.exit_code, "of another sample" in told.output) == (2, True)
 
 
 async def test_show_lists_the_trials_that_are_asked_for(store: Store) -> None:
@@ -133,10 +162,42 @@ async def test_show_lists_the_trials_that_are_asked_for(store: Store) -> None:
 
     code, table = listed("--where", "agent=gpt", "--where", "score=0..0.5")
     assert (code, table.splitlines()[0]) == (0, "2 of 2 trials of run")
-    assert re.findall(r"ask-\w+-\w+ +gold +said-gpt +0\.\d+", table)
+    assert re.findall(r"0\.500 +db +s1 +ask-\w+-\w+ +gold +said-gpt", table)
     assert listed("--columns", "sample,answered", "--where", "size=1")[1].splitlines()[-1].endswith("after=0")
     assert listed("--json", "--where", "task=db")[1].count('"answered": "said-gpt"') == 2
     assert listed("--where", "colour=red")[0] == listed("--columns", "colour")[0] == 2
+
+
+@pytest.mark.browser
+def test_long_texts_and_causes_push_no_score_off_the_screen(store: Store, tmp_path: Path) -> None:
+    t = trial_table.c
+    words = asked_and_answered("what is asked " * 9, "what is right " * 9, "what is said " * 9)
+    told = Finish(reason=FinishReason.COMPLETED, score=0.5, detail=words).model_dump_json()
+    fault = Finish.fault(FinishReason.AGENT_ERROR, "the endpoint refused the request " * 9)
+    with store.engine.begin() as connection:
+        connection.execute(trial_table.update().values(finish=told))
+        lost = {
+            "finish": fault.model_dump_json(),
+            "reason": fault.reason,
+            "score": None,
+            "cause": fault.detail["cause"],
+        }
+        connection.execute(trial_table.update().where(t.id == 1).values(**lost))
+    saved = tmp_path / "saved.html"
+    saved.write_text(report_page(store, samples=True), encoding="utf-8")
+    with served(tmp_path) as address, chromium() as browser:
+        for width, place, last in (
+            (390, f"{address}/runs/run/trials", "score"),
+            (390, f"{address}/", "mean score"),
+            (1440, f"{address}/runs/run/trials", "s"),
+            (1440, f"{address}/compare?a=run:gpt&b=run:naive", "naive"),
+            (1440, saved.as_uri(), "naive answered"),
+        ):
+            page = browser.new_page(viewport={"width": width, "height": 900})
+            page.goto(place)
+            box = page.get_by_role("columnheader", name=last, exact=True).last.bounding_box()
+            assert box is not None
+            assert box["x"] + box["width"] <= width, (place, last)
 
 
 def test_inspect_gets_input_target_and_answer(store: Store, tmp_path: Path) -> None:
