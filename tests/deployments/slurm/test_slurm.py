@@ -19,6 +19,7 @@ from tests.deployments.slurm.cluster import Cluster, logs, slurm_cluster
 from tests.e2e.gates import Gate, gate
 from tests.e2e.proctor import Server, exits, rows, scored, server
 from tests.e2e.replicas.replica_server import TURNS
+from tests.e2e.shared_folder import shared_folder
 from tests.pace import slowly, until
 from tests.support import ROOT
 
@@ -173,6 +174,20 @@ def test_where_requeueing_is_forbidden_a_job_that_follows_goes_on(
     way.open()
     cluster.ended(str(int(job) + 1), tmp_path)
     assert rows("r", tmp_path) == expected
+
+
+@pytest.mark.bindfs
+def test_a_shared_disk_is_trusted_whose_locks_hold_between_two_nodes(
+    cluster: Cluster, tmp_path: Path, agents: Server, expected: list[dict[str, object]]
+) -> None:
+    with shared_folder(tmp_path) as folder:
+        write_plan(folder, agents)
+        with cluster.own_mount("n2", tmp_path / "server", folder):
+            cluster.ended(cluster.submit(folder, "--time", "10", **KEY), folder, state="FAILED")
+            assert "share (fuse.sshfs), and two machines were given the same lock (lockf); choose" in logs(folder)
+            assert not (folder / "runs" / "r" / "run.sqlite").exists()
+        cluster.ended(cluster.submit(folder, "--time", "10", **KEY), folder)
+        assert rows("r", folder) == expected
 
 
 SERVED = """\
