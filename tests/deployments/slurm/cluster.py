@@ -137,7 +137,8 @@ class Cluster:
     def own_mount(self, node: str, server: Path, mounted: Path) -> Iterator[None]:
         """While inside, a node sees a shared folder by a mount of its own, as another machine does."""
         self.lose(node)
-        script = f'umount --lazy {mounted} && {shlex.join(BINDFS)} {server} {mounted} && exec "$@"'
+        again = shlex.join([*BINDFS, str(server), str(mounted)])
+        script = f'umount --lazy {shlex.quote(str(mounted))} && {again} && exec "$@"'
         self.start_node(node, "unshare", "--mount", "sh", "-c", script, "sh")
         try:
             yield

@@ -67,6 +67,14 @@ def write_plan(folder: Path, agents: Server) -> Path:
 
 
 @pytest.fixture
+def tmp_path(tmp_path: Path) -> Path:
+    """A folder whose name neither bash nor SLURM may read as more than a name."""
+    odd = tmp_path / "$'5 %j"
+    odd.mkdir()
+    return odd
+
+
+@pytest.fixture
 def way(tmp_path: Path, agents: Server) -> Iterator[Gate]:
     """The gate that the model calls of the plan in the test's folder pass."""
     with gate(write_plan(tmp_path, agents), agents.url) as found:
@@ -263,11 +271,14 @@ def test_one_model_over_both_nodes_has_one_url_and_one_that_never_loads_ends_the
 ) -> None:
     (tmp_path / "plan.yaml").write_text(SERVED.replace("epochs: 10", "epochs: 1") + TASKS)
     first = "exit 3; {port}" if fails else f"exec {OWN}"
-    command = f"bash -c '[ {{rank}} = 0 ] || exec sleep 1000; echo {{nodes}} {{head}} {{gpu}}; {first}'"
-    job = cluster.submit(tmp_path, "--time", "10", "--model-command", command, PYTHONPATH=str(ROOT))
+    command = f"bash -c '[ {{rank}} = 0 ] || exec sleep 1000; echo {{nodes}} {{head}} {{gpu}} $SITE; {first}'"
+    site = f"export SITE=lab PYTHONPATH={ROOT} SLURM_CONF={cluster.variables['SLURM_CONF']}\n"
+    (tmp_path / "site.sh").write_text(site)
+    options = ("--model-command", command, "--setup", "site.sh", "--", "--export=NONE")
+    job = cluster.submit(tmp_path, "--time", "10", *options)
     cluster.ended(job, tmp_path, state="FAILED" if fails else "COMPLETED")
     said = logs(tmp_path)
-    assert f"2 {socket.gethostname()} 0" in said
+    assert f"2 {socket.gethostname()} 0 lab" in said
     assert ("proctor slurm: no model server has loaded" in said) == fails
     assert len(replicas(tmp_path)) == (0 if fails else 1)
 
