@@ -8,6 +8,7 @@ import re
 import socket
 import stat
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import pytest
 from proctor.sandbox.docker_containers import OWNER_LABEL
 from tests.deployments.slurm.cluster import Cluster, logs, slurm_cluster
 from tests.e2e.gates import Gate, gate
-from tests.e2e.proctor import Server, exits, rows, scored, server
+from tests.e2e.proctor import Server, begin, ended, exits, rows, scored, server
 from tests.e2e.replicas.replica_server import TURNS
 from tests.e2e.shared_folder import shared_folder
 from tests.pace import slowly, until
@@ -96,6 +97,13 @@ def test_a_job_on_two_nodes_is_the_run_in_one_piece_and_leaves_nothing(
     workers = {each.environ()["SLURMD_NODENAME"] for each in running if "worker" in each.cmdline()}
     assert workers == {"n1", "n2"}
     assert "/40 trials" in exits(0, "status", "runs/r", cwd=tmp_path).stdout
+    with ended():
+        viewer = begin("view", "runs/r", "--port", "0", cwd=tmp_path)
+        assert viewer.stdout is not None
+        with urllib.request.urlopen(f"{viewer.stdout.readline().strip()}/api/v1/runs/r", timeout=slowly(30)) as told:
+            seen = json.load(told)
+    assert seen["state"] == "running"
+    assert 0 < sum(pair["scored"] for pair in seen["pairs"]) < 40
     way.open()
     cluster.ended(job, tmp_path)
     assert rows("r", tmp_path) == expected
@@ -158,14 +166,18 @@ def test_an_array_of_parts_is_the_run_in_one_piece(
     assert exits(0, "report", "r", cwd=tmp_path).stdout.count(" 20/20 ") == 2
 
 
-def test_a_cancelled_job_leaves_no_process_and_its_run_can_be_resumed(
-    cluster: Cluster, tmp_path: Path, way: Gate, expected: list[dict[str, object]]
+@pytest.mark.parametrize(("stopped_by", "state"), [("scancel", "CANCELLED"), ("proctor stop", "FAILED")])
+def test_a_stopped_job_leaves_no_process_and_its_run_can_be_resumed(
+    cluster: Cluster, tmp_path: Path, way: Gate, expected: list[dict[str, object]], *, stopped_by: str, state: str
 ) -> None:
     way.shut(spared=20)
     job = cluster.submit(tmp_path, "--time", "10", **KEY)
     until(lambda: scored(tmp_path, "r") > 0, 120, lambda: logs(tmp_path))
-    cluster.does("scancel", job)
-    cluster.ended(job, tmp_path, state="CANCELLED")
+    if stopped_by == "scancel":
+        cluster.does("scancel", job)
+    else:
+        exits(0, "stop", "runs/r", "--now", cwd=tmp_path)
+    cluster.ended(job, tmp_path, state)
     until(lambda: not cluster.processes(), 60, cluster.processes)
     way.open()
     cluster.ended(cluster.submit(tmp_path, "--time", "10", **KEY), tmp_path)
