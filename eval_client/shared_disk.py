@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,15 +67,18 @@ def journal_mode(path: str) -> str:
     return "TRUNCATE" if file_system(Path(path).resolve()).is_shared else "WAL"
 
 
-def distrust(folder: Path) -> str | None:
-    """Why the locks of a disk that machines share can't be trusted; None for other disks, and where they can."""
+def distrust(folder: Path, elsewhere: Sequence[str] = ()) -> str | None:
+    """Why the locks of a disk that machines share can't be trusted; None for other disks, and where they can.
+
+    `elsewhere` is a command that runs the one that follows it on another machine, such as srun.
+    """
     there = file_system(folder.resolve())
-    why = _tried_locks(folder, there.options) if there.is_shared else None
+    why = _tried_locks(folder, there.options, elsewhere) if there.is_shared else None
     return None if why is None else f"{folder} is on a disk that machines share ({there.kind}), and {why}"
 
 
-def _tried_locks(folder: Path, options: frozenset[str]) -> str | None:
-    """What is wrong with locks in a folder, as two processes try them."""
+def _tried_locks(folder: Path, options: frozenset[str], elsewhere: Sequence[str]) -> str | None:
+    """What is wrong with locks in a folder, as two processes try them, or two machines."""
     if local := sorted(options & LOCAL_LOCKS):
         return f"it is mounted with {local[0]}: other machines don't see its locks"
     for name in ("lockf", "flock"):
@@ -82,16 +86,26 @@ def _tried_locks(folder: Path, options: frozenset[str]) -> str | None:
         try:
             with tempfile.NamedTemporaryFile(dir=folder, prefix=".proctor-lock-") as file:
                 lock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if _tried(name, file.name) != _HELD:
-                    return f"two processes were given the same lock ({name})"
+                if not _is_held(name, file.name, elsewhere):
+                    return f"two {'machines' if elsewhere else 'processes'} were given the same lock ({name})"
                 lock(file, fcntl.LOCK_UN)
-                if _tried(name, file.name) != 0:
+                if _is_held(name, file.name, elsewhere):
                     return f"a lock that was released stays ({name})"
         except (OSError, subprocess.TimeoutExpired) as error:
             return f"a file can't be locked ({name}): {getattr(error, 'strerror', None) or error}"
     return None
 
 
-def _tried(name: str, path: str) -> int:
-    command = [sys.executable, "-I", "-S", "-c", _TRY, name, path]
-    return subprocess.run(command, timeout=_TRY_S, stderr=subprocess.DEVNULL, check=False).returncode
+def _is_held(name: str, path: str, elsewhere: Sequence[str]) -> bool:
+    """Whether a process is refused a lock. Raises OSError where it can't tell."""
+    command = [*elsewhere, sys.executable, "-I", "-S", "-c", _TRY, name, path]
+    done = subprocess.run(command, timeout=_TRY_S, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode not in (0, _HELD):
+        raise OSError("; ".join(done.stderr.strip().splitlines()[-2:]) or f"exit code {done.returncode}")
+    return done.returncode == _HELD
+
+
+if __name__ == "__main__":
+    if (distrusted := distrust(Path(sys.argv[1]), sys.argv[2:])) is not None:
+        fix = "choose another disk that all nodes see: --output FOLDER, or a database server: PROCTOR_STORE"
+        sys.exit(f"{distrusted}; {fix}")

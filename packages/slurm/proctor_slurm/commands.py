@@ -128,7 +128,7 @@ def slurm(
             "gres": gres,
             "array": array and f"1-{array}",
             "signal": f"B:USR1@{notice}",
-            "output": folder / ("job-%A_%a.log" if array else "job-%j.log"),
+            "output": str(folder).replace("%", "%%") + ("/job-%A_%a.log" if array else "/job-%j.log"),
             "open-mode": "append",
         }
         given = [shlex.quote(f"--{option}={value}") for option, value in header.items() if value is not None]

@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import secrets
+import shlex
 import shutil
 import signal
 import socket
@@ -16,6 +17,7 @@ import psutil
 
 from tests.database_servers import program
 from tests.e2e.proctor import exits
+from tests.e2e.shared_folder import BINDFS
 from tests.pace import slowly, until
 from tests.support import free_port
 
@@ -74,9 +76,9 @@ class Cluster:
         for node in NODES:
             self.start_node(node)
 
-    def start_node(self, node: str) -> None:
-        """Start a node's slurmd, and wait until it takes jobs."""
-        self._daemon("slurmd", "-D", "-N", node, name=node)
+    def start_node(self, node: str, *within: str) -> None:
+        """Start a node's slurmd, `within` a command that starts it, and wait until it takes jobs."""
+        self._daemon(*within, str(program("slurmd")), "-D", "-N", node, name=node)
         until(lambda: self.does("sinfo", "-h", "-n", node, "-o", "%T") == "idle", 60, lambda: self.does("sinfo"))
 
     def _daemon(self, command: str, *options: str, name: str = "") -> None:
@@ -130,6 +132,21 @@ class Cluster:
                 if here and node in (None, given.get("SLURMD_NODENAME")) and process.status() != psutil.STATUS_ZOMBIE:
                     found.append(process)
         return found
+
+    @contextlib.contextmanager
+    def own_mount(self, node: str, server: Path, mounted: Path) -> Iterator[None]:
+        """While inside, a node sees a shared folder by a mount of its own, as another machine does."""
+        self.lose(node)
+        again = shlex.join([*BINDFS, str(server), str(mounted)])
+        script = f'umount --lazy {shlex.quote(str(mounted))} && {again} && exec "$@"'
+        self.start_node(node, "unshare", "--mount", "sh", "-c", script, "sh")
+        try:
+            yield
+        finally:
+            inside = f"--target={self._daemons[node].pid}"
+            subprocess.run(["nsenter", inside, "--mount", "umount", "--lazy", mounted], check=True)
+            self.lose(node)
+            self.start_node(node)
 
     def lose(self, node: str) -> None:
         """kill -9 of all that runs on a node, as when it loses its power."""

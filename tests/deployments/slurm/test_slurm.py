@@ -8,6 +8,7 @@ import re
 import socket
 import stat
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,8 +18,9 @@ import pytest
 from proctor.sandbox.docker_containers import OWNER_LABEL
 from tests.deployments.slurm.cluster import Cluster, logs, slurm_cluster
 from tests.e2e.gates import Gate, gate
-from tests.e2e.proctor import Server, exits, rows, scored, server
+from tests.e2e.proctor import Server, begin, ended, exits, rows, scored, server
 from tests.e2e.replicas.replica_server import TURNS
+from tests.e2e.shared_folder import shared_folder
 from tests.pace import slowly, until
 from tests.support import ROOT
 
@@ -66,6 +68,14 @@ def write_plan(folder: Path, agents: Server) -> Path:
 
 
 @pytest.fixture
+def tmp_path(tmp_path: Path) -> Path:
+    """A folder whose name neither bash nor SLURM may read as more than a name."""
+    odd = tmp_path / "$'5 %j"
+    odd.mkdir()
+    return odd
+
+
+@pytest.fixture
 def way(tmp_path: Path, agents: Server) -> Iterator[Gate]:
     """The gate that the model calls of the plan in the test's folder pass."""
     with gate(write_plan(tmp_path, agents), agents.url) as found:
@@ -87,6 +97,13 @@ def test_a_job_on_two_nodes_is_the_run_in_one_piece_and_leaves_nothing(
     workers = {each.environ()["SLURMD_NODENAME"] for each in running if "worker" in each.cmdline()}
     assert workers == {"n1", "n2"}
     assert "/40 trials" in exits(0, "status", "runs/r", cwd=tmp_path).stdout
+    with ended():
+        viewer = begin("view", "runs/r", "--port", "0", cwd=tmp_path)
+        assert viewer.stdout is not None
+        with urllib.request.urlopen(f"{viewer.stdout.readline().strip()}/api/v1/runs/r", timeout=slowly(30)) as told:
+            seen = json.load(told)
+    assert seen["state"] == "running"
+    assert 0 < sum(pair["scored"] for pair in seen["pairs"]) < 40
     way.open()
     cluster.ended(job, tmp_path)
     assert rows("r", tmp_path) == expected
@@ -149,14 +166,18 @@ def test_an_array_of_parts_is_the_run_in_one_piece(
     assert exits(0, "report", "r", cwd=tmp_path).stdout.count(" 20/20 ") == 2
 
 
-def test_a_cancelled_job_leaves_no_process_and_its_run_can_be_resumed(
-    cluster: Cluster, tmp_path: Path, way: Gate, expected: list[dict[str, object]]
+@pytest.mark.parametrize(("stopped_by", "state"), [("scancel", "CANCELLED"), ("proctor stop", "FAILED")])
+def test_a_stopped_job_leaves_no_process_and_its_run_can_be_resumed(
+    cluster: Cluster, tmp_path: Path, way: Gate, expected: list[dict[str, object]], *, stopped_by: str, state: str
 ) -> None:
     way.shut(spared=20)
     job = cluster.submit(tmp_path, "--time", "10", **KEY)
     until(lambda: scored(tmp_path, "r") > 0, 120, lambda: logs(tmp_path))
-    cluster.does("scancel", job)
-    cluster.ended(job, tmp_path, state="CANCELLED")
+    if stopped_by == "scancel":
+        cluster.does("scancel", job)
+    else:
+        exits(0, "stop", "runs/r", "--now", cwd=tmp_path)
+    cluster.ended(job, tmp_path, state)
     until(lambda: not cluster.processes(), 60, cluster.processes)
     way.open()
     cluster.ended(cluster.submit(tmp_path, "--time", "10", **KEY), tmp_path)
@@ -173,6 +194,20 @@ def test_where_requeueing_is_forbidden_a_job_that_follows_goes_on(
     way.open()
     cluster.ended(str(int(job) + 1), tmp_path)
     assert rows("r", tmp_path) == expected
+
+
+@pytest.mark.bindfs
+def test_a_shared_disk_is_trusted_whose_locks_hold_between_two_nodes(
+    cluster: Cluster, tmp_path: Path, agents: Server, expected: list[dict[str, object]]
+) -> None:
+    with shared_folder(tmp_path) as folder:
+        write_plan(folder, agents)
+        with cluster.own_mount("n2", tmp_path / "server", folder):
+            cluster.ended(cluster.submit(folder, "--time", "10", **KEY), folder, state="FAILED")
+            assert "share (fuse.sshfs), and two machines were given the same lock (lockf); choose" in logs(folder)
+            assert not (folder / "runs" / "r" / "run.sqlite").exists()
+        cluster.ended(cluster.submit(folder, "--time", "10", **KEY), folder)
+        assert rows("r", folder) == expected
 
 
 SERVED = """\
@@ -248,11 +283,14 @@ def test_one_model_over_both_nodes_has_one_url_and_one_that_never_loads_ends_the
 ) -> None:
     (tmp_path / "plan.yaml").write_text(SERVED.replace("epochs: 10", "epochs: 1") + TASKS)
     first = "exit 3; {port}" if fails else f"exec {OWN}"
-    command = f"bash -c '[ {{rank}} = 0 ] || exec sleep 1000; echo {{nodes}} {{head}} {{gpu}}; {first}'"
-    job = cluster.submit(tmp_path, "--time", "10", "--model-command", command, PYTHONPATH=str(ROOT))
+    command = f"bash -c '[ {{rank}} = 0 ] || exec sleep 1000; echo {{nodes}} {{head}} {{gpu}} $SITE; {first}'"
+    site = f"export SITE=lab PYTHONPATH={ROOT} SLURM_CONF={cluster.variables['SLURM_CONF']}\n"
+    (tmp_path / "site.sh").write_text(site)
+    options = ("--model-command", command, "--setup", "site.sh", "--", "--export=NONE")
+    job = cluster.submit(tmp_path, "--time", "10", *options)
     cluster.ended(job, tmp_path, state="FAILED" if fails else "COMPLETED")
     said = logs(tmp_path)
-    assert f"2 {socket.gethostname()} 0" in said
+    assert f"2 {socket.gethostname()} 0 lab" in said
     assert ("proctor slurm: no model server has loaded" in said) == fails
     assert len(replicas(tmp_path)) == (0 if fails else 1)
 

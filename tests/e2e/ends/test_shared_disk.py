@@ -15,6 +15,7 @@ from eval_client.store.sqlite_file import open_for_reading
 from eval_client.store.tables import trial_table
 from tests.e2e.gates import gate
 from tests.e2e.proctor import begin, completed, exits, rows, server, told_scored
+from tests.e2e.shared_folder import shared_folder
 from tests.pace import until
 
 pytestmark = pytest.mark.bindfs
@@ -33,15 +34,8 @@ KEY = {"OPENAI_API_KEY": "token-of-the-tests"}
 
 @pytest.fixture
 def shared(tmp_path: Path) -> Iterator[Path]:
-    """A folder of this machine by FUSE, which Linux lists as one that other machines share."""
-    (tmp_path / "server").mkdir()
-    mounted = tmp_path / "mounted"
-    mounted.mkdir()
-    subprocess.run(["bindfs", "-o", "subtype=sshfs", str(tmp_path / "server"), str(mounted)], check=True)
-    try:
+    with shared_folder(tmp_path) as mounted:
         yield mounted
-    finally:
-        subprocess.run(["umount", "--lazy", str(mounted)], check=True)
 
 
 def test_a_run_is_read_killed_and_resumed(shared: Path) -> None:

@@ -64,6 +64,13 @@ def test_a_shared_disk_whose_locks_fail_is_refused(
     assert re.search(rf"machines share \(nfs4\), and .*{said}", why)
 
 
+@pytest.mark.usefixtures("shared")
+def test_locks_are_tried_on_another_machine_by_the_command_that_reaches_it(tmp_path: Path) -> None:
+    assert distrust(tmp_path, ["env"]) is None
+    assert "two machines were given the same lock (lockf)" in str(distrust(tmp_path, ["true"]))
+    assert str(distrust(tmp_path, ["sh", "-c", "echo no such node >&2; exit 1"])).endswith("(lockf): no such node")
+
+
 def test_locks_that_only_this_machine_sees_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for option in ("nolock", "local_lock=all", "localflock"):
         mounts = f"40 21 0:40 / {tmp_path} rw shared:2 - nfs server:/home rw,{option},vers=3\n"
