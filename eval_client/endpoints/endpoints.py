@@ -167,7 +167,7 @@ class Endpoints:
         key = f"{endpoint.name} at {replica.base_url}"
         self._limit(key, endpoint)
         agent = next(agent for agent in self._plan.agents if self._endpoint_of[agent.name] == endpoint.name)
-        self.addresses[key] = address_of(chat_config(self._plan, agent, self._builtin, replica.base_url))
+        self.addresses[key] = address_of(chat_config(self._plan, agent, self._builtin).at(replica.base_url))
         return replicas.add(replica.base_url, key, self.limits[key], ready=ready)
 
     def watches(self) -> list[ReplicaWatch]:
@@ -199,7 +199,7 @@ class Endpoints:
         known = self._models.get((agent, replica.key))
         if known is None:
             entry = self._plan.agent(agent)
-            config = chat_config(self._plan, entry, self._builtin, replica.url)
+            config = chat_config(self._plan, entry, self._builtin).at(replica.url)
             known = self._models[agent, replica.key] = self._limited(entry, replica.key, config, replica.outage)
         return known
 

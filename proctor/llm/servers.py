@@ -72,7 +72,7 @@ class HelperServers:
     def _server(self, entry: ReplicaEntry) -> _Server:
         config = self._config
         if config.has_replicas:  # one that fails is not asked again before the others
-            config = config.model_copy(update={"base_url": entry.base_url, "replicas_file": None, "max_tries": 1})
+            config = config.at(entry.base_url).model_copy(update={"max_tries": 1})
         return _Server(entry.base_url, entry.concurrency or SHARE, ChatModel(config, self._client))
 
     async def complete(self, messages: Messages, sampling: Fields) -> Completion:
