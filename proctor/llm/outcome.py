@@ -347,8 +347,8 @@ def _of_error(status: int, headers: Mapping[str, str], error: ErrorReply, seen: 
         return Outcome.TRANSIENT if seen.answered else Outcome.UNAUTHORIZED
     if found is not None:
         return found
-    fails = (status in _RETRYABLE or status >= 500) and headers.get("x-should-retry") != "false"
-    return Outcome.TRANSIENT if fails or status in THROTTLED else Outcome.REJECTED
+    passes = status >= 500 or status in THROTTLED | _RETRYABLE or headers.get("x-should-retry") == "true"
+    return Outcome.TRANSIENT if passes else Outcome.REJECTED
 
 
 def _signs(status: int, error: ErrorReply) -> Iterator[Sign]:
