@@ -200,7 +200,7 @@ class ModelEndpoint:
             problem = error.errors(include_input=False)[0]
             where = ".".join(str(part) for part in problem["loc"]) or "body"
             told = f"not a {self._named} completion: {where}: {problem['msg']}"
-            return Failed(f"{self._where}: {told}: {excerpt(reply)}", reply=reply)
+            return Failed(f"{self.origin(reply.status)}: {told}: {excerpt(reply)}", reply=reply)
         if secrets := self._connection.secrets(sent.key):
             held = [*filter(read.holds, secrets)]
             if held and not all(found_in(key, asked.decode()) for key in held):

@@ -288,8 +288,9 @@ async def test_a_refused_key_names_its_variable(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(AgentUnavailable, match="variable OPENAI_API_KEY holds the key that was sent"):
         await rig(error(401)).model.complete(MESSAGES)
     monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(AgentUnavailable, match="variable OPENAI_API_KEY is unset"):
-        await rig(error(401)).model.complete(MESSAGES)
+    for failure in (error(401), httpx.Response(200, text="<html>Sign in")):
+        with pytest.raises(AgentUnavailable, match="variable OPENAI_API_KEY is unset"):
+            await rig(*[failure] * 6).model.complete(MESSAGES)
 
 
 @pytest.mark.parametrize(
