@@ -82,7 +82,6 @@ class ChatModel:
         self.endpoint = ModelEndpoint(config, client, sleep, wall_clock)
         self._dialect = self.endpoint.dialect
         self._fields: Fields = {**config.request_sampling(), "model": config.model}
-        self._varies = config.varies(self._fields)
         self._policy = RetryPolicy(max_tries=config.max_tries, max_retry_s=config.max_retry_s)
         self._on_reply, self._traces_content, self._outage = on_reply, traces_content, outage
         self._random, self._clock, self._sleep = random, clock, sleep
@@ -104,8 +103,7 @@ class ChatModel:
         fields = self._fields
         if sampling:
             fields = {**self._config.request_sampling(sampling), "model": self.name}
-        if self._varies or sampling:
-            fields = self._config.in_trial(fields, metadata or {})
+        fields = self._config.in_trial(fields, metadata or {})
         if tracing.recorders:
             return self._traced(messages, tools, fields)
         return self._completed(messages, tools, fields)
@@ -115,12 +113,13 @@ class ChatModel:
         attributes = traces.request_attributes(self.name, self.endpoint.url, fields)
         with tracing.begin(f"{tracing.CHAT} {self.name}", "client", **attributes) as span:
             if self._traces_content:
-                span.note(**{tracing.INPUT_MESSAGES: traces.input_messages(messages)})
+                span.note(**{tracing.INPUT_MESSAGES: traces.messages_text(messages)})
             completion = await self._completed(messages, tools, fields)
             used = completion.usage
             span.note(tries=completion.tries, **traces.reply_attributes(completion.model, completion.stop, used))
             if self._traces_content:
-                span.note(**{tracing.OUTPUT_MESSAGES: traces.output_messages(completion.action, completion.stop)})
+                said = traces.messages_text([completion.action.message()], finish_reason=completion.stop or "")
+                span.note(**{tracing.OUTPUT_MESSAGES: said})
         return completion
 
     async def _completed(self, messages: Messages, tools: Tools, fields: Fields) -> Completion:
