@@ -271,6 +271,11 @@ class ChatConfig(EndpointFields, RequestForm):
             return {}
         return {"stream": True, **({"stream_options": {"include_usage": True}} if self.dialect == "chat" else {})}
 
+    def varies(self, fields: Mapping[str, JsonValue]) -> bool:
+        """Whether trials send other fields than these."""
+        texts = (text for text in fields.values() if isinstance(text, str))
+        return self.metadata or "seed" in fields or any(CONVERSATION in text for text in texts)
+
     def in_trial(self, fields: Mapping[str, JsonValue], metadata: Mapping[str, str]) -> Mapping[str, JsonValue]:
         """The fields of a request as a trial with this metadata sends them: its seed, conversation, metadata."""
         seed, epoch = fields.get("seed"), metadata.get("epoch", "")

@@ -82,6 +82,7 @@ class ChatModel:
         self.endpoint = ModelEndpoint(config, client, sleep, wall_clock)
         self._dialect = self.endpoint.dialect
         self._fields: Fields = {**config.request_sampling(), "model": config.model}
+        self._varies = config.varies(self._fields)
         self._policy = RetryPolicy(max_tries=config.max_tries, max_retry_s=config.max_retry_s)
         self._on_reply, self._traces_content, self._outage = on_reply, traces_content, outage
         self._random, self._clock, self._sleep = random, clock, sleep
@@ -103,7 +104,8 @@ class ChatModel:
         fields = self._fields
         if sampling:
             fields = {**self._config.request_sampling(sampling), "model": self.name}
-        fields = self._config.in_trial(fields, metadata or {})
+        if self._varies or sampling:
+            fields = self._config.in_trial(fields, metadata or {})
         if tracing.recorders:
             return self._traced(messages, tools, fields)
         return self._completed(messages, tools, fields)
