@@ -28,16 +28,22 @@ def chat_config(plan: Plan, agent: AgentEntry, builtin: str | None) -> ChatConfi
     )
 
 
-def several_servers(plan: Plan) -> dict[str, ChatConfig]:
-    """What has a model with several servers -> its settings: agents by name, models of tasks as `task NAME: FIELD`."""
-    found = {agent.name: chat_config(plan, agent, None) for agent in plan.agents if not agent.is_command}
+def task_models(plan: Plan) -> dict[str, ChatConfig]:
+    """The settings of the models that tasks played here use: judges, hosts, users, drivers; named `task NAME: ...`."""
+    found: dict[str, ChatConfig] = {}
     for definition in plan.played_here():
         with contextlib.suppress(FileError):  # told where the task is read
             for field, value in definition.build():
                 several = value if isinstance(value, tuple) else (value,)
                 models = [each for each in several if isinstance(each, ChatConfig)]
                 found |= {f"task {definition.name}: {field} {model.model}": model for model in models}
-    return {name: config for name, config in found.items() if config.has_replicas}
+    return found
+
+
+def several_servers(plan: Plan) -> dict[str, ChatConfig]:
+    """The settings of agents, by name, and of tasks' models that have several servers."""
+    agents = {agent.name: chat_config(plan, agent, None) for agent in plan.agents if not agent.is_command}
+    return {name: config for name, config in (agents | task_models(plan)).items() if config.has_replicas}
 
 
 def replica_configs(config: ChatConfig) -> dict[str, ChatConfig]:

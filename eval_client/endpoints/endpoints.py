@@ -134,8 +134,7 @@ class Endpoints:
         endpoint = self._endpoint_of[agent]
         several = self.replicas[endpoint].all.values() if endpoint in self.replicas else ()
         models = [self._at(agent, each) for each in several] or [self._models[agent, endpoint]]
-        chats = [limited.model for limited in models if isinstance(limited.model, ChatModel)]
-        await asyncio.gather(*(chat.end(session) for chat in chats))
+        await asyncio.gather(*(each.model.end(session) for each in models if isinstance(each.model, ChatModel)))
 
     def is_down(self, endpoint: str) -> bool:
         """Whether an endpoint is down; that of the commands never is."""

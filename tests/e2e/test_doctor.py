@@ -458,21 +458,19 @@ def test_each_server_of_an_endpoint_is_asked_and_their_file_is_read(tmp_path: Pa
         report.says("agent", "ok", several[0].url)
         report.says("replicas-file", "fail", "line 2")
         report.says("agent", "skip", "--enable-prompt-tokens-details")
-        ltp = "{name: riddles, environment: ltp, parameters: {host: {endpoint: e, model: m}}}"
-        plan.write_text((text % f"base_url: {json.dumps([several[0].url, several[2].url])}").replace(OWN, ltp))
-        report = doctor(tmp_path, "plan.yaml", OPENAI_API_KEY=CANARY)
-        report.says("replicas-differ", "warn", "task riddles: host m", several[2].url, "max_model_len: 4096, 8192")
 
 
 def test_servers_that_refuse_a_temperature_of_0_are_not_said_to_be_alike_in_an_answer(tmp_path: Path) -> None:
     with processes("default", "default") as several:
         where = f"base_url: {json.dumps([each.url for each in several])}"
-        text = f"endpoints: [{{name: e, {where}}}]\nagents: [{{name: a, endpoint: e, model: m}}]\ntasks: [{OWN}]\n"
+        tasks = OWN + ", {name: riddles, environment: ltp, parameters: {host: {endpoint: e, model: m}}}"
+        text = f"endpoints: [{{name: e, {where}}}]\nagents: [{{name: a, endpoint: e, model: m}}]\ntasks: [{tasks}]\n"
         (tmp_path / "plan.yaml").write_text(text)
         report = doctor(tmp_path, "plan.yaml", OPENAI_API_KEY=CANARY)
     report.says("agent", "ok", several[1].url, "answers in")
+    report.says("agent-refuses", "fail", "task riddles: host m", several[1].url, "write `temperature: 1`")
     alike = [each["what"] for each in report.findings if "servers are alike" in each["what"]]
-    assert alike == ["agent a: 2 servers are alike in what they list"]
+    assert alike == [f"{each}: 2 servers are alike in what they list" for each in ("agent a", "task riddles: host m")]
 
 
 PLAN = """\

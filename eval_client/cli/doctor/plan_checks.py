@@ -15,7 +15,7 @@ from eval_client.cli.doctor.readiness import UNSCORED, key_findings, wrong_varia
 from eval_client.cli.doctor.servers import ServerProbe
 from eval_client.cli.usage import in_thread
 from eval_client.endpoints import likeness
-from eval_client.endpoints.chat_configs import chat_config, replica_configs, several_servers
+from eval_client.endpoints.chat_configs import chat_config, replica_configs, task_models
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.plan import Plan
 from eval_client.store.sqlite_file import damage, losses
@@ -77,8 +77,7 @@ class PlanChecks:
         plan = self.plan
         checks: dict[str, Check] = {"keys": in_thread(key_findings, plan)}
         checks |= {f"agent {agent.name}": self._agent(agent) for agent in plan.agents}
-        several = several_servers(plan).items()
-        checks |= {name: self._alike(name, config) for name, config in several if name.startswith("task ")}
+        checks |= {name: self._model(name, config) for name, config in task_models(plan).items()}
         checks |= {} if plan.controller == "local" else {"controller": self._servers()}
         checks |= {name: self._task(definition) for name, definition in self.played.items()}
         names = sorted({definition.environment for definition in self.played.values()})
@@ -101,16 +100,18 @@ class PlanChecks:
         if agent.builtin is not None and agent.endpoint is None:
             return [skip("agent", f"agent {agent.name} is built in; its server is started for the run")]
         config = chat_config(self.plan, agent, None)
-        return await (self._replicas(agent, config) if config.has_replicas else self._at(agent, config))
+        found = await self._model(f"agent {agent.name}", config, by_calls=agent.name in self._tool_players)
+        return [*found, skip("agent", f"agent {agent.name}: {CACHE_SHARE}")] if config.has_replicas else found
 
-    async def _replicas(self, agent: AgentEntry, config: ChatConfig) -> Sequence[Finding]:
-        """The findings at each server of the agent's endpoint, and whether they are alike."""
-        *found, alike = await asyncio.gather(
-            *(self._at(agent, each) for each in replica_configs(config).values()),
-            self._alike(f"agent {agent.name}", config),
-        )
-        share = skip("agent", f"agent {agent.name}: {CACHE_SHARE}")
-        return [share, *itertools.chain(*found), *alike]
+    async def _model(self, name: str, config: ChatConfig, *, by_calls: bool = False) -> Sequence[Finding]:
+        """The findings on a model, at each of its servers, and whether those are alike; `by_calls`: it plays so."""
+        if name.startswith("task "):  # tasks ask for it unless the plan says otherwise
+            config = config.model_copy(update={"sampling": {"temperature": 0, **config.sampling}})
+        if not config.has_replicas:
+            return await self._at(name, config, by_calls=by_calls)
+        servers = (self._at(name, each, by_calls=by_calls) for each in replica_configs(config).values())
+        found = await asyncio.gather(*servers, self._alike(name, config))
+        return [*itertools.chain(*found)]
 
     async def _alike(self, name: str, config: ChatConfig) -> Sequence[Finding]:
         """What the servers of a model differ in, of those that answer, as a start of a run asks them."""
@@ -135,19 +136,19 @@ class PlanChecks:
             what += " and in 32 tokens at temperature 0"
         return [ok("agent", f"{name}: {what}")]
 
-    async def _at(self, agent: AgentEntry, config: ChatConfig) -> Sequence[Finding]:
+    async def _at(self, name: str, config: ChatConfig, *, by_calls: bool) -> Sequence[Finding]:
         """The findings at one server."""
         try:
             config.endpoint()
         except ValueError as error:
-            return [wrong_variable(agent.name, error)]
+            return [wrong_variable(name, error)]
         try:
-            probe = ModelProbe(self.http, agent.name, config, self.options.patience_s)
+            probe = ModelProbe(self.http, name, config, self.options.patience_s)
         except ValueError:
-            return [skip("agent", f"agent {agent.name}: see key-broken")]
+            return [skip("agent", f"{name}: see key-broken")]
         if not self.options.calls or config.metadata:
             return [await probe.look_up()]
-        if agent.name not in self._tool_players:
+        if not by_calls:
             return [await probe.complete()]
         answered, with_tools = await asyncio.gather(probe.complete(), probe.tools())
         return [answered] if answered.status is Status.FAIL else [answered, *with_tools]
