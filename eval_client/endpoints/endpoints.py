@@ -134,8 +134,7 @@ class Endpoints:
         endpoint = self._endpoint_of[agent]
         several = self.replicas[endpoint].all.values() if endpoint in self.replicas else ()
         models = [self._at(agent, each) for each in several] or [self._models[agent, endpoint]]
-        chats = [limited.model for limited in models if isinstance(limited.model, ChatModel)]
-        await asyncio.gather(*(chat.end(session) for chat in chats))
+        await asyncio.gather(*(each.model.end(session) for each in models if isinstance(each.model, ChatModel)))
 
     def is_down(self, endpoint: str) -> bool:
         """Whether an endpoint is down; that of the commands never is."""
@@ -167,7 +166,7 @@ class Endpoints:
         key = f"{endpoint.name} at {replica.base_url}"
         self._limit(key, endpoint)
         agent = next(agent for agent in self._plan.agents if self._endpoint_of[agent.name] == endpoint.name)
-        self.addresses[key] = address_of(chat_config(self._plan, agent, self._builtin, replica.base_url))
+        self.addresses[key] = address_of(chat_config(self._plan, agent, self._builtin).at(replica.base_url))
         return replicas.add(replica.base_url, key, self.limits[key], ready=ready)
 
     def watches(self) -> list[ReplicaWatch]:
@@ -199,7 +198,7 @@ class Endpoints:
         known = self._models.get((agent, replica.key))
         if known is None:
             entry = self._plan.agent(agent)
-            config = chat_config(self._plan, entry, self._builtin, replica.url)
+            config = chat_config(self._plan, entry, self._builtin).at(replica.url)
             known = self._models[agent, replica.key] = self._limited(entry, replica.key, config, replica.outage)
         return known
 

@@ -4,12 +4,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from pydantic_core import from_json
-
 from eval_client.store.records import SeenModel
 from proctor.environment import AgentStopped, AgentUnavailable
 from proctor.http.client import HttpClient, HttpFailure
 from proctor.llm.config import ChatConfig
+from proctor.llm.endpoint import listed
 from proctor.llm.model import ChatModel
 from proctor.types import Message
 
@@ -37,14 +36,14 @@ async def seen_models(
 async def _seen(model: ChatModel, within_s: float, *, asks: bool) -> SeenModel | None:
     try:
         async with asyncio.timeout(within_s):
-            listed = await listed_models(model)
+            seen = await listed_models(model)
             text = await _text(model) if asks else None
     except (HttpFailure, TimeoutError):
         return None
-    if not listed:
+    if not seen:
         return None if text is None else SeenModel(id=model.name, text=text)
-    mine = listed.get(model.name)
-    return SeenModel(id=", ".join(sorted(listed))) if mine is None else mine.model_copy(update={"text": text})
+    mine = seen.get(model.name)
+    return SeenModel(id=", ".join(sorted(seen))) if mine is None else mine.model_copy(update={"text": text})
 
 
 async def _text(model: ChatModel) -> str | None:
@@ -58,30 +57,24 @@ async def _text(model: ChatModel) -> str | None:
 async def listed_models(model: ChatModel, within_s: float = LOOK_S) -> dict[str, SeenModel]:
     """The models that a server lists, by id; empty where it has no such list. Raises HttpFailure."""
     reply = await model.models(within_s)
-    try:
-        given: list[dict[str, object]] = from_json(reply.body)["data"] if reply.status == 200 else []
-        found = [
-            SeenModel(
-                id=str(one["id"]),
-                root=_told(one, "root", str),
-                max_model_len=_told(one, "max_model_len", int),
-                digest=_told(one, "digest", str),
-                stateful=one.get("stateful") is True,
-            )
-            for one in given
-        ]
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return {}
-    return {one.id: one for one in found}
+    return {
+        name: SeenModel(
+            id=name,
+            root=_told(one, "root", str),
+            max_model_len=_told(one, "max_model_len", int),
+            digest=_told(one, "digest", str),
+            stateful=one.get("stateful") is True,
+        )
+        for name, one in (listed(reply.body) if reply.status == 200 else {}).items()
+    }
 
 
 async def seen_agent(client: HttpClient, config: ChatConfig) -> SeenModel | None:
     """A function of an agent server, as the server shows it; None of all else, and of a server that does not answer."""
     try:
-        listed = await listed_models(ChatModel(config, client), AGENT_S)
+        seen = (await listed_models(ChatModel(config, client), AGENT_S)).get(config.model)
     except HttpFailure:
         return None
-    seen = listed.get(config.model)
     return None if seen is None or seen.digest is None else seen
 
 

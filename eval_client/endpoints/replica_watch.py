@@ -11,7 +11,7 @@ from proctor.http.client import HttpFailure
 from proctor.llm.config import ReplicaEntry
 from proctor.llm.outage import FIRST_WAIT_S, LONGEST_WAIT_S, Failed, answers
 from proctor.llm.outcome import Outcome
-from proctor.llm.servers import replicas_of_file, state_of
+from proctor.llm.servers import ReplicasFile, replicas_of_file
 
 log = logging.getLogger(__name__)
 LOOK_S = 0.5
@@ -35,8 +35,7 @@ class ReplicaWatch:
     def __init__(self, replicas: Replicas, ask: Ask, look: Look, join: Callable[[ReplicaEntry], Replica]) -> None:
         self._replicas, self._ask, self._look, self._join = replicas, ask, look, join
         self._tasks: dict[Replica, asyncio.Task[None]] = {}
-        self._seen: object = object()
-        """The state of the file when it was last read."""
+        self._file = replicas.endpoint.replicas_file and ReplicasFile(replicas.endpoint.replicas_file)
         self._told: set[str] = set()
         self._checked: dict[Replica, float] = {}
         """When a silent replica was last found to be only slow."""
@@ -147,13 +146,9 @@ class ReplicaWatch:
     def _read_file(self) -> None:
         """Read the file again where it has changed."""
         endpoint = self._replicas.endpoint
-        if endpoint.replicas_file is None:
+        if not self._file or (news := self._file.news()) is None:
             return
-        seen = state_of(endpoint.replicas_file)
-        if seen == self._seen:
-            return
-        self._seen = seen
-        urls, problems = replicas_of_file(endpoint.replicas_file)
+        urls, problems = news
         for problem in [problem for problem in problems if problem not in self._told]:
             log.warning("endpoint %s: %s", endpoint.name, problem)
         self._told = set(problems)

@@ -10,22 +10,8 @@ from eval_client.core.spend import Price, RunLimits
 from proctor.config.problems import FieldError
 from proctor.config.task import TaskDefinition
 from proctor.config.wording import NAME
-from proctor.connection.fields import ConnectionFields
 from proctor.environment import PolicyKind, SampleSelection
-from proctor.llm.config import (
-    BaseUrl,
-    EndpointForm,
-    ModelName,
-    ReplicaEntry,
-    ReplicasFile,
-    RequestForm,
-    RequestLimits,
-    VariableName,
-    check_replicas,
-    no_key,
-    replicas_of,
-    url,
-)
+from proctor.llm.config import EndpointFields, ModelName, ReplicaEntry, RequestForm, no_key, url
 from proctor.registry import AGENT_KINDS, entry_points
 from proctor.types import Value
 
@@ -38,18 +24,10 @@ def _name_or_url(text: str) -> str:
     return url(text) if "://" in text else text
 
 
-class Endpoint(RequestLimits, EndpointForm, ConnectionFields):
+class Endpoint(EndpointFields):
     """An endpoint, and the limits that its agents share."""
 
     name: Name
-    base_url: BaseUrl | None = None
-    """Up to and including `/v1`; `OPENAI_BASE_URL` if absent, with dialect `messages` `ANTHROPIC_BASE_URL`. A list
-    names replicas, servers of the same model, each a URL or `{base_url, concurrency}`."""
-    replicas_file: ReplicasFile = None
-    """A file with the URL of a replica on each line, read again when it changes; yours, and not writable by others."""
-    api_key_env: VariableName = "OPENAI_API_KEY"
-    """The NAME of the environment variable that holds the key; with dialect `messages` it is ANTHROPIC_API_KEY if
-    absent. A plan never holds keys."""
     concurrency: int = Field(default=16, ge=1, le=10_000)
     """Trials in flight at once over all agents of this endpoint, at each replica; halved by a 429, growing back with
     success."""
@@ -59,32 +37,6 @@ class Endpoint(RequestLimits, EndpointForm, ConnectionFields):
     """Tokens a minute, prompts and completions together."""
     shared: bool = True
     """Whether the limits above hold for all runs together that use this URL with this key."""
-
-    @model_validator(mode="after")
-    def _replicas_are_told_once(self) -> Self:
-        check_replicas(self.base_url, self.replicas_file)
-        return self
-
-    @property
-    def has_replicas(self) -> bool:
-        """Whether several servers may answer for it."""
-        return self.replicas_file is not None or isinstance(self.base_url, tuple)
-
-    def replicas(self) -> tuple[ReplicaEntry, ...]:
-        """The replicas that the plan lists; none for a single URL and for a file."""
-        return replicas_of(self.base_url)
-
-    def urls(self) -> list[str | None]:
-        """The base URLs that the plan names; None where a variable or a file has it."""
-        urls = self.base_url if isinstance(self.base_url, tuple) else (self.base_url,)
-        return [each.base_url if isinstance(each, ReplicaEntry) else each for each in urls]
-
-    def relative_to(self, folder: Path) -> Self:
-        """The same endpoint, its files' paths resolved against a folder."""
-        placed = super().relative_to(folder)
-        if self.replicas_file is None:
-            return placed
-        return placed.model_copy(update={"replicas_file": str(folder / Path(self.replicas_file).expanduser())})
 
     def divided(self, of: int) -> "Endpoint":
         """What a part of a plan in `of` parts may use of it: at least one trial, request and token."""

@@ -11,7 +11,7 @@ from proctor.config.problems import FieldProblem
 from proctor.config.task import TaskDefinition
 from proctor.config.wording import NAME
 from proctor.config.yaml import Document, FieldErrors, FileError, parse, read_text
-from proctor.connection.fields import UNVERIFIED, unverified
+from proctor.connection.fields import UNVERIFIED
 from proctor.environment import missing_policies
 from proctor.http.tls import Tls
 
@@ -29,7 +29,7 @@ def load_plan(path: Path, overrides: Sequence[str] = (), narrow: Callable[[Plan]
         if plan.tls != Tls():
             plan.tls.context()
         for endpoint in plan.endpoints:
-            if not endpoint.tls.verify and any(map(unverified, endpoint.urls())):
+            if endpoint.unsure:
                 raise FieldErrors([FieldProblem(("endpoints", endpoint.name, "tls", "verify"), UNVERIFIED)])
         check_data(plan)
         return plan

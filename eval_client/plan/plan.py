@@ -28,10 +28,9 @@ from eval_client.plan.entries import (
 from proctor.config.problems import FieldError, refuse_duplicates
 from proctor.config.task import TaskDefinition
 from proctor.config.wording import CONTROLLER, VARIABLE, nearest
-from proctor.connection.fields import OPERATIONAL
 from proctor.environment import PolicyKind
 from proctor.http.tls import Tls
-from proctor.llm.config import ModelName, RequestLimits, check_dialect
+from proctor.llm.config import ChatConfig, ModelName, check_dialect
 from proctor.tables.table import counted
 from proctor.types import Value
 
@@ -267,9 +266,7 @@ class Plan(Value):
                 entry.update(_function_identity(agent.function, functions.get(agent.name)))
             if self.varies_seed(agent):
                 entry["seed_per_epoch"] = True
-        operational = {"concurrency", "api_key_env", "price", "capacity", "rpm", "tpm", "shared", "max_tokens_field"}
-        operational.add("cache_prompt")
-        operational |= RequestLimits.model_fields.keys() | OPERATIONAL
+        operational = {"concurrency", "price", "capacity", "rpm", "tpm", "shared"} | ChatConfig.operational
         return {
             "seed": full["seed"],
             "epochs": full["epochs"],
@@ -308,7 +305,7 @@ def _without_urls(endpoint: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """An endpoint without the URLs of its replicas, which a resume may change."""
     if "replicas_file" not in endpoint and not isinstance(endpoint["base_url"], list):
         return endpoint
-    return {**{key: value for key, value in endpoint.items() if key != "replicas_file"}, "base_url": SEVERAL}
+    return {**endpoint, "base_url": SEVERAL}
 
 
 def _selections(tasks: Sequence[TaskDefinition | RemoteTask]) -> dict[str, JsonValue]:

@@ -23,7 +23,7 @@ from eval_client.core.selection import (
 )
 from eval_client.core.stall import STILL_S, StallReasons
 from eval_client.endpoints import likeness
-from eval_client.endpoints.chat_configs import chat_config, check_settings, replica_configs
+from eval_client.endpoints.chat_configs import chat_config, check_settings, replica_configs, several_servers
 from eval_client.endpoints.replica_watch import rooms
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.filters import choose_samples
@@ -166,7 +166,7 @@ class SeenServers(NamedTuple):
     """What the servers of endpoints that have several show of their models."""
 
     models: dict[str, SeenModel]
-    """agent -> its model"""
+    """agent, or a task's helper model -> its model"""
     notes: tuple[str, ...]
     """How servers differ."""
 
@@ -177,7 +177,7 @@ class SeenServers(NamedTuple):
 
 
 async def check_servers(known: Manifest | None, plan: Plan, client: HttpClient) -> SeenServers:
-    """Ask the servers of each endpoint that has several, and those of agents, what they serve.
+    """Ask the servers of each model that has several, and those of agents, what they serve.
 
     Those that do not answer are left out. Raises PreflightError where one serves another model, or no longer the one
     that the run, if `known`, began with.
@@ -187,18 +187,18 @@ async def check_servers(known: Manifest | None, plan: Plan, client: HttpClient) 
     if known is not None:
         check_functions(known, served)
     models = served | models
-    for agent in [agent for agent in plan.agents if not agent.is_command and plan.endpoint_of(agent).has_replicas]:
-        seen, before = await likeness.seen_models(client, replica_configs(plan, agent)), models.get(agent.name)
-        wrong, unlike = likeness.others(agent.model or agent.name, seen), likeness.unlike(seen)
-        for url, one in seen.items() if before is not None else ():
-            assert before is not None
-            wrong += [f"{url}: {line}" for line in likeness.differences(before, one, likeness.LASTING)]
-            unlike += [f"{url}, since the run began: {line}" for line in likeness.differences(before, one)]
+    for name, config in several_servers(plan).items():
+        seen, before = await likeness.seen_models(client, replica_configs(config)), models.get(name)
+        wrong, unlike = likeness.others(config.model, seen), likeness.unlike(seen)
+        for url, one in seen.items():
+            wrong += [f"{url}: {line}" for line in likeness.differences(before or one, one, likeness.LASTING)]
+            unlike += [f"{url}, since the run began: {line}" for line in likeness.differences(before or one, one)]
+        label = name if name.startswith("task ") else f"agent {name}"
         if wrong:
-            raise PreflightError(f"agent {agent.name}: {'; '.join(wrong)}; leave such servers out")
-        notes += [f"agent {agent.name}: {line}" for line in unlike]
+            raise PreflightError(f"{label}: {'; '.join(wrong)}; leave such servers out")
+        notes += [f"{label}: {line}" for line in unlike]
         if seen:
-            models.setdefault(agent.name, next(iter(seen.values())))
+            models.setdefault(name, next(iter(seen.values())))
     for line in notes:
         log.warning("%s", line)
     return SeenServers(models, tuple(notes))

@@ -149,7 +149,3 @@ class ConnectionFields(Value):
     def relative_to(self, folder: Path) -> Self:
         """A copy with the path of the key's file resolved against a folder, normally that of the plan."""
         return self.model_copy(update={"api_key_file": self.api_key_file and folder / self.api_key_file})
-
-
-OPERATIONAL = frozenset(ConnectionFields.model_fields) - {"headers", "query"}
-"""What does not shape an answer; headers and query may choose what answers."""

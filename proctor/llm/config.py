@@ -1,6 +1,7 @@
 """The settings of a chat model and its endpoint, in plans and task files."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
@@ -9,14 +10,8 @@ from pydantic import AfterValidator, Discriminator, Field, JsonValue, Tag, model
 from proctor.config.problems import FieldError
 from proctor.config.secrets import setting
 from proctor.config.wording import VARIABLE
-from proctor.connection.fields import (
-    CONVERSATION,
-    OPERATIONAL,
-    UNVERIFIED,
-    ConnectionFields,
-    unverified,
-)
-from proctor.llm.dialects import DIALECTS, PATHS, DialectName
+from proctor.connection.fields import CONVERSATION, UNVERIFIED, ConnectionFields, unverified
+from proctor.llm.dialects import PATHS, DialectName, dialect_of
 from proctor.llm.wire import Form, Reasoning, SystemRole
 from proctor.observability.redaction import looks_secret
 from proctor.types import Value
@@ -96,23 +91,6 @@ SeveralUrls = Annotated[tuple[AnyReplica, ...], Field(min_length=1, max_length=1
 BaseUrl = Annotated[
     Annotated[Url, Tag("one")] | Annotated[SeveralUrls, Tag("several")], Discriminator(_kind_of_base_url)
 ]
-ReplicasFile = Annotated[str | None, Field(min_length=1, exclude_if=lambda value: value is None)]
-
-
-def replicas_of(base_url: BaseUrl | None) -> tuple[ReplicaEntry, ...]:
-    """The replicas that a list names; none for a single URL."""
-    several = base_url if isinstance(base_url, tuple) else ()
-    return tuple(ReplicaEntry(base_url=one) if isinstance(one, str) else one for one in several)
-
-
-def check_replicas(base_url: BaseUrl | None, file: str | None) -> None:
-    """Raises FieldError where replicas are named twice."""
-    if file is not None and base_url is not None:
-        raise FieldError(("replicas_file",), "stands beside `base_url`; leave one of them out")
-    urls = [replica.base_url for replica in replicas_of(base_url)]
-    for place, each in enumerate(urls):
-        if each in urls[:place]:
-            raise FieldError(("base_url", place), "stands twice; give each replica once")
 
 
 Sampling = Annotated[dict[str, JsonValue], AfterValidator(_sampling)]
@@ -131,9 +109,14 @@ def renamed(sampling: Mapping[str, JsonValue], field: MaxTokensField | None) -> 
     return {field if name in _MAX_TOKENS else name: value for name, value in sampling.items()}
 
 
-class RequestLimits(Value):
-    """How long an endpoint is asked for one completion."""
+class EndpointFields(ConnectionFields):
+    """An endpoint: where it is, what it speaks, and how long it is asked for one completion."""
 
+    dialect: Annotated[DialectName, Field(exclude_if=lambda value: value == "chat")] = "chat"
+    """OpenAI's Chat Completions, which most servers speak; OpenAI's `responses`; Anthropic's `messages`."""
+    cache_prompt: Annotated[Literal["auto", "never"], Field(exclude_if=lambda value: value == "auto")] = "auto"
+    """`auto`: `messages` asks the endpoint to cache conversations from some 1,024 tokens on; others cache by
+    themselves."""
     deadline_s: float = Field(default=600.0, gt=0)
     """Seconds for one HTTP request, from connecting to the reply's last byte."""
     max_tries: int = Field(default=6, ge=1)
@@ -143,23 +126,56 @@ class RequestLimits(Value):
     patience_s: Annotated[float | None, Field(gt=0, exclude_if=lambda value: value is None)] = None
     """Seconds that an endpoint which is down, or has too many requests, is waited for; an hour if absent, or a minute
     before its first answer: set it for a server that still loads its model."""
-
-
-class EndpointForm(Value):
-    """What an endpoint speaks."""
-
-    dialect: Annotated[DialectName, Field(exclude_if=lambda value: value == "chat")] = "chat"
-    """OpenAI's Chat Completions, which most servers speak; OpenAI's `responses`; Anthropic's `messages`."""
-    cache_prompt: Annotated[Literal["auto", "never"], Field(exclude_if=lambda value: value == "auto")] = "auto"
-    """`auto`: `messages` asks the endpoint to cache conversations from some 1,024 tokens on; others cache by
-    themselves."""
+    base_url: BaseUrl | None = None
+    """Up to and including `/v1`. If absent, the variable OPENAI_BASE_URL, or OpenAI itself where that is unset; with
+    dialect `messages` ANTHROPIC_BASE_URL, which needs no `/v1`, or Anthropic itself. A list names replicas, servers of
+    the same model, each a URL or `{base_url, concurrency}`."""
+    replicas_file: Annotated[str | None, Field(min_length=1, exclude_if=lambda value: value is None)] = None
+    """A file with the URL of a replica on each line, read again when it changes; yours, and not writable by others."""
+    api_key_env: VariableName = "OPENAI_API_KEY"
+    """The NAME of the environment variable that holds the key, never the key; with dialect `messages` it is
+    ANTHROPIC_API_KEY if absent. Where it is unset, no key is sent."""
 
     @model_validator(mode="before")
     @classmethod
     def _key_of_the_dialect(cls, data: object) -> object:
         if isinstance(data, dict) and data.get("dialect") == "messages":
-            return {"api_key_env": DIALECTS["messages"].KEY_ENV, **data}
+            return {"api_key_env": dialect_of("messages").KEY_ENV, **data}
         return data
+
+    @model_validator(mode="after")
+    def _replicas_are_told_once(self) -> Self:
+        if self.replicas_file is not None and self.base_url is not None:
+            raise FieldError(("replicas_file",), "stands beside `base_url`; leave one of them out")
+        urls = [replica.base_url for replica in self.replicas()]
+        for place, each in enumerate(urls):
+            if each in urls[:place]:
+                raise FieldError(("base_url", place), "stands twice; give each replica once")
+        return self
+
+    @property
+    def has_replicas(self) -> bool:
+        """Whether several servers may answer for it."""
+        return self.replicas_file is not None or isinstance(self.base_url, tuple)
+
+    def replicas(self) -> tuple[ReplicaEntry, ...]:
+        """The replicas that a list names; none for a single URL and for a file."""
+        several = self.base_url if isinstance(self.base_url, tuple) else ()
+        return tuple(ReplicaEntry(base_url=one) if isinstance(one, str) else one for one in several)
+
+    @property
+    def unsure(self) -> bool:
+        """Whether certificates are not checked of servers of other machines, or of unknown ones."""
+        one = self.base_url if isinstance(self.base_url, str) else None
+        several: list[str | None] = [replica.base_url for replica in self.replicas()]
+        return not self.tls.verify and any(map(unverified, several or [one]))
+
+    def relative_to(self, folder: Path) -> Self:
+        """A copy with the paths of its files resolved against a folder, normally that of the plan."""
+        placed = super().relative_to(folder)
+        if self.replicas_file is None:
+            return placed
+        return placed.model_copy(update={"replicas_file": str(folder / Path(self.replicas_file).expanduser())})
 
 
 class RequestForm(Value):
@@ -189,7 +205,7 @@ def check_dialect(dialect: DialectName, form: RequestForm, *, metadata: bool) ->
     """Raises FieldError where a model's requests are to hold what its endpoint's dialect lacks."""
     if dialect == "chat":
         return
-    lacks = DIALECTS[dialect].LACKS
+    lacks = dialect_of(dialect).LACKS
     for name in form.sampling:
         if name in lacks:
             raise FieldError(("sampling", name), f"dialect {dialect!r} has none; {lacks[name] or LEAVE_OUT}")
@@ -202,38 +218,18 @@ def check_dialect(dialect: DialectName, form: RequestForm, *, metadata: bool) ->
         raise FieldError((field,), f"dialect {dialect!r} has none; {LEAVE_OUT}")
 
 
-class ChatConfig(RequestLimits, EndpointForm, ConnectionFields, RequestForm):
+class ChatConfig(EndpointFields, RequestForm):
     """One model at one endpoint, with its time limits and retries."""
 
-    operational: ClassVar[frozenset[str]] = frozenset(
-        {
-            "api_key_env",
-            "cache_prompt",
-            "max_tokens_field",
-            "max_reply_bytes",
-            "replicas_file",
-            *RequestLimits.model_fields,
-            *OPERATIONAL,
-        }
-    )
-
-    of_endpoint: ClassVar[frozenset[str]] = frozenset(
-        {"api_key_env", "base_url", "replicas_file", *RequestLimits.model_fields, *EndpointForm.model_fields}
-        | ConnectionFields.model_fields.keys()
-    )
+    operational: ClassVar[frozenset[str]] = (
+        frozenset(EndpointFields.model_fields) - {"base_url", "dialect", "headers", "query"}
+    ) | {"max_tokens_field", "max_reply_bytes"}
+    of_endpoint: ClassVar[frozenset[str]] = frozenset(EndpointFields.model_fields)
     """What an entry of a plan's `endpoints` gives, where this one names it as `endpoint`."""
 
-    base_url: BaseUrl | None = None
-    """Up to and including `/v1`; None: the variable OPENAI_BASE_URL, or OpenAI itself where that is unset; with dialect
-    `messages` ANTHROPIC_BASE_URL, which needs no `/v1`, or Anthropic itself. A list names replicas, as in `endpoints`;
-    `concurrency` is there the share of the questions that one gets."""
-    replicas_file: ReplicasFile = None
-    """A file with the URL of a replica on each line, as in `endpoints`."""
     replicas_of: Annotated[str | None, Field(exclude_if=lambda value: value is None)] = None
     """The name of the endpoint whose `replicas_file` it is, set where `endpoint` names it: stored replies go by it."""
     model: ModelName
-    api_key_env: VariableName = "OPENAI_API_KEY"
-    """Name of the variable that holds the key, never the key; where it is unset, no key is sent."""
     metadata: bool = False
     """True: requests have their task, sample and turn as metadata, which the built-in agents need."""
     max_reply_bytes: int = Field(default=4 << 20, ge=1024)
@@ -241,25 +237,23 @@ class ChatConfig(RequestLimits, EndpointForm, ConnectionFields, RequestForm):
     @model_validator(mode="after")
     def _fits_the_dialect(self) -> Self:
         check_dialect(self.dialect, self, metadata=self.metadata)
-        check_replicas(self.base_url, self.replicas_file)
-        if not self.tls.verify and (any(map(unverified, self.urls())) or (self.replicas_file and unverified(None))):
+        if self.unsure:
             raise FieldError(("tls", "verify"), UNVERIFIED)
         return self
-
-    @property
-    def has_replicas(self) -> bool:
-        """Whether several servers may answer for it."""
-        return self.replicas_file is not None or isinstance(self.base_url, tuple)
-
-    def urls(self) -> list[str]:
-        """The base URLs of the servers that are asked."""
-        return [plain_url(each.base_url) for each in self.servers()]
 
     def servers(self) -> tuple[ReplicaEntry, ...]:
         """The servers that are asked; none where a file names them. Raises ValueError as `endpoint` does."""
         if self.replicas_file is not None:
             return ()
-        return replicas_of(self.base_url) or (ReplicaEntry(base_url=self.endpoint()),)
+        return self.replicas() or (ReplicaEntry(base_url=self.endpoint()),)
+
+    def urls(self) -> list[str]:
+        """The base URLs of the servers that are asked."""
+        return [plain_url(each.base_url) for each in self.servers()]
+
+    def at(self, url: str) -> "ChatConfig":
+        """The settings of one of its servers."""
+        return self.model_copy(update={"base_url": url, "replicas_file": None})
 
     def form(self) -> Form:
         """How conversations are written."""
@@ -297,10 +291,8 @@ class ChatConfig(RequestLimits, EndpointForm, ConnectionFields, RequestForm):
     def endpoint(self) -> str:
         """The base URL in effect, of replicas the first. Raises ValueError where the dialect's variable holds none."""
         if self.base_url is not None:
-            return plain_url(
-                self.base_url if isinstance(self.base_url, str) else replicas_of(self.base_url)[0].base_url
-            )
-        dialect = DIALECTS[self.dialect]
+            return plain_url(self.base_url if isinstance(self.base_url, str) else self.replicas()[0].base_url)
+        dialect = dialect_of(self.dialect)
         try:
             url = plain_url(setting(dialect.BASE_URL_ENV) or dialect.BASE_URL)
         except ValueError as error:

@@ -13,12 +13,12 @@ from proctor.connection.keys import KeyUnavailable
 from proctor.environment import AgentRefused, AgentUnavailable, RequestRejected, ToolsRefused
 from proctor.http.client import DeadlineExceeded, HttpClient, HttpFailure, HttpReply, Unreachable, bounded_request
 from proctor.llm.config import ChatConfig
-from proctor.llm.dialects import DIALECTS
+from proctor.llm.dialects import dialect_of
 from proctor.llm.dialects.messages import HEADERS
 from proctor.llm.outage import Failed, Waited
 from proctor.llm.outcome import MAX_TOKENS_FIX, TOOLS_FIX, Outcome, Seen, most_tokens, outcome, read_error, said_status
 from proctor.llm.passed_on import BEHIND, origin_of, way_of
-from proctor.llm.wire import Reply, Request
+from proctor.llm.wire import JsonObject, Reply, Request, objects
 from proctor.observability import tracing
 from proctor.observability.redaction import found_in, redacted
 from proctor.retry import retry_after_s
@@ -38,7 +38,7 @@ class AgentUnauthorized(AgentRefused):
 
 def connection(config: ChatConfig) -> Connection:
     """How a model's endpoint is reached. Raises ValueError where a variable is unset or holds what can't be sent."""
-    return Connection(config, config.endpoint(), config.api_key_env, DIALECTS[config.dialect].KEY_HEADER)
+    return Connection(config, config.endpoint(), config.api_key_env, dialect_of(config.dialect).KEY_HEADER)
 
 
 LIST = Request("/models", HEADERS, b"", "GET")
@@ -48,14 +48,21 @@ _LENGTHS = ("max_model_len", "context_length", "max_context_length", "context_wi
 """How lists of models name a context's length: vLLM and SGLang; OpenRouter and Together; Mistral; Groq."""
 
 
+def listed(body: bytes) -> dict[str, JsonObject]:
+    """The models in an endpoint's list, by id; none in what is no such list."""
+    try:
+        told = from_json(body)
+    except ValueError:
+        return {}
+    models = objects(told.get("data")) if isinstance(told, dict) else []
+    return {str(each["id"]): each for each in models if "id" in each}
+
+
 def context_length(body: bytes, model: str) -> int | None:
     """The context length of a model in an endpoint's list; None where the list does not tell it."""
-    try:
-        listed = {each["id"]: each for each in from_json(body)["data"]}
-        told = [listed[model].get(name) for name in _LENGTHS]
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return None
-    return next((length for length in told if type(length) is int and length > 0), None)
+    told = listed(body).get(model, {})
+    lengths = (told.get(name) for name in _LENGTHS)
+    return next((length for length in lengths if type(length) is int and length > 0), None)
 
 
 class Sent(NamedTuple):
@@ -81,7 +88,7 @@ class ModelEndpoint:
         wall_clock: Callable[[], float],
     ) -> None:
         self._client, self._sleep, self._wall_clock = client, sleep, wall_clock
-        self.dialect = DIALECTS[config.dialect]
+        self.dialect = dialect_of(config.dialect)
         self._named = config.dialect
         self._connection = connection(config)
         self.url = self._connection.url
@@ -193,7 +200,7 @@ class ModelEndpoint:
             problem = error.errors(include_input=False)[0]
             where = ".".join(str(part) for part in problem["loc"]) or "body"
             told = f"not a {self._named} completion: {where}: {problem['msg']}"
-            return Failed(f"{self._where}: {told}: {excerpt(reply)}", reply=reply)
+            return Failed(f"{self.origin(reply.status)}: {told}: {excerpt(reply)}", reply=reply)
         if secrets := self._connection.secrets(sent.key):
             held = [*filter(read.holds, secrets)]
             if held and not all(found_in(key, asked.decode()) for key in held):

@@ -7,7 +7,6 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 
-from proctor.digest import digest_of
 from proctor.llm.config import ChatConfig
 
 Given = TypeVar("Given")
@@ -24,13 +23,11 @@ def check_judges(judge: ChatConfig | None, judges: Sequence[ChatConfig], default
         raise ValueError("judges: `judge` is set too; write all judges into `judges`, and leave `judge` out")
     if len(judges) == 1:
         raise ValueError("judges: there is only one; write `judge:` for a single judge")
-    asked = Counter(
-        digest_of(
-            [each.replicas_file, each.urls(), each.dialect, each.query, each.model, {**defaults, **each.sampling}]
-        )
+    asked = [
+        (each.replicas_file, each.urls(), each.dialect, each.query, each.model, {**defaults, **each.sampling})
         for each in judges
-    )
-    if max(asked.values()) > 1:
+    ]
+    if any(each in asked[:place] for place, each in enumerate(asked)):
         raise ValueError("judges: two are one model with one sampling, so one reply would count twice; change one")
 
 

@@ -115,12 +115,13 @@ class ChatModel:
         attributes = traces.request_attributes(self.name, self.endpoint.url, fields)
         with tracing.begin(f"{tracing.CHAT} {self.name}", "client", **attributes) as span:
             if self._traces_content:
-                span.note(**{tracing.INPUT_MESSAGES: traces.input_messages(messages)})
+                span.note(**{tracing.INPUT_MESSAGES: traces.messages_text(messages)})
             completion = await self._completed(messages, tools, fields)
             used = completion.usage
             span.note(tries=completion.tries, **traces.reply_attributes(completion.model, completion.stop, used))
             if self._traces_content:
-                span.note(**{tracing.OUTPUT_MESSAGES: traces.output_messages(completion.action, completion.stop)})
+                said = traces.messages_text([completion.action.message()], finish_reason=completion.stop or "")
+                span.note(**{tracing.OUTPUT_MESSAGES: said})
         return completion
 
     async def _completed(self, messages: Messages, tools: Tools, fields: Fields) -> Completion:

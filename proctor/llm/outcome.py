@@ -215,16 +215,16 @@ _HISTORY = re.compile(
 """What only a history has, or a model's own reply: other requests of the configuration may succeed."""
 _MAX_TOKENS = re.compile(r"\bmax_tokens\b.*\buse\b.*\bmax_completion_tokens\b", re.DOTALL)
 
-CONTEXT_ENDS = re.compile(r"context|model_length|error_limit")
-"""Anthropic's, and how others say it; Mistral's; Cohere's."""
-REFUSED_ENDS = re.compile(
-    r"content_?filter|content_filtered|safety|recitation|refus|prohibited_content|blocklist|spii|guardrail|sensitive|"
-    r"image_safety|moderation|toxic"
-)
-FAILED_ENDS = re.compile(
-    r"error|abort|cancel|fail|time_?out|timed_out|overload|unavailable|insufficient_system|malformed_response"
-)
-_ENDS = ((CONTEXT_ENDS, Outcome.CONTEXT_LIMIT), (REFUSED_ENDS, Outcome.REFUSAL), (FAILED_ENDS, Outcome.TRANSIENT))
+_ENDS = {
+    Outcome.CONTEXT_LIMIT: re.compile(r"context|model_length|error_limit"),
+    Outcome.REFUSAL: re.compile(
+        r"content_?filter|safety|recitation|refus|prohibited_content|blocklist|spii|guardrail|sensitive|moderation|toxic"
+    ),
+    Outcome.TRANSIENT: re.compile(
+        r"error|abort|cancel|fail|time_?out|timed_out|overload|unavailable|insufficient_system|malformed_response"
+    ),
+}
+"""What finish and stop reasons say, the first that fits: Mistral says model_length, Cohere error_limit."""
 _FAILED = (
     (re.compile(r"policy"), Outcome.REFUSAL),
     (re.compile(r"^(?:invalid|unsupported|empty|failed_to_download|data_residency)_|^image_"), Outcome.REJECTED),
@@ -347,8 +347,8 @@ def _of_error(status: int, headers: Mapping[str, str], error: ErrorReply, seen: 
         return Outcome.TRANSIENT if seen.answered else Outcome.UNAUTHORIZED
     if found is not None:
         return found
-    fails = (status in _RETRYABLE or status >= 500) and headers.get("x-should-retry") != "false"
-    return Outcome.TRANSIENT if fails or status in THROTTLED else Outcome.REJECTED
+    passes = status >= 500 or status in THROTTLED | _RETRYABLE or headers.get("x-should-retry") == "true"
+    return Outcome.TRANSIENT if passes else Outcome.REJECTED
 
 
 def _signs(status: int, error: ErrorReply) -> Iterator[Sign]:
@@ -451,7 +451,7 @@ _COMPLETED = ("completion_tokens", "output_tokens", "total_tokens")
 def _of_end(reason: JsonValue) -> Outcome | None:
     """What a finish or stop reason says; None where it is an answer's."""
     told = (said_end(reason) or "").lower()
-    return next((found for words, found in _ENDS if words.search(told)), None)
+    return next((found for found, words in _ENDS.items() if words.search(told)), None)
 
 
 def _unless_empty(something: bool, reply: dict[str, JsonValue]) -> Outcome:

@@ -59,8 +59,7 @@ class HelperServers:
         self._policy = RetryPolicy(max_tries=config.max_tries, max_retry_s=config.max_retry_s)
         self._all = dict[str, _Server]()
         self._bound = WeakKeyDictionary[SessionReplies, _Server]()
-        self._seen = object()
-        """The state of the file when it was last read."""
+        self._file = config.replicas_file and ReplicasFile(config.replicas_file)
         self._problems: list[str] = []
         """What was wrong in it."""
         self._use(config.servers())
@@ -72,7 +71,7 @@ class HelperServers:
     def _server(self, entry: ReplicaEntry) -> _Server:
         config = self._config
         if config.has_replicas:  # one that fails is not asked again before the others
-            config = config.model_copy(update={"base_url": entry.base_url, "replicas_file": None, "max_tries": 1})
+            config = config.at(entry.base_url).model_copy(update={"max_tries": 1})
         return _Server(entry.base_url, entry.concurrency or SHARE, ChatModel(config, self._client))
 
     async def complete(self, messages: Messages, sampling: Fields) -> Completion:
@@ -97,7 +96,9 @@ class HelperServers:
 
     def _next(self, failed: dict[_Server, AgentUnavailable]) -> _Server | None:
         """Who is asked next: the session's own server, else the one with the least to do; the last ones are down."""
-        self._read_file()
+        if self._file and (news := self._file.news()) is not None:
+            urls, self._problems = news
+            self._use(tuple(ReplicaEntry(base_url=url) for url in urls))
         left = [server for server in self._all.values() if server not in failed]
         here = [server for server in left if server.down_until <= event_loop.clock()] or left
         session = session_replies.get()
@@ -109,22 +110,24 @@ class HelperServers:
             self._bound[session] = best
         return best
 
-    def _read_file(self) -> None:
-        """Read the file again where it has changed."""
-        file = self._config.replicas_file
-        if file is not None and (seen := state_of(file)) != self._seen:
-            self._seen = seen
-            urls, self._problems = replicas_of_file(file)
-            self._use(tuple(ReplicaEntry(base_url=url) for url in urls))
 
+class ReplicasFile:
+    """A `replicas_file`, which is read again when it has changed."""
 
-def state_of(file: str) -> object:
-    """What changes when a file does; None where it is missing."""
-    try:
-        found = os.stat(file)
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_mode, found.st_uid
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._state: object = self
+        """What changes when the file does; None where it is missing."""
+
+    def news(self) -> tuple[list[str], list[str]] | None:
+        """Its URLs and what is wrong, see `replicas_of_file`; None where it is as it was the last time."""
+        try:
+            found = os.stat(self._file)
+            state = found.st_mtime_ns, found.st_size, found.st_ino, found.st_mode, found.st_uid
+        except OSError:
+            state = None
+        before, self._state = self._state, state
+        return None if state == before else replicas_of_file(self._file)
 
 
 def replicas_of_file(named: str) -> tuple[list[str], list[str]]:

@@ -9,7 +9,7 @@ from pydantic_core import to_json
 from proctor.observability import tracing
 from proctor.observability.redaction import redacted
 from proctor.observability.tracing import Attribute
-from proctor.types import Action, Message, Usage
+from proctor.types import Message, Usage
 
 
 def request_attributes(model: str, url: str, sampling: Mapping[str, JsonValue]) -> dict[str, Attribute]:
@@ -40,14 +40,9 @@ def reply_attributes(model: str, stop: str | None, usage: Usage) -> dict[str, At
     }
 
 
-def input_messages(messages: Sequence[Message]) -> str:
-    """The messages of a request in the shape of the conventions, secrets redacted."""
-    return redacted(to_json([_shaped(message) for message in messages]).decode())
-
-
-def output_messages(action: Action, stop: str | None) -> str:
-    """A reply in the shape of the conventions, secrets redacted."""
-    return redacted(to_json([{**_shaped(action.message()), "finish_reason": stop or ""}]).decode())
+def messages_text(messages: Sequence[Message], **more: str) -> str:
+    """Messages in the shape of the conventions, with more fields in each, secrets redacted."""
+    return redacted(to_json([{**_shaped(message), **more} for message in messages]).decode())
 
 
 def _shaped(message: Message) -> dict[str, object]:

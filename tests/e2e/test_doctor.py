@@ -460,6 +460,19 @@ def test_each_server_of_an_endpoint_is_asked_and_their_file_is_read(tmp_path: Pa
         report.says("agent", "skip", "--enable-prompt-tokens-details")
 
 
+def test_servers_that_refuse_a_temperature_of_0_are_not_said_to_be_alike_in_an_answer(tmp_path: Path) -> None:
+    with processes("default", "default") as several:
+        where = f"base_url: {json.dumps([each.url for each in several])}"
+        tasks = OWN + ", {name: riddles, environment: ltp, parameters: {host: {endpoint: e, model: m}}}"
+        text = f"endpoints: [{{name: e, {where}}}]\nagents: [{{name: a, endpoint: e, model: m}}]\ntasks: [{tasks}]\n"
+        (tmp_path / "plan.yaml").write_text(text)
+        report = doctor(tmp_path, "plan.yaml", OPENAI_API_KEY=CANARY)
+    report.says("agent", "ok", several[1].url, "answers in")
+    report.says("agent-refuses", "fail", "task riddles: host m", several[1].url, "write `temperature: 1`")
+    alike = [each["what"] for each in report.findings if "servers are alike" in each["what"]]
+    assert alike == [f"{each}: 2 servers are alike in what they list" for each in ("agent a", "task riddles: host m")]
+
+
 PLAN = """\
 endpoints: [{{name: scripted, base_url: "{endpoint}", api_key_env: SCRIPTED_KEY}}]
 agents: {agents}

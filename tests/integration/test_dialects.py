@@ -10,7 +10,7 @@ from eval_client.cli.doctor.endpoint import ModelProbe
 from proctor.environment import Agent, Policy, policy_of
 from proctor.llm.cached_model import CachedModel, Question, Replies
 from proctor.llm.config import ChatConfig
-from proctor.llm.dialects import DIALECTS, DialectName
+from proctor.llm.dialects import PATHS, DialectName
 from proctor.llm.model import ChatModel
 from proctor.session.play import play_to_finish
 from proctor.session.transcript import Transcript
@@ -40,7 +40,7 @@ class DialectAgent(Agent):
         return action.without_echo()
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", PATHS)
 @pytest.mark.parametrize(
     ("reply", "found"),
     [
@@ -61,7 +61,7 @@ async def test_the_doctor_asks_in_the_dialect(dialect: DialectName, reply: Actio
     assert findings[0].what.endswith(f" s (dialect {dialect}); tokens: 100 + 7{cached}")
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", PATHS)
 async def test_judges_are_asked_in_the_dialect(dialect: DialectName, tmp_path: Path) -> None:
     endpoint, replies = DialectEndpoint(), Replies(tmp_path / "replies")
     replies.open()
@@ -73,7 +73,7 @@ async def test_judges_are_asked_in_the_dialect(dialect: DialectName, tmp_path: P
         assert (await judge.ask(asked)).meaning == 7
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", PATHS)
 @pytest.mark.parametrize("protocol", ["text", "tools"])
 @pytest.mark.parametrize("world", WORLDS)
 async def test_worlds_are_played_in_every_dialect(world: str, protocol: Protocol, dialect: DialectName) -> None:

@@ -12,7 +12,7 @@ import pytest
 from proctor.environment import AgentRefused
 from proctor.http.client import http_client
 from proctor.llm.config import ChatConfig
-from proctor.llm.dialects import DIALECTS, DialectName
+from proctor.llm.dialects import PATHS, DialectName
 from proctor.llm.model import ChatModel
 from proctor.types import Message
 from tests.e2e.proctor import proctor, rows, server
@@ -81,8 +81,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str, 
 def test_functions_and_texts_are_played_in_every_dialect(site: tuple[Path, str, DoorsEndpoint]) -> None:
     folder, url, scripted = site
     (folder / "tasks.yaml").write_text(TASKS)
-    endpoints = [{"name": name, "dialect": name, "base_url": url, "api_key_env": "LITELLM_KEY"} for name in DIALECTS]
-    agents = [{"name": f"by-{name}", "endpoint": name, "model": "plain"} for name in DIALECTS]
+    endpoints = [{"name": name, "dialect": name, "base_url": url, "api_key_env": "LITELLM_KEY"} for name in PATHS]
+    agents = [{"name": f"by-{name}", "endpoint": name, "model": "plain"} for name in PATHS]
     with server("worker", "--tasks=tasks.yaml", cwd=folder, **importable(folder)) as worker:
         plan = PLAN.format(worker=worker.url, endpoints=json.dumps(endpoints), agents=json.dumps(agents))
         (folder / "plan.yaml").write_text(plan)
@@ -91,12 +91,12 @@ def test_functions_and_texts_are_played_in_every_dialect(site: tuple[Path, str, 
     assert ended.returncode == 0, ended.stderr
     played = rows("r", folder)
     assert {(row["agent"], row["task"], row["score"]) for row in played} == {
-        (f"by-{name}", task, 1.0) for name in DIALECTS for task in ("doors", "plain-doors")
+        (f"by-{name}", task, 1.0) for name in PATHS for task in ("doors", "plain-doors")
     }
     assert {(row["prompt_tokens"], row["completion_tokens"]) for row in played} == {(100 * TURNS, 7 * TURNS)}
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", PATHS)
 async def test_mock_replies_and_errors_are_read(
     dialect: DialectName, site: tuple[Path, str, DoorsEndpoint], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""Checks of agents' endpoints: whether their keys are there, and each of their servers answers as a run will ask it."""
+"""Checks of models' endpoints: whether each of their servers answers as a run will ask it."""
 
 import json
 import os
@@ -42,13 +42,13 @@ _WANTS_STREAM = re.compile(r"\bnon-stream|\bonly supports? stream|\bstream(ing)?
 
 
 class ModelProbe:
-    """Requests to a server of an agent's endpoint, each sent once as a run sends it, and findings on the replies."""
+    """Requests to a server of a model, each sent once as a run sends it, and findings on the replies."""
 
-    def __init__(self, http: HttpClient, agent: str, config: ChatConfig, patience_s: float) -> None:
-        """Raises ValueError where the key can't be sent."""
-        self._agent, self._config, self._patience_s = agent, config, min(patience_s, config.deadline_s)
+    def __init__(self, http: HttpClient, user: str, config: ChatConfig, patience_s: float) -> None:
+        """`user` names the agent or the task. Raises ValueError where the key can't be sent."""
+        self._user, self._config, self._patience_s = user, config, min(patience_s, config.deadline_s)
         self._model = ChatModel(config.model_copy(update={"deadline_s": self._patience_s}), http)
-        self._name = f"agent {agent}: model {config.model} at {config.endpoint()}"
+        self._name = f"{user}: model {config.model} at {config.endpoint()}"
 
     async def complete(self) -> Finding:
         """Request one small completion with the plan's own sampling; it costs some twenty tokens."""
@@ -110,7 +110,7 @@ class ModelProbe:
             return ok("agent", f"{self._name} answers, and declines: {reply.cause}")
         if reply.outcome is Outcome.CONTEXT_LIMIT:
             reply = Failed("a few words exceed its context", Outcome.REJECTED, 400)
-        what = f"agent {self._agent}: {reply.cause}"
+        what = f"{self._user}: {reply.cause}"
         if reply.status is None:
             return _unreadable(what) if reply.error is None else self._no_reply(reply.error)
         if is_history and reply.status in (400, 422):
@@ -129,7 +129,7 @@ class ModelProbe:
         if reply.status in (404, 405, 501) and not path:
             return skip("agent", f"{self._name}: has no list of models; only a completion would show whether it works")
         behind = origin_of(reply)
-        origin = f"agent {self._agent}: {self._model.endpoint.origin(reply.status)}"
+        origin = f"{self._user}: {self._model.endpoint.origin(reply.status)}"
         if behind:
             origin = f"{self._name}, {behind} behind it"
         what = f"{origin}: status {reply.status}: {str(reply.body, 'utf-8', 'replace')}"
@@ -191,13 +191,13 @@ class ModelProbe:
         if _WANTS_STREAM.search(said):
             return "write `stream: true` beside the endpoint's `base_url`"
         if _WANTS_ROLE.search(said):
-            return "write `system_role: developer`, or `user`, beside the agent's `sampling`"
+            return "write `system_role: developer`, or `user`, beside the model's `sampling`"
         name = next((each for each in self._config.request_sampling() if re.search(rf"\b{each}\b", said)), None)
         if name is None:
             return "correct `sampling` or `model`"
         only = _ONLY.search(said)
         wanted = f"correct `{name}`" if only is None else f"write `{name}: {only[1]}`"
-        return f"{wanted} in the agent's `sampling`, or leave it out there"
+        return f"{wanted} in the model's `sampling`, or leave it out there"
 
 
 def _unknown_model(what: str) -> Finding:

@@ -1,8 +1,9 @@
 """The checks of everything that a plan needs."""
 
 import asyncio
+import itertools
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +15,7 @@ from eval_client.cli.doctor.readiness import UNSCORED, key_findings, wrong_varia
 from eval_client.cli.doctor.servers import ServerProbe
 from eval_client.cli.usage import in_thread
 from eval_client.endpoints import likeness
-from eval_client.endpoints.chat_configs import chat_config, replica_configs
+from eval_client.endpoints.chat_configs import chat_config, replica_configs, task_models
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.plan import Plan
 from eval_client.store.sqlite_file import damage, losses
@@ -76,6 +77,7 @@ class PlanChecks:
         plan = self.plan
         checks: dict[str, Check] = {"keys": in_thread(key_findings, plan)}
         checks |= {f"agent {agent.name}": self._agent(agent) for agent in plan.agents}
+        checks |= {name: self._model(name, config) for name, config in task_models(plan).items()}
         checks |= {} if plan.controller == "local" else {"controller": self._servers()}
         checks |= {name: self._task(definition) for name, definition in self.played.items()}
         names = sorted({definition.environment for definition in self.played.values()})
@@ -97,54 +99,56 @@ class PlanChecks:
             return [fail("agent-command", what, UNSCORED, fix)]
         if agent.builtin is not None and agent.endpoint is None:
             return [skip("agent", f"agent {agent.name} is built in; its server is started for the run")]
-        if self.plan.endpoint_of(agent).has_replicas:
-            return await self._replicas(agent)
-        return await self._at(agent, chat_config(self.plan, agent, None))
+        config = chat_config(self.plan, agent, None)
+        found = await self._model(f"agent {agent.name}", config, by_calls=agent.name in self._tool_players)
+        return [*found, skip("agent", f"agent {agent.name}: {CACHE_SHARE}")] if config.has_replicas else found
 
-    async def _replicas(self, agent: AgentEntry) -> Sequence[Finding]:
-        """The findings at each server of the agent's endpoint, and whether they are alike, as a start of a run asks."""
-        endpoint = self.plan.endpoint_of(agent)
-        problems = replicas_of_file(endpoint.replicas_file)[1] if endpoint.replicas_file is not None else []
-        configs = replica_configs(self.plan, agent)
-        *found, alike = await asyncio.gather(
-            *(self._at(agent, config) for config in configs.values()), self._alike(agent, configs)
-        )
-        lines = [_bad_line(agent.name, each) for each in problems]
-        lines.append(skip("agent", f"agent {agent.name}: {CACHE_SHARE}"))
-        return [*lines, *(finding for each in found for finding in each), *alike]
+    async def _model(self, name: str, config: ChatConfig, *, by_calls: bool = False) -> Sequence[Finding]:
+        """The findings on a model, at each of its servers, and whether those are alike; `by_calls`: it plays so."""
+        if name.startswith("task "):  # tasks ask for it unless the plan says otherwise
+            config = config.model_copy(update={"sampling": {"temperature": 0, **config.sampling}})
+        if not config.has_replicas:
+            return await self._at(name, config, by_calls=by_calls)
+        servers = (self._at(name, each, by_calls=by_calls) for each in replica_configs(config).values())
+        found = await asyncio.gather(*servers, self._alike(name, config))
+        return [*itertools.chain(*found)]
 
-    async def _alike(self, agent: AgentEntry, configs: Mapping[str, ChatConfig]) -> Sequence[Finding]:
-        """What the servers of an endpoint differ in, of those that answer."""
-        asks = self.options.calls and not agent.sends_metadata
+    async def _alike(self, name: str, config: ChatConfig) -> Sequence[Finding]:
+        """What the servers of a model differ in, of those that answer, as a start of a run asks them."""
+        asks = self.options.calls and not config.metadata
+        problems = replicas_of_file(config.replicas_file)[1] if config.replicas_file is not None else []
+        why, fix = "its servers come from this file", "write one URL a line into a file that you alone can write"
+        found = [fail("replicas-file", f"{name}: {each}", why, fix) for each in problems]
         try:
-            seen = await likeness.seen_models(self.http, configs, self.options.patience_s, asks=asks)
+            seen = await likeness.seen_models(self.http, replica_configs(config), self.options.patience_s, asks=asks)
         except ValueError:
-            return []  # the check of each server says it
-        found = [
-            fail("replicas-other", f"agent {agent.name}: {line}", "a run is refused", "leave such servers out")
-            for line in likeness.others(agent.model or agent.name, seen)
-        ]
+            return found  # the check of each server, or of the environment, says it
+        others = likeness.others(config.model, seen)
+        for line in others:
+            found.append(fail("replicas-other", f"{name}: {line}", "a run is refused", "leave such servers out"))
         why = "the scores of a trial would depend on the server that has it"
-        for line in likeness.unlike(seen) if not found else ():
-            found.append(warn("replicas-differ", f"agent {agent.name}: {line}", why, "start the servers alike"))
+        for line in likeness.unlike(seen) if not others else ():
+            found.append(warn("replicas-differ", f"{name}: {line}", why, "start the servers alike"))
         if found or len(seen) < 2:
             return found
-        what = f"{len(seen)} servers are alike in what they list{' and in 32 tokens at temperature 0' if asks else ''}"
-        return [ok("agent", f"agent {agent.name}: {what}")]
+        what = f"{len(seen)} servers are alike in what they list"
+        if asks and all(one.text is not None for one in seen.values()):
+            what += " and in 32 tokens at temperature 0"
+        return [ok("agent", f"{name}: {what}")]
 
-    async def _at(self, agent: AgentEntry, config: ChatConfig) -> Sequence[Finding]:
+    async def _at(self, name: str, config: ChatConfig, *, by_calls: bool) -> Sequence[Finding]:
         """The findings at one server."""
         try:
             config.endpoint()
         except ValueError as error:
-            return [wrong_variable(agent.name, error)]
+            return [wrong_variable(name, error)]
         try:
-            probe = ModelProbe(self.http, agent.name, config, self.options.patience_s)
+            probe = ModelProbe(self.http, name, config, self.options.patience_s)
         except ValueError:
-            return [skip("agent", f"agent {agent.name}: see key-broken")]
+            return [skip("agent", f"{name}: see key-broken")]
         if not self.options.calls or config.metadata:
             return [await probe.look_up()]
-        if agent.name not in self._tool_players:
+        if not by_calls:
             return [await probe.complete()]
         answered, with_tools = await asyncio.gather(probe.complete(), probe.tools())
         return [answered] if answered.status is Status.FAIL else [answered, *with_tools]
@@ -199,11 +203,6 @@ class PlanChecks:
         what = f"task {task}: digest {digest[:12]} here, {str(offered.digest)[:12]} at the servers"
         why = "built-in agents would play other samples than the servers"
         return [fail("data-differs", what, why, "give this plan and the workers the same data")]
-
-
-def _bad_line(agent: str, problem: str) -> Finding:
-    fix = "write one URL a line into a file of yours that others can't write"
-    return fail("replicas-file", f"agent {agent}: {problem}", "the servers of this endpoint come from it", fix)
 
 
 async def whole_store(store: Store) -> Sequence[Finding]:

@@ -9,14 +9,14 @@ from urllib.parse import urlsplit
 from eval_client.cli.doctor import machine, tasks
 from eval_client.cli.doctor.finding import Finding, fail, ok, skip, warn
 from eval_client.cli.usage import in_thread
-from eval_client.endpoints.chat_configs import chat_config
+from eval_client.endpoints.chat_configs import chat_config, task_models
 from eval_client.plan.plan import Plan
 from proctor.config.secrets import secret_text
 from proctor.config.tokens import AccessTokens
 from proctor.http import is_loopback
 from proctor.llm.config import ChatConfig
 
-UNSCORED = "no trial of this agent could be scored"
+UNSCORED = "no trial that needs this model could be scored"
 UNSTARTED = "no session can be started"
 
 
@@ -41,7 +41,7 @@ async def _unlistened(plan: Plan) -> list[Finding]:
             try:
                 agents.setdefault(chat_config(plan, agent, None).endpoint(), []).append(agent.name)
             except ValueError as error:
-                return [wrong_variable(agent.name, error)]
+                return [wrong_variable(f"agent {agent.name}", error)]
     found = [
         unreachable_agent(f"{'agents' if len(names) > 1 else 'agent'} {', '.join(names)}: {trouble}")
         for url, names in agents.items()
@@ -77,9 +77,9 @@ def wrong_url(what: str, fix: str = "correct `base_url`: up to and with /v1, wit
     return fail("agent-url", what, UNSCORED, fix)
 
 
-def wrong_variable(agent: str, error: ValueError) -> Finding:
-    """The finding on an agent whose URL is in a variable that holds none."""
-    return wrong_url(f"agent {agent}: {error}", f"correct the variable {str(error).partition(':')[0]}")
+def wrong_variable(name: str, error: ValueError) -> Finding:
+    """The finding on a model whose URL is in a variable that holds none."""
+    return wrong_url(f"{name}: {error}", f"correct the variable {str(error).partition(':')[0]}")
 
 
 def broken_key(what: str) -> Finding:
@@ -92,13 +92,13 @@ def key_findings(plan: Plan) -> list[Finding]:
     """A finding for each variable with a key or a token that the plan's servers may ask for."""
     variables: dict[str, bool] = {} if plan.controller == "local" else {plan.token_env: True}
     lacking = dict[str, None]()
-    for agent in plan.agents:
-        if not agent.is_command and (agent.builtin is None or agent.endpoint is not None):
-            config = chat_config(plan, agent, None)
-            optional = config.base_url is not None and is_loopback(urlsplit(config.endpoint()).hostname)
-            if config.api_key_file is None and not config.api_key_command:
-                variables[config.api_key_env] = variables.get(config.api_key_env, True) and optional
-            lacking |= {f"agent {agent.name}: {each}": None for each in _lacks(config)}
+    asking = [each for each in plan.agents if not each.is_command and (each.builtin is None or each.endpoint)]
+    models = {f"agent {agent.name}": chat_config(plan, agent, None) for agent in asking} | task_models(plan)
+    for name, config in models.items():
+        optional = config.base_url is not None and is_loopback(urlsplit(config.endpoint()).hostname)
+        if config.api_key_file is None and not config.api_key_command:
+            variables[config.api_key_env] = variables.get(config.api_key_env, True) and optional
+        lacking |= {f"{name}: {each}": None for each in _lacks(config)}
     found = [_key(variable, optional=optional) for variable, optional in variables.items()]
     return [*found, *map(broken_key, lacking)]
 

@@ -15,7 +15,7 @@ from eval_client.plan.plan import Plan
 from proctor.config.secrets import secret_text, setting
 from proctor.config.task import TaskDefinition
 from proctor.connection.fields import VARIABLES
-from proctor.llm.dialects import DIALECTS, DialectName
+from proctor.llm.dialects import DialectName, dialect_of
 from proctor.own_files.loading import folder_of
 from proctor.own_files.source import INSTALLED, world_source
 from proctor.registry import is_own
@@ -117,7 +117,7 @@ def client_variables(plan: Plan) -> frozenset[str]:
 def _of_dialect(model: Mapping[str, JsonValue]) -> set[str]:
     """The variables of a model or endpoint that names no key or base URL."""
     name: DialectName = "messages" if model.get("dialect") == "messages" else "chat"
-    return {DIALECTS[name].KEY_ENV, DIALECTS[name].BASE_URL_ENV}
+    return {dialect_of(name).KEY_ENV, dialect_of(name).BASE_URL_ENV}
 
 
 def variable_values(names: Collection[str]) -> dict[str, str]:

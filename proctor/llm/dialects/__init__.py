@@ -1,7 +1,7 @@
 """The dialects of endpoints: how a request is written and its reply read. All else is the same for all of them."""
 
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, Protocol, cast
 
 if TYPE_CHECKING:
@@ -33,21 +33,10 @@ class Dialect(Protocol):
         """The completion in a reply, read as tolerantly as possible. Raises ValidationError where there is none."""
 
 
-class _Dialects(Mapping[DialectName, Dialect]):
-    """Imports a dialect when it is first asked for: who only reads plans and results asks for none."""
-
-    def __getitem__(self, name: DialectName) -> Dialect:
-        if name not in PATHS:
-            raise KeyError(name)
-        return cast(Dialect, importlib.import_module(f"{__name__}.{name}"))
-
-    def __iter__(self) -> Iterator[DialectName]:
-        return iter(PATHS)
-
-    def __len__(self) -> int:
-        return len(PATHS)
+def dialect_of(name: DialectName) -> Dialect:
+    """A dialect, imported when it is first asked for: who only reads plans and results asks for none."""
+    return cast(Dialect, importlib.import_module(f"{__name__}.{name}"))
 
 
-DIALECTS: Mapping[DialectName, Dialect] = _Dialects()
 if TYPE_CHECKING:
     _WHOLE: tuple[Dialect, ...] = (chat, messages, responses)

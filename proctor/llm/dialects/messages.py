@@ -14,7 +14,7 @@ from proctor.llm import wire
 from proctor.llm.dialects import PATHS
 from proctor.llm.wire import PLAIN, Fields, Form, Messages, Reply, Request, Tools, usage_of
 from proctor.tools.histories import NO_ANSWER, sendable_arguments
-from proctor.types import Echo, Message, Tool, ToolCall
+from proctor.types import Echo, Message, ToolCall
 
 PATH = PATHS["messages"]
 KEY_HEADER, KEY_ENV = "x-api-key", "ANTHROPIC_API_KEY"
@@ -49,7 +49,10 @@ def request(conversation: Messages, tools: Tools, fields: Fields, form: Form = P
     told, conversation = wire.instructed(conversation, form.system_role)
     turns = _turns(conversation, form)
     body: dict[str, object] = {"max_tokens": MAX_TOKENS, **_sampled(wire.fitting(fields, tools)), "messages": turns}
-    offered = [_tool(tool) for tool in tools]
+    offered: list[dict[str, object]] = [
+        {"name": tool.name, "description": tool.description, "input_schema": {"type": "object", **tool.parameters}}
+        for tool in tools
+    ]
     if form.cached_from is not None and len(told) + len(to_json((turns, offered))) >= form.cached_from:
         offered[-1:] = [{**tool, **_CACHED} for tool in offered[-1:]]
         if told:
@@ -72,11 +75,6 @@ def _sampled(fields: Fields) -> Fields:
     if isinstance(choice := sent.get("tool_choice"), str):
         sent["tool_choice"] = {"type": "any" if choice == "required" else choice}
     return sent
-
-
-def _tool(tool: Tool) -> dict[str, object]:
-    schema = {"type": "object", **tool.parameters}
-    return {"name": tool.name, "description": tool.description, "input_schema": schema}
 
 
 class _Turn(TypedDict):

@@ -1,7 +1,8 @@
 """One of several servers of a model: `python -m tests.e2e.replicas.replica_server PORT ANSWER_S [MODEL[:LENGTH]]`.
 
 Its replies go by the conversation's length: queries, then an answer. It has a prefix cache, and tells what it was
-asked at `/seen`. ANSWER_S `hangs` answers no completion, `broken` says 500. It asks for the key in VLLM_API_KEY.
+asked at `/seen`. ANSWER_S `hangs` answers no completion, `broken` says 500, `default` takes no temperature. It asks for
+the key in VLLM_API_KEY.
 """
 
 import asyncio
@@ -76,7 +77,12 @@ class ReplicaServer:
             await asyncio.sleep(1e6)
         if self.how == "broken":
             return 500, b'{"error": {"message": "engine dead"}}'
-        await asyncio.sleep(0.0 if probe else float(self.how))
+        if self.how == "default" and "temperature" in asked:
+            return (
+                400,
+                b'{"error": {"message": "\'temperature\' does not support 0. Only the default (1) is supported."}}',
+            )
+        await asyncio.sleep(0.0 if probe or self.how == "default" else float(self.how))
         prompt, cached = self.tokens(asked["messages"])
         answers = sum(message["role"] == "assistant" for message in asked["messages"])
         self.seen["answered"] += not probe

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from pydantic import ValidationError
 
-from proctor.llm.dialects import DIALECTS
+from proctor.llm.dialects import PATHS
 from proctor.types import Action, ToolCall
 from tests.e2e.proctor import begin, proctor, rows, server
 from tests.e2e.scripted import ScriptedEndpoint, listening, reply
@@ -67,8 +67,8 @@ def test_runs_and_resumes_in_every_dialect_send_what_its_maker_takes(tmp_path: P
     (tmp_path / "tasks.yaml").write_text(TASKS)
     scripted = DoorsEndpoint()
     with listening(scripted), server("worker", "--tasks=tasks.yaml", cwd=tmp_path, **importable(tmp_path)) as worker:
-        endpoints = [{"name": name, "dialect": name, "base_url": scripted.url} for name in DIALECTS]
-        agents = [{"name": f"by-{name}", "endpoint": name, "model": "m"} for name in DIALECTS]
+        endpoints = [{"name": name, "dialect": name, "base_url": scripted.url} for name in PATHS]
+        agents = [{"name": f"by-{name}", "endpoint": name, "model": "m"} for name in PATHS]
         plan = PLAN.format(worker=worker.url, endpoints=json.dumps(endpoints), agents=json.dumps(agents))
         (tmp_path / "plan.yaml").write_text(plan)
         scripted.left = SAMPLES * TURNS * 2
@@ -81,7 +81,7 @@ def test_runs_and_resumes_in_every_dialect_send_what_its_maker_takes(tmp_path: P
     assert scripted.wrong == []
     assert ended.returncode == 0, ended.stderr
     played = rows("r", tmp_path)
-    assert [row["score"] for row in played] == [1.0] * SAMPLES * len(DIALECTS)
+    assert [row["score"] for row in played] == [1.0] * SAMPLES * len(PATHS)
     assert {row["agent"]: (row["prompt_tokens"], row["completion_tokens"], row["cached_tokens"]) for row in played} == {
         "by-chat": (100 * TURNS, 7 * TURNS, 0),
         "by-responses": (100 * TURNS, 7 * TURNS, 60 * TURNS),

@@ -16,7 +16,7 @@ from agent_server.app import build_app
 from proctor.environment import AgentStopped, AgentUnavailable
 from proctor.http.auth import Access
 from proctor.llm.config import ChatConfig
-from proctor.llm.dialects import DIALECTS, DialectName
+from proctor.llm.dialects import PATHS, DialectName
 from proctor.llm.model import ChatModel, ModelRefused
 from proctor.observability.metrics import ProcessMetrics
 from proctor.types import Message, Tool
@@ -64,7 +64,7 @@ class Behind:
     def __init__(self) -> None:
         self.endpoint = Endpoint()
         upstream = httpx.AsyncClient(transport=httpx.MockTransport(self._ask))
-        models = {name: ChatModel(CONFIG.model_copy(update={"dialect": name}), via(upstream)) for name in DIALECTS}
+        models = {name: ChatModel(CONFIG.model_copy(update={"dialect": name}), via(upstream)) for name in PATHS}
         agents: dict[str, ServedAgent] = {name: ProxiedAgent(model) for name, model in models.items()}
         self.app = build_app(agents, Access(), 10_000, ProcessMetrics("agent-server"))
 

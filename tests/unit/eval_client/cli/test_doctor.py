@@ -186,7 +186,7 @@ async def asked(endpoint: Endpoint, how: str, **fields: object) -> list[Finding]
     """The findings of a probe."""
     async with httpx.AsyncClient(transport=httpx.MockTransport(endpoint)) as http:
         config = ChatConfig.model_validate({"model": "gpt", "base_url": "http://e/v1", **fields})
-        probe = ModelProbe(via(http), "a", config, slowly(10))
+        probe = ModelProbe(via(http), "agent a", config, slowly(10))
         return await probe.tools() if how == "tools" else [await getattr(probe, how)()]
 
 

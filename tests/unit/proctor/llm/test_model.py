@@ -253,6 +253,8 @@ async def test_an_answer_cut_by_max_tokens_is_an_answer() -> None:
         (httpx.Response(200, content=b"<html>oops"), "not a chat completion: body: Invalid JSON"),
         (httpx.Response(200, json={"choices": []}), "not a chat completion: choices: List should have at least 1"),
         (httpx.Response(200, json={"error": {"message": "upstream died"}}), "upstream died"),
+        (error(500, "never mind", headers={"x-should-retry": "false"}), "never mind"),
+        (error(400, "once more", headers={"x-should-retry": "true"}), "once more"),
     ],
 )
 async def test_a_passing_trouble_is_retried_and_at_last_unavailable(
@@ -273,11 +275,7 @@ async def test_a_passing_trouble_is_retried_and_at_last_unavailable(
 
 @pytest.mark.parametrize(
     "failure",
-    [
-        *[error(status) for status in (302, 400, 403, 404, 422)],
-        error(429, code="insufficient_quota"),
-        error(500, headers={"x-should-retry": "false"}),
-    ],
+    [*[error(status) for status in (302, 400, 403, 404, 422)], error(429, code="insufficient_quota")],
 )
 async def test_a_lasting_trouble_is_unavailable_at_once(failure: httpx.Response) -> None:
     rigged = rig(failure)
@@ -290,8 +288,9 @@ async def test_a_refused_key_names_its_variable(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(AgentUnavailable, match="variable OPENAI_API_KEY holds the key that was sent"):
         await rig(error(401)).model.complete(MESSAGES)
     monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(AgentUnavailable, match="variable OPENAI_API_KEY is unset"):
-        await rig(error(401)).model.complete(MESSAGES)
+    for failure in (error(401), httpx.Response(200, text="<html>Sign in")):
+        with pytest.raises(AgentUnavailable, match="variable OPENAI_API_KEY is unset"):
+            await rig(*[failure] * 6).model.complete(MESSAGES)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from proctor.llm.dialects import DIALECTS
+from proctor.llm.dialects import PATHS, dialect_of
 from proctor.llm.outcome import ErrorReply, Outcome, Seen, outcome, read_error
 
 
@@ -64,9 +64,9 @@ def test_every_published_answer_is_read_in_its_dialect() -> None:
     answers = [
         each for each in published("published_replies.jsonl") if not streamed(each) and each["outcome"] == "answer"
     ]
-    assert {each.get("dialect", "chat") for each in answers} == set(DIALECTS)
+    assert {each.get("dialect", "chat") for each in answers} == set(PATHS)
     for each in answers:
-        reply = DIALECTS[each.get("dialect", "chat")].read(json.dumps(each["body"]).encode())
+        reply = dialect_of(each.get("dialect", "chat")).read(json.dumps(each["body"]).encode())
         assert reply.stop != "content_filter", each["source"]
         assert reply.usage is None or reply.usage.prompt_tokens >= 0
 
@@ -84,7 +84,7 @@ def test_what_is_an_answer_at_a_glance_is_one_by_the_table() -> None:
             for body in bodies(published_reply["body"], more, ends):
                 for raw in (json.dumps(body), json.dumps(body, indent=1), json.dumps(body, separators=(",", ":"))):
                     try:
-                        read = DIALECTS[published_reply.get("dialect", "chat")].read(raw.encode())
+                        read = dialect_of(published_reply.get("dialect", "chat")).read(raw.encode())
                     except ValidationError:
                         continue
                     plain = read.is_plain

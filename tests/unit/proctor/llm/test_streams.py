@@ -11,7 +11,7 @@ import pytest
 from proctor.connection.event_stream import whole_answer
 from proctor.environment import AgentUnavailable
 from proctor.llm.config import ChatConfig
-from proctor.llm.dialects import DIALECTS, DialectName
+from proctor.llm.dialects import DialectName, dialect_of
 from proctor.llm.model import ChatModel, ModelRefused
 from proctor.types import Message
 from tests.support import via
@@ -131,7 +131,7 @@ def test_events_make_the_reply_that_comes_in_one_piece(
         text, thought = ("".join(chance.choices('abc "\\\n\u00e9\U0001f600{}', k=chance.randint(0, 40))) for _ in "12")
         made = whole(text, thought, CALLS[: chance.randint(0, 3)], chance.choice(stops))
         told = stream(list(events(made, chance)), chance)
-        assert DIALECTS[dialect].read(whole_answer(told)) == DIALECTS[dialect].read(json.dumps(made).encode())
+        assert dialect_of(dialect).read(whole_answer(told)) == dialect_of(dialect).read(json.dumps(made).encode())
 
 
 @pytest.mark.parametrize(("dialect", "whole", "events", "stops"), DIALECT_CASES)
@@ -198,7 +198,7 @@ def test_items_that_the_last_event_leaves_out_are_the_answer(output: object) -> 
         [{"type": "response.output_item.done", "item": item}, {"type": "response.completed", "response": last}],
         random.Random(0),
     )
-    assert DIALECTS["responses"].read(whole_answer(body)).action.content == "hi"
+    assert dialect_of("responses").read(whole_answer(body)).action.content == "hi"
 
 
 async def test_a_filter_within_a_stream_is_a_refusal() -> None:
@@ -253,7 +253,7 @@ def piece(index: int | None, id_: str = "", name: str = "", arguments: str = "")
 )
 def test_calls_are_put_together_however_their_pieces_are_numbered(deltas: list[Event]) -> None:
     body = chunks(*({"tool_calls": [delta]} for delta in deltas), finish="tool_calls")
-    calls = DIALECTS["chat"].read(whole_answer(body)).action.tool_calls
+    calls = dialect_of("chat").read(whole_answer(body)).action.tool_calls
     assert [(call.id, call.name, call.arguments) for call in calls] == [("a", "f", '{"x":1}'), ("b", "g", "{}")]
 
 

@@ -24,7 +24,7 @@ from eval_client.plan.plan import Plan
 from eval_client.report.scrub import publishable
 from proctor.agent_function import FunctionCaller, FunctionRaised
 from proctor.config.yaml import FileError, parse
-from proctor.llm.traces import input_messages
+from proctor.llm.traces import messages_text
 from proctor.observability.logging import Handler, JsonLines
 from proctor.observability.redaction import redacted, remember
 from proctor.tables.table import ResultTable, TableColumn
@@ -111,7 +111,7 @@ SINKS: Mapping[str, Callable[[str], str]] = {
     "failure of a function": raised,
     "finding": lambda text: fail("key-broken", text, "it fails", text).model_dump_json(),
     "table": lambda text: table_text(ResultTable(text, (TableColumn(text),), (), (text,)), 80),
-    "span": lambda text: input_messages([Message(role="user", content=text)]),
+    "span": lambda text: messages_text([Message(role="user", content=text)]),
     "page of a report": publishable,
 }
 """What tells of a failure -> what it makes of a text."""

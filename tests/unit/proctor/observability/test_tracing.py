@@ -7,7 +7,7 @@ from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 from opentelemetry.semconv.attributes import error_attributes
 from pydantic import JsonValue
 
-from proctor.llm.traces import input_messages, output_messages, request_attributes
+from proctor.llm.traces import messages_text, request_attributes
 from proctor.observability import tracing
 from proctor.types import Action, Message, ToolCall
 
@@ -74,13 +74,13 @@ def test_messages_have_the_shape_of_the_conventions_without_secrets_and_without_
         action.message(),
         Message(role="tool", content="seen", tool_call_id="c"),
     ]
-    told = json.loads(input_messages(history))
+    told = json.loads(messages_text(history))
     assert "canary" not in str(told)
     called = {"type": "tool_call", "id": "c", "name": "look", "arguments": "{}"}
     assert told[1:] == [
         {"role": "assistant", "parts": [called]},
         {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c", "response": "seen"}]},
     ]
-    assert json.loads(output_messages(action, "tool_calls")) == [
+    assert json.loads(messages_text([action.message()], finish_reason="tool_calls")) == [
         {"role": "assistant", "parts": [called], "finish_reason": "tool_calls"}
     ]

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from environments.operating_system.observation import text
 from proctor.environment import Agent, EnvironmentFault
-from proctor.llm.dialects import DIALECTS, PATHS
+from proctor.llm.dialects import PATHS, dialect_of
 from proctor.sandbox.base import Process, SandboxLimits, within
 from proctor.sandbox.capture import Capture, pump
 from proctor.sandbox.docker_engine import DockerEngine
@@ -182,7 +182,7 @@ class ProgramRun:
         return {"prompt": prompt, "model": self._program.model, "url": self._url, "key": self._token}
 
     def _variables(self) -> dict[str, str]:
-        dialect = DIALECTS[self._program.dialect]
+        dialect = dialect_of(self._program.dialect)
         return {dialect.BASE_URL_ENV: self._url, dialect.KEY_ENV: self._token}
 
     @property

@@ -7,7 +7,7 @@ import pytest
 
 from proctor.environment import AgentUnavailable, ContextLimitExceeded, RequestRejected
 from proctor.llm.config import ChatConfig
-from proctor.llm.dialects import DIALECTS, DialectName
+from proctor.llm.dialects import PATHS, DialectName, dialect_of
 from proctor.llm.model import MOST_PAUSES, ModelRefused
 from proctor.llm.outcome import Outcome, outcome
 from proctor.types import Action, ToolCall, Usage
@@ -33,14 +33,14 @@ def failed(code: str, text: str = "no") -> httpx.Response:
     return httpx.Response(200, json=body)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", PATHS)
 async def test_a_turn_costs_and_ends_alike_in_every_dialect(
     dialect: DialectName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(DIALECTS[dialect].KEY_ENV, "k-0123456789")
+    monkeypatch.setenv(dialect_of(dialect).KEY_ENV, "k-0123456789")
     endpoint = DialectEndpoint()
     endpoint.next = Action(content="hm", tool_calls=(ToolCall(id="", name="run", arguments='{"a":1}'),))
-    asked = DIALECTS[dialect].request(MESSAGES, (), {"model": "m"})
+    asked = dialect_of(dialect).request(MESSAGES, (), {"model": "m"})
     request = httpx.Request("POST", f"http://host/v1{asked.path}", content=asked.body, headers=dict(asked.headers))
     rigged = at(dialect, endpoint(request))
     completion = await rigged.model.complete(MESSAGES)
@@ -51,7 +51,7 @@ async def test_a_turn_costs_and_ends_alike_in_every_dialect(
     sent = headers.get("x-api-key"), headers.get("authorization"), headers.get("anthropic-version")
     anthropic = ("k-0123456789", None, "2023-06-01")
     assert sent == (anthropic if dialect == "messages" else (None, "Bearer k-0123456789", None))
-    assert rigged.requests[0].url.path == f"/v1{DIALECTS[dialect].PATH}"
+    assert rigged.requests[0].url.path == f"/v1{dialect_of(dialect).PATH}"
 
 
 async def test_a_paused_answer_is_sent_back_as_it_is_and_goes_on() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.llm.dialects import DIALECTS, DialectName
+from proctor.llm.dialects import DialectName, dialect_of
 from proctor.llm.wire import Form, Reasoning, SystemRole
 from proctor.tools.histories import normalised
 from proctor.types import Action, Message, Tool
@@ -76,7 +76,7 @@ def conversations(draw: Any, dialect: DialectName) -> list[Message]:
     history += [Message(role="user", content="Begin.")] if draw(st.booleans()) else []
     for _ in range(draw(st.integers(0, 4))):
         history += [Message(role="user", content=text) for text in draw(st.lists(TEXTS, max_size=2))]
-        read = DIALECTS[dialect].read(draw(replies(dialect))).action
+        read = dialect_of(dialect).read(draw(replies(dialect))).action
         action = normalised(draw(st.sampled_from([read, read.without_echo()])), history)
         history.append(action.message())
         history += [Message(role="tool", content=draw(TEXTS), tool_call_id=call.id) for call in action.tool_calls]
@@ -93,6 +93,6 @@ def test_any_conversation_is_one_that_its_maker_takes(dialect: DialectName, data
     tools = data.draw(st.sampled_from([(), TOOLS]))
     endpoint = DialectEndpoint()
     endpoint.next = Action(content="hm")
-    asked = DIALECTS[dialect].request(conversation, tools, {"model": "m"}, Form(reasoning, role))
+    asked = dialect_of(dialect).request(conversation, tools, {"model": "m"}, Form(reasoning, role))
     request = httpx.Request("POST", f"http://host/v1{asked.path}", headers=dict(asked.headers), content=asked.body)
     assert endpoint(request).status_code == 200
