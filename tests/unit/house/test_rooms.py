@@ -76,13 +76,6 @@ def imported(path: Path) -> set[str]:
     return names | {str(node.module) for node in froms} | {f"{n.module}.{a.name}" for n in froms for a in n.names}
 
 
-def test_pages_use_the_words_of_the_glossary_not_older_ones() -> None:
-    words = re.compile(r"\b(bargain|crew|lookout|standstill|census|owed trials?|onlooker|amiss)\b", re.IGNORECASE)
-    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-    found = [f"{page.name}: {word}" for page in pages for word in words.findall(page.read_text(encoding="utf-8"))]
-    assert found == []
-
-
 PAGE = ROOT / "docs" / "explanation" / "architecture.md"
 STEP = re.compile(r"`([a-z_]+/[a-z0-9_/]+\.py)`((?:,\s+`[A-Za-z_][\w.]*`)*)")
 """A file, and the functions, methods and classes of it that are named right after it."""
