@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The sdists and the wheels of this checkout, in dist/: of Proctor, and of each package in packages/. Each wheel is then
 # installed alone in an empty virtual environment, where the demo is played, and a user's program is checked by mypy.
+# Proctor's is tried with uvx and pipx too.
 . "$(dirname "$0")/lib.sh"
 ensure_venv "${EXTRAS:-dev}"
 rm -rf dist
@@ -36,3 +37,13 @@ for wheel in dist/*.whl; do
     grep 'trials scored' "$PLACE/$name/demo.txt"
     (cd "$PLACE" && "$BUILDER/bin/mypy" --strict --python-executable "$VENV/bin/python" --cache-dir "$PLACE/mypy" use.py)
 done
+
+say "uvx and pipx"
+VENV=$PLACE/tools
+create_venv >/dev/null
+INSTALLER=$BUILDER venv_install pipx uv
+wheel=$(ls "$PWD"/dist/proctor-*.whl)
+"$VENV/bin/uvx" --from "proctor[kg] @ file://$wheel" proctor --version
+export PIPX_HOME=$PLACE/pipx PIPX_BIN_DIR=$PLACE/bin
+"$VENV/bin/pipx" install --quiet "$wheel[kg]"
+"$PLACE/bin/proctor" --version
