@@ -15,6 +15,7 @@ from proctor.tables.table import Entry, Figure, ResultTable, TableColumn, TableR
 SHADES = 10
 """Steps of the shade behind a score."""
 BOUNDS_NOTE = "Mean score could be: with all missing scores 0, and with all 1."
+EPOCHS_NOTE = ("Scores are means over the epochs; answers are those of the first.",)
 Facts = Mapping[Pair, Sequence[TrialFacts]]
 
 
@@ -105,7 +106,8 @@ def sample_tables(facts: Facts, told: Mapping[int, TrialRow]) -> list[ResultTabl
         columns = [TableColumn(title, left=True) for title in ("sample", *(("asked", "expected") if has_words else ()))]
         for agent in held:
             columns += [TableColumn(agent), *([TableColumn(f"{agent} answered", left=True)] if has_words else [])]
-        tables.append(ResultTable(task, tuple(columns), tuple(rows)))
+        several = any(trial.epoch for agent in held for trial in facts[agent, task])
+        tables.append(ResultTable(task, tuple(columns), tuple(rows), EPOCHS_NOTE if has_words and several else ()))
     return tables
 
 

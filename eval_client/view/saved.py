@@ -14,7 +14,7 @@ from starlette.responses import Response
 from eval_client.report.compare.compare import compared, run_letters
 from eval_client.report.compare.measure import Settings
 from eval_client.report.compare.values import Comparison, Comparisons, letters_tables
-from eval_client.report.configuration_tables import COMPARISON_METHODS, METHODS, run_facts
+from eval_client.report.configuration_tables import COMPARISON_METHODS, METHODS, run_facts, run_head
 from eval_client.report.papers import papers
 from eval_client.report.plots.svg import nowhere
 from eval_client.report.report import report
@@ -22,6 +22,7 @@ from eval_client.report.score_matrix import Facts, matrix, not_comparable_notes,
 from eval_client.report.scrub import WARNING, publishable_comparison, publishable_report
 from eval_client.report.task_environment import answer_reader
 from eval_client.report.trial_markdown import Showing, trial_markdown
+from eval_client.store.records import Manifest
 from eval_client.store.store import Store
 from eval_client.store.trials.rows import MAX_SIZE, TrialRow, rows_of
 from eval_client.store.trials.scores import trial_facts
@@ -67,7 +68,7 @@ def report_page(store: Store, *, title: str | None = None, samples: bool = False
         letters=letters,
         details=None if large else run_details(manifest, made, facts, nowhere),
         large_notes=not_comparable_notes(made) if large else [],
-        facts=run_facts(manifest, plan, store.created_at(), store.state()),
+        facts=[*_head(manifest), *run_facts(manifest, plan, store.created_at(), store.state())],
         left_out=left_out,
         compared=shown_comparisons(found, publishable_comparison),
         papers=papers(store, made, large=large),
@@ -80,6 +81,11 @@ def report_page(store: Store, *, title: str | None = None, samples: bool = False
         version=manifest.version,
         command=_report_command(store.run, title, samples=samples, trials=trials),
     )
+
+
+def _head(manifest: Manifest) -> list[tuple[str, str]]:
+    """What was run, without the names of data files."""
+    return [(name.capitalize(), text) for name, text in run_head(manifest) if name != "data"]
 
 
 def comparison_page(found: Comparison | Comparisons, settings: Settings) -> str:
