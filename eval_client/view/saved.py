@@ -22,7 +22,6 @@ from eval_client.report.score_matrix import Facts, matrix, not_comparable_notes,
 from eval_client.report.scrub import WARNING, publishable_comparison, publishable_report
 from eval_client.report.task_environment import answer_reader
 from eval_client.report.trial_markdown import Showing, trial_markdown
-from eval_client.store.records import Manifest
 from eval_client.store.store import Store
 from eval_client.store.trials.rows import MAX_SIZE, TrialRow, rows_of
 from eval_client.store.trials.scores import trial_facts
@@ -57,6 +56,7 @@ def report_page(store: Store, *, title: str | None = None, samples: bool = False
     letters, (found, left_out) = run_letters(store, made.pairs), compared(store)
     large = len(made.pairs) > MOST_PAIRS
     told = [_trial(store, each) for each in trials]
+    head = [(name.capitalize(), text) for name, text in run_head(manifest) if name != "data"]  # its files' names
     return _saved(
         "overview.html",
         title or f"{store.run}: results",
@@ -68,7 +68,7 @@ def report_page(store: Store, *, title: str | None = None, samples: bool = False
         letters=letters,
         details=None if large else run_details(manifest, made, facts, nowhere),
         large_notes=not_comparable_notes(made) if large else [],
-        facts=[*_head(manifest), *run_facts(manifest, plan, store.created_at(), store.state())],
+        facts=[*head, *run_facts(manifest, plan, store.created_at(), store.state())],
         left_out=left_out,
         compared=shown_comparisons(found, publishable_comparison),
         papers=papers(store, made, large=large),
@@ -81,11 +81,6 @@ def report_page(store: Store, *, title: str | None = None, samples: bool = False
         version=manifest.version,
         command=_report_command(store.run, title, samples=samples, trials=trials),
     )
-
-
-def _head(manifest: Manifest) -> list[tuple[str, str]]:
-    """What was run, without the names of data files."""
-    return [(name.capitalize(), text) for name, text in run_head(manifest) if name != "data"]
 
 
 def comparison_page(found: Comparison | Comparisons, settings: Settings) -> str:
