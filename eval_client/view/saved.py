@@ -106,7 +106,7 @@ def _words(store: Store, facts: Facts) -> dict[int, TrialRow]:
     """The trials of the first epochs whose words may be published, by their ids."""
     ids = [trial.id for trials in facts.values() for trial in trials if trial.epoch == 0]
     rows = (row for start in range(0, len(ids), MAX_SIZE) for row in rows_of(store, ids[start : start + MAX_SIZE]))
-    return {row.id: row for row in rows if row.redistributable}
+    return {row.id: row for row in rows if row.redistributable and (row.asked or row.expected or row.answered)}
 
 
 @cache
