@@ -15,6 +15,7 @@ from proctor.tables.table import Entry, Figure, ResultTable, TableColumn, TableR
 SHADES = 10
 """Steps of the shade behind a score."""
 BOUNDS_NOTE = "Mean score could be: with all missing scores 0, and with all 1."
+EPOCHS_NOTE = ("Scores are means over the epochs; answers are those of the first.",)
 Facts = Mapping[Pair, Sequence[TrialFacts]]
 
 
@@ -82,22 +83,22 @@ def not_comparable_notes(made: RunReport) -> list[str]:
 def sample_tables(facts: Facts, told: Mapping[int, TrialRow]) -> list[ResultTable]:
     """For each task a row for each sample, with the score of each agent.
 
-    `told` has the trials whose words may be published, by their ids: what was asked and expected, and what each agent
-    answered in its first trial of the sample.
+    `told` has the first trials of samples whose words may be published, by their ids: what was asked and expected, and
+    what the agent answered.
     """
     tables = []
     for task in dict.fromkeys(task for _, task in facts):
         held = {agent: sample_scores(trials) for (agent, of), trials in facts.items() if of == task}
-        firsts = {agent: _first_trials(facts[agent, task], told) for agent in held}
+        firsts = {
+            agent: {each.sample: told[each.id] for each in facts[agent, task] if each.id in told} for agent in held
+        }
         has_words = any(firsts.values())
         rows = []
         for name in dict.fromkeys(name for scores in held.values() for name in scores):
             words = [firsts[agent].get(name) for agent in held]
             known = next(filter(None, words), None)
-            cells: list[Entry] = [
-                name,
-                *([known.asked if known else None, known.expected if known else None] if has_words else []),
-            ]
+            asked = (known.asked, known.expected) if known else (None, None)
+            cells: list[Entry] = [name, *(asked if has_words else ())]
             for scores, row in zip(held.values(), words, strict=True):
                 cells.append(Figure(scores[name].mean if name in scores and scores[name].scores else None))
                 cells += [row.answered if row else None] if has_words else []
@@ -105,11 +106,6 @@ def sample_tables(facts: Facts, told: Mapping[int, TrialRow]) -> list[ResultTabl
         columns = [TableColumn(title, left=True) for title in ("sample", *(("asked", "expected") if has_words else ()))]
         for agent in held:
             columns += [TableColumn(agent), *([TableColumn(f"{agent} answered", left=True)] if has_words else [])]
-        tables.append(ResultTable(task, tuple(columns), tuple(rows)))
+        several = any(trial.epoch for agent in held for trial in facts[agent, task])
+        tables.append(ResultTable(task, tuple(columns), tuple(rows), EPOCHS_NOTE if has_words and several else ()))
     return tables
-
-
-def _first_trials(trials: Sequence[TrialFacts], told: Mapping[int, TrialRow]) -> dict[str, TrialRow]:
-    """sample -> the first of its trials, where that tells something."""
-    found = {each.sample: told[each.id] for each in reversed(trials) if each.id in told and each.epoch == 0}
-    return {sample: row for sample, row in found.items() if row.asked or row.expected or row.answered}

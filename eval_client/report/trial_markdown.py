@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from pydantic import JsonValue
+
 from eval_client.report.task_environment import AnswerReader
 from eval_client.store.trials.trajectory import AttemptRecord, ConversationTurn, Trajectory, conversation
 from proctor.observability.redaction import redacted, visible
@@ -72,13 +74,12 @@ def evidence_markdown(finish: Finish, place: Showing) -> str:
     """What the score rests on; empty where there is nothing, and of a fault in public."""
     if not finish.detail or (place.public and finish.reason.is_fault):
         return ""
-    return "\n".join(_text(evidence_text(finish, public=place.public), 0, EVIDENCE, place, "json"))
+    told = {name: value for name, value in finish.detail.items() if not (place.public and name == "cause")}
+    return "\n".join(_text(evidence_text(told), 0, EVIDENCE, place, "json"))
 
 
-def evidence_text(finish: Finish, *, public: bool = False) -> str:
-    """The finish's detail as JSON; in public without the cause, which quotes the endpoint."""
-    shown = {name: value for name, value in finish.detail.items() if not (public and name == "cause")}
-    return json.dumps(shown, ensure_ascii=False, indent=2)
+def evidence_text(detail: dict[str, JsonValue]) -> str:
+    return json.dumps(detail, ensure_ascii=False, indent=2)
 
 
 def turn_title(turn: ConversationTurn, place: Showing) -> str:

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from eval_client.plan.plan import Plan
-from eval_client.store.trials.rows import SORTS, QueryError, TrialQuery
+from eval_client.store.trials.rows import QueryError, TrialQuery
 
 
 class TrialColumn(NamedTuple):
@@ -16,11 +16,6 @@ class TrialColumn(NamedTuple):
     """The format of its numbers; empty for texts."""
     usual: bool = True
     """Whether it is shown unless columns are chosen."""
-
-    @property
-    def sort(self) -> str:
-        """What the table is sorted by for this column; empty where it can't be."""
-        return self.name if self.name in SORTS else ""
 
 
 COLUMNS = (

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from eval_client.report.compare.compare import compared, run_letters
 from eval_client.report.compare.measure import Settings
 from eval_client.report.compare.values import Comparison, Comparisons, letters_tables
-from eval_client.report.configuration_tables import COMPARISON_METHODS, METHODS, run_facts
+from eval_client.report.configuration_tables import COMPARISON_METHODS, METHODS, run_facts, run_head
 from eval_client.report.papers import papers
 from eval_client.report.plots.svg import nowhere
 from eval_client.report.report import report
@@ -56,6 +56,7 @@ def report_page(store: Store, *, title: str | None = None, samples: bool = False
     letters, (found, left_out) = run_letters(store, made.pairs), compared(store)
     large = len(made.pairs) > MOST_PAIRS
     told = [_trial(store, each) for each in trials]
+    head = [(name.capitalize(), text) for name, text in run_head(manifest) if name != "data"]  # its files' names
     return _saved(
         "overview.html",
         title or f"{store.run}: results",
@@ -67,7 +68,7 @@ def report_page(store: Store, *, title: str | None = None, samples: bool = False
         letters=letters,
         details=None if large else run_details(manifest, made, facts, nowhere),
         large_notes=not_comparable_notes(made) if large else [],
-        facts=run_facts(manifest, plan, store.created_at(), store.state()),
+        facts=[*head, *run_facts(manifest, plan, store.created_at(), store.state())],
         left_out=left_out,
         compared=shown_comparisons(found, publishable_comparison),
         papers=papers(store, made, large=large),
@@ -105,7 +106,7 @@ def _words(store: Store, facts: Facts) -> dict[int, TrialRow]:
     """The trials of the first epochs whose words may be published, by their ids."""
     ids = [trial.id for trials in facts.values() for trial in trials if trial.epoch == 0]
     rows = (row for start in range(0, len(ids), MAX_SIZE) for row in rows_of(store, ids[start : start + MAX_SIZE]))
-    return {row.id: row for row in rows if row.redistributable}
+    return {row.id: row for row in rows if row.redistributable and (row.asked or row.expected or row.answered)}
 
 
 @cache

@@ -8,7 +8,7 @@ import click
 
 from eval_client.cli.common import find_results, output_option, report_usage_errors, store_option
 from eval_client.cli.usage import UsageProblem
-from eval_client.report.exports.write import FORMATS, export_rows, exports, separate_exports, without_details
+from eval_client.report.exports.write import FORMATS, export_rows, exports, separate_exports
 from eval_client.report.papers import finished_trials, recorded_pairs
 from eval_client.report.report import report
 from eval_client.report.scrub import WARNING
@@ -55,8 +55,7 @@ def export(
 
     RUN is a folder, a name, or `latest`, the default; several are the parts of a plan, written as one run. JSONL, CSV
     and Parquet hold the trials, the turns, or the replies of judges and hosts; the agent `recorded` replays turns as
-    JSONL. The other formats hold whole trials. CSV has the details of scores, which may hold solutions, only with
-    --samples, and never of data that may not be given away.
+    JSONL. The other formats hold whole trials. CSV has the details of scores only with --samples.
     """
     if (fix := missing(EXPORTS, form)) is not None:
         raise UsageProblem(f"--as {form} is not installed; {fix}")
@@ -75,9 +74,7 @@ def export(
             kind = what or "trials"
             path = to or folder / f"{kind}.{form}"
             sources = {"trials": found.trial_rows, "turns": found.turn_rows, "replies": found.reply_rows}
-            rows = sources[kind]()
-            shown = without_details(rows, samples=samples) if (form, kind) == ("csv", "trials") else rows
-            click.echo(f"{export_rows(shown, form, path)} {kind}: {path}")
+            click.echo(f"{export_rows(sources[kind](), form, path, samples=samples)} {kind}: {path}")
             if samples:
                 click.echo(WARNING, err=True)
         else:

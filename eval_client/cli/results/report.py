@@ -1,6 +1,5 @@
 """`proctor report`: the results of runs."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -74,7 +73,12 @@ def report(
             print_tables(paper_tables(paper, found, tasks), "json" if as_json else form)
             return
         if html is not None:
-            _write_html(found, html, title, trials, samples=samples)
+            from eval_client.view.saved import report_page  # the templates' library is loaded only here
+
+            if len(found) > 1:
+                raise UsageProblem(f"--html: a file holds one run, and {len(found)} are named; write a file for each")
+            write_page(report_page(found[0], title=title, samples=samples, trials=trials), html)
+            click.echo(f"report: {html}")
             return
         if len(found) > 1:
             _check_alike(found)
@@ -86,16 +90,6 @@ def report(
         print_tables([pairs_table(reports)], form)
     else:
         print_tables(report_tables(reports, full=True), form)
-
-
-def _write_html(stores: list[Store], file: Path, title: str | None, trials: Sequence[int], *, samples: bool) -> None:
-    """Write the report of the one run, and print the file's name. Raises StoreError, DatabaseError."""
-    from eval_client.view.saved import report_page  # the templates' library is loaded only here
-
-    if len(stores) > 1:
-        raise UsageProblem(f"--html: a file holds one run, and {len(stores)} are named; write a file for each")
-    write_page(report_page(stores[0], title=title, samples=samples, trials=trials), file)
-    click.echo(f"report: {file}")
 
 
 def _check_alike(stores: list[Store]) -> None:

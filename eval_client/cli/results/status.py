@@ -9,7 +9,7 @@ from eval_client.cli.common import json_option, output_option, report_usage_erro
 from eval_client.cli.manage.ls import run_state, trials_scored
 from eval_client.cli.usage import UsageProblem
 from eval_client.core.spend import OUT_OF
-from eval_client.report.report import PrimaryMetric, primary_metrics
+from eval_client.report.report import primary_metrics
 from eval_client.run.context import spent_so_far
 from eval_client.store.lock import is_worked_on
 from eval_client.store.runs import find_run, run_moment
@@ -45,7 +45,9 @@ def status(run: str, output: Path, store: str | None, as_json: bool, controller:
         facts = {"run": found.run, "folder": str(folder), "state": state, "clients": clients, "troubles": troubles}
         facts |= {"endpoints": endpoints, "stopped": why, "parent": parent}
         facts |= {"spent": {"tokens": spent.tokens.total, "money": spent.money if spent.prices else None}}
-        rows = [{**pair.model_dump(), **_primary_fields(primary.get((pair.agent, pair.task)))} for pair in pairs]
+        metrics = [primary.get((pair.agent, pair.task)) for pair in pairs]
+        told = [{"primary": metric and metric.name, "value": metric and metric.value} for metric in metrics]
+        rows = [{**pair.model_dump(), **metric} for pair, metric in zip(pairs, told, strict=True)]
         click.echo(json.dumps({**facts, "pairs": rows}))
         return
     rescored = f", re-scored from {parent}" if parent else ""
@@ -74,7 +76,3 @@ def _print_controller(url: str, form: TableFormat) -> None:
     except (TaskServerError, ValueError) as error:
         raise UsageProblem(f"--controller {url}: {error}") from error
     print_tables(tables, form)
-
-
-def _primary_fields(metric: PrimaryMetric | None) -> dict[str, object]:
-    return {"primary": metric and metric.name, "value": metric and metric.value}

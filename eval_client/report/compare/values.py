@@ -177,7 +177,7 @@ def comparison_tables(found: Comparison | Comparisons) -> list[ResultTable]:
 
 
 def comparison_table(found: Comparison) -> ResultTable:
-    """One pair of agents, a row for each task and below it the figures that have no test."""
+    """One pair of agents, a row for each task and below it, set in, the figures that have no test."""
     a, b = found.a.agent, found.b.agent
     titles = (a, b, "difference", level_text(found.alpha), "p", "p Holm", "detectable", "won / tied / lost", "missing")
     columns = (TableColumn("task", left=True), *map(TableColumn, ("n", *titles)))
@@ -233,7 +233,7 @@ def _rows(row: TaskComparison, alpha: float) -> Iterator[TableRow]:
     )
     yield TableRow(cells)
     if row.bootstrap is not None:
-        yield TableRow(("bootstrap", *[None] * 4, range_text(row.bootstrap), *[None] * 5))
+        yield TableRow(("  bootstrap", *[None] * 4, range_text(row.bootstrap), *[None] * 5))
     primary = row.primary
     if primary is not None and not primary.is_mean_score:
         difference = Figure(primary.difference, "+.3f", standard_error=primary.standard_error)
@@ -245,7 +245,7 @@ def _rows(row: TaskComparison, alpha: float) -> Iterator[TableRow]:
 
 
 def _untested(name: str, a: Figure, b: Figure, difference: Figure) -> TableRow:
-    cells: tuple[Entry, ...] = (name, None, a, b, difference, *[None] * 6)
+    cells: tuple[Entry, ...] = (f"  {name}", None, a, b, difference, *[None] * 6)
     return TableRow(cells)
 
 

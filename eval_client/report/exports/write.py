@@ -36,21 +36,22 @@ FORMATS = ("jsonl", "csv", "parquet")
 BATCH = 1000
 
 
-def export_rows(rows: Iterator[Row], form: str, path: Path) -> int:
-    """Write rows in one of FORMATS and return their number.
+def export_rows(rows: Iterator[Row], form: str, path: Path, *, samples: bool) -> int:
+    """Write rows in one of FORMATS and return their number; CSV has the details of scores only with `samples`.
 
     Raises StoreError where the path can't be written or the format's package is missing.
     """
     with written_whole(path) as partial:
         if form == "parquet":
             return parquet_rows(rows, partial, {})
-        return write_lines((json_lines if form == "jsonl" else csv_lines)(rows), partial)
+        lines = json_lines(rows) if form == "jsonl" else csv_lines(_without_details(rows, samples=samples))
+        return write_lines(lines, partial)
 
 
-def without_details(rows: Iterable[Row], *, samples: bool) -> Iterator[Row]:
-    """Rows of trials without what their scores rest on; with `samples` only where that may not be given away."""
+def _without_details(rows: Iterable[Row], *, samples: bool) -> Iterator[Row]:
+    """Rows without what scores rest on; with `samples` only where that may not be given away."""
     for row in rows:
-        finish = row["finish"]
+        finish = row.get("finish")
         detail = finish.get("detail") if isinstance(finish, dict) else None
         if isinstance(finish, dict) and isinstance(detail, dict) and (not samples or detail.get(NOT_REDISTRIBUTABLE)):
             yield {**row, "finish": {name: value for name, value in finish.items() if name != "detail"}}

@@ -95,11 +95,10 @@ def reasons(pairs: Sequence[PairReport], address: Address = svg.nowhere) -> Plot
     used = {reason: place for place, reason in enumerate(VALIDITY) if any(pair.validity.get(reason) for pair in pairs)}
     left = svg.label_width([_name(pair) for pair in pairs], 60, 260) + 12
     right = left + WIDTH
-    keys, legend_rows = _legend(used, left, right)
+    parts, legend_rows = _legend(used, left, right)
     top = 8 + LEGEND_ROW * legend_rows
     frame = Frame(right + FAULTS_ROOM, top + ROW * len(pairs) + 6, left, right, top, top + ROW * len(pairs))
     title = "Reasons why trials ended"
-    parts = [*keys]
     for place, pair in enumerate(pairs):
         y = top + ROW * place
         parts += [svg.row_label(left, y + 15, _name(pair)), *_bar(pair, used, left, y + 2, address)]

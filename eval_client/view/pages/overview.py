@@ -31,7 +31,7 @@ from proctor.tables.table import counted
 from proctor.types import NOT_UNDERSTOOD, FinishReason
 
 MOST_PAIRS = 60
-"""Pairs up to which the overview has the details too, and of which it shows what they wait for."""
+"""Pairs up to which the overview has the details too."""
 PLOTS = ("matrix", "reasons", "cost", "differences")
 LAST = 8
 """Trials in the list of those that ended last."""
@@ -144,7 +144,6 @@ def live_panel(viewer: Viewer, store: Store) -> dict[str, Any] | None:
     live = viewer.live.look(store)
     if (view := live.view) is None:
         return None
-    pairs = [pair for pair in view.pairs if pair.done < pair.planned]
     return {
         "heard": f"last heard {live.heard_s:.0f} s ago" if live.silent else None,
         "left": clock(view.left_s),
@@ -152,8 +151,7 @@ def live_panel(viewer: Viewer, store: Store) -> dict[str, Any] | None:
         "view": view,
         "use": [(name, used, capacity, used >= capacity) for name, (used, capacity) in view.use.items()],
         "warnings": list(_warnings(view)),
-        "pairs": pairs[:MOST_PAIRS],
-        "more": max(0, len(pairs) - MOST_PAIRS),
+        "waits": list(view.waits().values()),
     }
 
 

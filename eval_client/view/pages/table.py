@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 from eval_client.report.exports.write import Row, csv_lines, json_lines
 from eval_client.report.trial_table import COLUMNS, USUAL, TrialColumn, chosen_columns, shown_columns
 from eval_client.store.store import Store
-from eval_client.store.trials.rows import NONE, SIZE, TrialQuery, rows_of, sample_trials, select_ids, trial_query
+from eval_client.store.trials.rows import NONE, SIZE, SORTS, TrialQuery, rows_of, sample_trials, select_ids, trial_query
 from eval_client.store.trials.search import find_trials, with_text
 from eval_client.view.rendering import link
 from eval_client.view.runs import NotFound
@@ -80,7 +80,7 @@ def _headings(run: str, query: TrialQuery | None, columns: Sequence[TrialColumn]
     """
     headings = []
     for column in columns:
-        name = column.sort
+        name = column.name if column.name in SORTS else ""
         sort = query.sort if query is not None else ""
         sorted_by = name and sort.removeprefix("-") == name
         order = "none" if not sorted_by else "descending" if sort.startswith("-") else "ascending"

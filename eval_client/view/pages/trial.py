@@ -119,7 +119,7 @@ def raw_text(viewer: Viewer, request: Request) -> Response:
     turn = whole_number(given, "turn", 0)
     trial = found_trial(viewer.open(request), request.path_params["trial"], whole_number(given, "journal", None))
     if part == EVIDENCE and trial.finish is not None:
-        found: str | None = evidence_text(trial.finish)
+        found: str | None = evidence_text(trial.finish.detail)
     else:
         turns = (told for told in conversation(trial.turns) if told.turn == turn)
         found = next((dict(turn_texts(told)).get(part) for told in turns), None)

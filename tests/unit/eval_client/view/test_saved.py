@@ -74,7 +74,9 @@ def test_it_tells_nothing_of_samples_answers_machines_and_addresses(store: Store
     for canary in (*HIDDEN, *SAID, "canary-sample"):
         assert canary not in text
     assert "gpt-7" in text, "of a model that is a path, its last part"
-    assert "temperature 0.5, max_tokens 99, stop, left to the endpoint: top_p" in text
+    head = dict(re.findall(r"<dt>(\w+)</dt><dd>([^<]*)</dd>", text))
+    assert head["Sampling"] == "temperature 0.5, max_tokens 99, stop, left to the endpoint: top_p"
+    assert (head["Model"], head["Endpoint"]) == ("gpt-7, built-in: naive", "mine")
 
 
 def test_samples_adds_their_ids_and_scores_alone(store: Store) -> None:

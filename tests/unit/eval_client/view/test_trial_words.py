@@ -216,3 +216,10 @@ def test_a_file_has_them_only_with_samples_and_a_warning_and_not_of_closed_data(
     assert Page(told).table("db")[1] == ["s0", "ask-db-s0", "gold", "1.000", "said-gpt", "0.000", "said-naive"]
     assert Page(told).table("os")[1] == ["s0", "1.000", "0.000"]
     assert "ask-os" not in told
+    with store.engine.begin() as connection:
+        connection.execute(trial_table.update().where(trial_table.c.id == 3).values(sample="s0", epoch=1))
+    several = report_page(store, samples=True)
+    assert ["means over the epochs; answers are those of the first" in text for text in (told, several)] == [
+        False,
+        True,
+    ]
