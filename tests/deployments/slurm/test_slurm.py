@@ -187,6 +187,20 @@ def test_a_stopped_job_leaves_no_process_and_its_run_can_be_resumed(
     assert rows("r", tmp_path) == expected
 
 
+def test_a_run_that_is_stopped_when_the_notice_comes_is_not_requeued(
+    cluster: Cluster, tmp_path: Path, way: Gate
+) -> None:
+    way.shut(spared=20)
+    job = cluster.submit(tmp_path, "--time", "10", **KEY)
+    until(lambda: scored(tmp_path, "r") > 0, 120, lambda: logs(tmp_path))
+    with ended():
+        begin("stop", "runs/r", cwd=tmp_path)
+        until(lambda: "`proctor stop` was called" in logs(tmp_path), 60)
+        cluster.does("scancel", "--signal=USR1", "--batch", job)
+        cluster.ended(job, tmp_path, state="FAILED")
+    assert cluster.fact(job, "Restarts") == "0"
+
+
 def test_where_requeueing_is_forbidden_a_job_that_follows_goes_on(
     cluster: Cluster, tmp_path: Path, way: Gate, expected: list[dict[str, object]]
 ) -> None:
