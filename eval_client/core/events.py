@@ -17,6 +17,8 @@ class AttemptOutcome(Enum):
     """The attempt has a finish; a fault of the task may be tried again."""
     LOST = "lost"
     """The session is gone; a new one replays the journal."""
+    INTERRUPTED = "interrupted"
+    """The client ended before the attempt did, whose session is gone now; a new one replays the journal."""
     FAILED = "failed"
     """The task server failed."""
     DIVERGED = "diverged"
@@ -63,8 +65,6 @@ class AttemptEnded:
     """The kind of fault, for counts; None for a score."""
     turns: int = 0
     """Turns in the trial's journal; a trial whose journal grew has all its attempts again."""
-    recalled: bool = False
-    """Whether the attempt tried to go on with an earlier client's session."""
     started: bool = True
     """Whether its session gave an answer."""
     chance: float = 0.0

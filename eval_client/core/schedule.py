@@ -216,7 +216,7 @@ class Schedule:
                 self._go_on(job, 0.0)
             case AttemptOutcome.PUT_BACK:
                 self._pause(job, PUT_BACK_S)
-            case AttemptOutcome.LOST if end.recalled:
+            case AttemptOutcome.INTERRUPTED:
                 self._go_on(job, 0.0)
             case AttemptOutcome.LOST if not end.started and not self._of(job).unstarted:
                 self._of(job).unstarted = self._of(job).lost_worker = True

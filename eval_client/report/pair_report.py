@@ -107,6 +107,8 @@ class PairReport(Value):
     """The tokens of prompts and completions that no endpoint reported: characters / 3.5."""
     money: float | None
     seconds: float
+    interrupted: int = Field(default=0, exclude_if=lambda attempts: not attempts)
+    """Attempts that ended with their client: so many calls at most are asked, and may be paid, twice."""
     helpers: tuple[HelperReport, ...]
     """Costs of models on the environment's side, over finished and unfinished trials."""
     agreement: tuple[JudgeAgreement, ...] = Field(default=(), exclude_if=lambda found: not found)

@@ -13,7 +13,7 @@ from eval_client.core.statistics.single import clustered_mean, mean_interval, me
 from eval_client.plan.entries import AgentEntry
 from eval_client.plan.published import other_sampling
 from eval_client.report.pair_report import VALIDITY, HelperReport, PairReport, RepeatedShare, RunReport, UnfinishedCost
-from eval_client.store.records import HelperCost, PairTotals, TaskRecord
+from eval_client.store.records import INTERRUPTED, RETRIED, HelperCost, PairTotals, TaskRecord
 from eval_client.store.results import SampleMeans
 from eval_client.store.store import Store
 from eval_client.store.tables import trial_table
@@ -79,7 +79,9 @@ class _Made:
         self._store, self.manifest = store, store.manifest()
         self.plan = self.manifest.read_plan()
         self._agents = {agent.name: agent for agent in self.plan.agents}
-        self._prices, self._costs, self._retried = self.plan.all_prices(), store.helper_costs(), store.retried()
+        self._prices, self._costs = self.plan.all_prices(), store.helper_costs()
+        self._interrupted = store.attempts_with(INTERRUPTED)
+        self._retried = store.attempts_with(RETRIED)
         self._unfinished, self.totals = store.spent_on_open(), store.pair_totals()
         self._summaries = _current_summaries(store, self.totals)
         self._means = store.sample_means()
@@ -96,7 +98,7 @@ class _Made:
         value, error, interval, effective = _measured(summary, totals, task, means)
         rough = f"Few independent samples ({effective:.3g} effective): intervals are rough."
         few = [rough] if totals.scored and effective < FEW else []
-        retried, unfinished = self._retried.get(key, 0), self._unfinished.get(key)
+        unfinished = self._unfinished.get(key)
         return PairReport(
             **totals.model_dump(include=COUNTED),
             environment=task.environment,
@@ -110,7 +112,8 @@ class _Made:
             repeats=_repeats(means),
             mean_score=totals.mean,
             metrics=summary.metrics if value is None else {**summary.metrics, summary.primary: value},
-            notes=(*self._notes(task, totals.agent, retried), *summary.notes, *few),
+            notes=(*self._notes(task, key), *summary.notes, *few),
+            interrupted=self._interrupted.get(key, (0, 0))[0],
             comparable=self._not_comparable(task, agent, totals),
             validity=_validity(totals) if totals.scored else {},
             faults=self._causes.get(key, {}) if totals.unscored else {},
@@ -121,8 +124,9 @@ class _Made:
             agreement=agreements(self._store.judgements(self.manifest, *key)),
         )
 
-    def _notes(self, task: TaskRecord, name: str, retried: int) -> list[str]:
+    def _notes(self, task: TaskRecord, pair: Pair) -> list[str]:
         """What the user chose that shapes the scores, and a reader of them should know."""
+        name, (_, retried) = pair[0], self._retried.get(pair, (0, 0))
         notes = [f"Samples: {task.selection}."] if task.selection else []
         agent = self._agents.get(name)
         endpoint = None if agent is None else self.plan.endpoint_of(agent)
@@ -136,6 +140,11 @@ class _Made:
             notes.append(
                 f"{counted(retried, 'trial')} of {name} had a score and got another by `proctor resume --retry`; "
                 "`proctor show` lists the earlier results."
+            )
+        if pair in self._interrupted:
+            notes.append(
+                f"{counted(self._interrupted[pair][0], 'attempt')} of {name} ended with the client: a call that was "
+                "under way then was asked again, and its first answer, which may be paid for, is not counted."
             )
         if agent is None or endpoint is None:
             return notes

@@ -19,6 +19,8 @@ Record = TypeVar("Record", bound=BaseModel)
 
 DIVERGED = "diverged"
 """The outcome of an attempt whose replay got another observation than the journal has; the journal is not reused."""
+INTERRUPTED = "interrupted"
+"""The outcome of an attempt that ended with its client, and whose session is gone."""
 RETRIED = "retried"
 """The outcome of an attempt with a score that `proctor resume --retry` set aside; its journal is not reused."""
 MODEL_CHARS, STOP_CHARS = 255, 64

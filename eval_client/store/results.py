@@ -14,7 +14,7 @@ from pydantic_core import from_json
 from eval_client.core import Pair
 from eval_client.core.progress import grouped_causes
 from eval_client.store.migration import existing_columns, stored
-from eval_client.store.records import RETRIED, HelperCost, JournalledTools, Manifest, PairTotals, ReplicaCost, record
+from eval_client.store.records import HelperCost, JournalledTools, Manifest, PairTotals, ReplicaCost, record
 from eval_client.store.tables import (
     attempt_table,
     call_table,
@@ -225,13 +225,14 @@ class Results:
                 found.setdefault((agent, task), []).append((str(cause), int(count)))
         return {pair: grouped_causes(causes) for pair, causes in found.items()}
 
-    def retried(self) -> dict[Pair, int]:
-        """(agent, task) -> how many of the pair's trials were played again although they had a score."""
-        t, a = trial_table.c, attempt_table.c
-        trials = sa.select(a.trial).where(a.run == self.run, a.outcome == RETRIED)
-        query = sa.select(t.agent, t.task, sa.func.count()).where(t.run == self.run, t.id.in_(trials))
+    def attempts_with(self, outcome: str) -> dict[Pair, tuple[int, int]]:
+        """(agent, task) -> how many of the pair's attempts have an outcome, and in how many trials."""
+        t, a = trial_table, attempt_table.c
+        counts = sa.func.count(), sa.func.count(sa.distinct(a.trial))
+        query = sa.select(t.c.agent, t.c.task, *counts).join_from(t, attempt_table, _same(t, attempt_table))
+        query = query.where(a.run == self.run, a.outcome == outcome).group_by(t.c.agent, t.c.task)
         with self.engine.connect() as connection:
-            return {(agent, task): int(n) for agent, task, n in connection.execute(query.group_by(t.agent, t.task))}
+            return {(agent, task): (int(n), int(of)) for agent, task, n, of in connection.execute(query)}
 
     def summaries(self) -> dict[Pair, tuple[int, Summary]]:
         """(agent, task) -> (number of scored trials behind the summary, summary)."""

@@ -43,8 +43,6 @@ class Played(NamedTuple):
     end: AttemptEnd
     url: str
     """The worker that had its session; empty if none started."""
-    recalled: bool
-    """Whether it tried to go on with an earlier client's session."""
     turns: int
     """Turns in the journal, if another attempt can replay them."""
 
@@ -58,7 +56,6 @@ class Played(NamedTuple):
             cause=end.cause,
             fault=end.fault(),
             turns=self.turns,
-            recalled=self.recalled,
             started=bool(self.url),
             chance=random.random(),
             spend_limit=spend_limit,
@@ -113,7 +110,7 @@ class TrialPlayer:
         stateful = self._endpoints.is_stateful(agent)
         anew = stateful or self._plan.agent(agent).kind is not None
         if anew:
-            self._begin_anew(pending, stateful=stateful)
+            await self._begin_anew(pending, stateful=stateful)
         async with self._isolation.entered(suspect=suspect, last_try=last_try):
             await self._log.begin(pending)
             session, end = str(pending.session), AttemptEnd(outcome=AttemptOutcome.PUT_BACK)
@@ -137,19 +134,26 @@ class TrialPlayer:
         end = self._as_served(pending, end)
         if kind := end.fault():
             log.info("attempt %d: %s: %s", pending.trial.attempts, kind, end.cause)
-        recalled, pending.recalled = pending.recalled, False
-        return Played(end, url, recalled, 0 if anew else len(pending.trial_history.turns))
+        pending.recalled = False
+        return Played(end, url, 0 if anew else len(pending.trial_history.turns))
 
-    def _begin_anew(self, pending: PendingTrial, *, stateful: bool) -> None:
+    async def _begin_anew(self, pending: PendingTrial, *, stateful: bool) -> None:
         """Have an agent that can't go on in the middle of a trial begin it anew."""
+        trial, outcome = pending.trial, AttemptOutcome.INTERRUPTED
         names = {turn.conversation for turn in pending.trial_history.turns} or {"main"}
         if left := pending.start_over():
             self._end_session("", left)
             if stateful:
-                self._end_conversations(pending.trial.agent, left, names)
+                self._end_conversations(trial.agent, left, names)
+            await self._journal.end(trial, trial.attempts, outcome.value, "the agent can't go on in mid-trial", None)
 
     def _as_served(self, pending: PendingTrial, end: AttemptEnd) -> AttemptEnd:
-        """The end of an attempt; one that says that a service is away is an ordinary fault where the service is not."""
+        """The end of an attempt; one that says that a service is away is an ordinary fault where the service is not.
+
+        A session that is gone was lost by its client where that was an earlier one.
+        """
+        if end.outcome is AttemptOutcome.LOST and pending.recalled:
+            return end.model_copy(update={"outcome": AttemptOutcome.INTERRUPTED})
         if end.outcome is not AttemptOutcome.SERVICE_AWAY or end.finish is None:
             return end
         turns, patience_s = len(pending.trial_history.turns), end.finish.detail.get("patience_s")

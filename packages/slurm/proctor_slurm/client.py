@@ -14,9 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from eval_client.cli.common import STORE
 from eval_client.cli.play import INTERRUPTED
+from eval_client.store.connection import DatabaseError, StoreError
+from eval_client.store.runs import find_run
+from proctor.config.secrets import secret_text
 
-USAGE = 2
+STOPPED, USAGE = 1, 2
 LOOK_S = 0.5
 PRESS_S = 1.0
 """Between the two signals that stop a client at once."""
@@ -132,17 +136,27 @@ def _press(client: Process) -> None:
         client.terminate()
 
 
+def _stop_was_asked(run: Path) -> bool:
+    """Whether `proctor stop` was called for the run since its client began, which a requeued job would withdraw."""
+    with contextlib.suppress(StoreError, DatabaseError):
+        store, _ = find_run(str(run), secret_text(STORE) or None, run.parent)
+        return store.requested_stop() is not None
+    return False
+
+
 def main() -> None:
     """Play the run as the arguments say."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("logs", type=Path)
     parser.add_argument("nodes", type=int)
+    parser.add_argument("--run", type=Path, required=True)
     parser.add_argument("--models", type=int, default=0)
     parser.add_argument("--drain", type=float, required=True)
     own, command = sys.argv[1 : (end := sys.argv.index("--"))], sys.argv[end + 1 :]
     given = parser.parse_args(own)
     servers = JobServers(given.logs / "replicas", given.models)
-    sys.exit(asyncio.run(play(servers, given.logs / "servers", given.nodes, given.drain, command)))
+    code = asyncio.run(play(servers, given.logs / "servers", given.nodes, given.drain, command))
+    sys.exit(STOPPED if code == INTERRUPTED and _stop_was_asked(given.run) else code)
 
 
 if __name__ == "__main__":

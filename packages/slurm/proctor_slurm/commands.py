@@ -1,5 +1,6 @@
 """`proctor slurm`: a plan as a job of SLURM."""
 
+import math
 import os
 import re
 import secrets
@@ -21,6 +22,8 @@ from eval_client.plan.plan import Plan
 from eval_client.store.runs import checked_name, new_name
 
 PORT = "{port}"
+EARLY_S = 30
+"""SLURM looks so often, and so gives notice up to so much earlier."""
 
 
 def _array(_context: click.Context, _option: click.Parameter, given: str | None) -> int | None:
@@ -36,6 +39,22 @@ def _one_line(_context: click.Context, option: click.Parameter, given: str | Non
     if given is not None and not given.isprintable():
         raise UsageProblem(f"--{str(option.name).replace('_', '-')}: write it in one line")
     return given
+
+
+def _wall_time(_context: click.Context, _option: click.Parameter, given: str) -> str:
+    if not re.fullmatch(r"(\d+-)?\d+(:\d+){0,2}|UNLIMITED|INFINITE", given, re.IGNORECASE | re.ASCII):
+        raise UsageProblem(f"--time {given!a}: write minutes, H:MM:SS or D-H, such as 30, 4:00:00, 2-0")
+    return given
+
+
+def _seconds(time: str) -> float:
+    """A wall time as sbatch reads it."""
+    days, _, rest = time.rpartition("-")
+    if rest.isalpha():
+        return math.inf
+    units = (3600, 60, 1) if days or rest.count(":") == 2 else (60, 1)
+    counts = map(int, rest.split(":"))
+    return int(days or 0) * 86_400 + sum(count * unit for count, unit in zip(counts, units, strict=False))
 
 
 @dataclass(frozen=True)
@@ -58,7 +77,7 @@ class ModelServers:
 @click.argument("plan", type=FILE)
 @click.argument("sbatch_options", nargs=-1, metavar="[-- SBATCH OPTIONS]", type=click.UNPROCESSED)
 @click.option("--nodes", required=True, type=click.IntRange(min=1), help="Nodes of the job, of each job of an array.")
-@click.option("--time", required=True, callback=_one_line, help="Its wall time as sbatch takes it: 30, 4:00:00, 2-0.")
+@click.option("--time", required=True, callback=_wall_time, help="Its wall time as sbatch takes it: 30, 4:00:00, 2-0.")
 @click.option("--partition", callback=_one_line, help="The partition.")
 @click.option("--gres", callback=_one_line, help="What it needs on each node, such as gpu:8.")
 @click.option("--array", callback=_array, metavar="K", help="Play the plan in K parts, each a job and a run NAME.KofN.")
@@ -115,6 +134,8 @@ def slurm(
     are in the run's folder, in `slurm`; all nodes must see it. What follows `--` goes to sbatch.
     """
     with report_usage_errors():
+        if _seconds(time) <= notice + EARLY_S:
+            raise UsageProblem(f"--time {time}: SLURM would give notice at once; name a longer time, or --notice 10")
         loaded = load_plan(plan, overrides)
         folder = output.resolve() / checked_name(name or new_name(loaded.name)) / "slurm"
         models = _model_servers(plan, loaded, model_command, models_per_node, min(model_nodes or nodes, nodes))
@@ -134,30 +155,24 @@ def slurm(
         given = [shlex.quote(f"--{option}={value}") for option, value in header.items() if value is not None]
         if not all(map(str.isprintable, sbatch_options)):
             raise UsageProblem("--: write each of sbatch's options in one line")
-        text = (
-            _environment()
-            .get_template("job.sh.j2")
-            .render(
-                name=folder.parent.name,
-                header=[
-                    *given,
-                    "--requeue --no-kill",
-                    *lines,
-                    *([shlex.join(sbatch_options)] if sbatch_options else []),
-                ],
-                python=sys.executable,
-                setup=code,
-                setup_file=setup,
-                folder=folder,
-                array=array,
-                cwd=Path.cwd(),
-                output=output.resolve(),
-                models=0 if models is None else models.count,
-                node_options=_node_options(loaded, models),
-                client_options=_client_options(models, limit, array),
-                notice=notice,
-                drain=notice // 2,
-            )
+        loader = PackageLoader("proctor_slurm", "")
+        jinja = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
+        jinja.filters["q"] = lambda value: shlex.quote(str(value))
+        text = jinja.get_template("job.sh.j2").render(
+            name=folder.parent.name,
+            header=[*given, "--requeue --no-kill", *lines, *([shlex.join(sbatch_options)] if sbatch_options else [])],
+            python=sys.executable,
+            setup=code,
+            setup_file=setup,
+            folder=folder,
+            array=array,
+            cwd=Path.cwd(),
+            output=output.resolve(),
+            models=0 if models is None else models.count,
+            node_options=_node_options(loaded, models),
+            client_options=_client_options(models, limit, array),
+            notice=notice,
+            drain=notice // 2,
         )
         _write_folder(folder, loaded, text, array)
     script = folder / "job.sh"
@@ -218,18 +233,6 @@ def _setup(file: Path | None) -> tuple[list[str], str]:
     lines = file.read_text().splitlines()
     options = [line.removeprefix("#SBATCH").strip() for line in lines if line.startswith("#SBATCH")]
     return options, "\n".join(line for line in lines if not line.startswith(("#SBATCH", "#!"))).strip()
-
-
-def _environment() -> Environment:
-    found = Environment(
-        loader=PackageLoader("proctor_slurm", ""),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,
-    )
-    found.filters["q"] = lambda value: shlex.quote(str(value))
-    return found
 
 
 def _write_folder(folder: Path, plan: Plan, script: str, array: int | None) -> None:

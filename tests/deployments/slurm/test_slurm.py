@@ -142,7 +142,10 @@ def test_a_run_that_outlasts_its_wall_time_goes_on_until_it_is_whole(
     exits(0, "export", "r", "--what", "turns", "--to", "turns.jsonl", cwd=tmp_path)
     answered = sum(bool(json.loads(line)["action"]) for line in (tmp_path / "turns.jsonl").read_text().splitlines())
     paid = agents.metric(CALLS) - before
-    assert answered <= paid <= answered + 3 * 4, "what was under way at the end of a job is asked for again"
+    pairs = json.loads(exits(0, "report", "r", "--json", cwd=tmp_path).stdout)["pairs"]
+    again = sum(pair.get("interrupted", 0) for pair in pairs)
+    assert answered <= paid <= answered + again <= answered + 3 * 4, "what a job's end cut off is asked for again"
+    assert again > 0
 
 
 def requeued(cluster: Cluster, job: str) -> int:
@@ -182,6 +185,20 @@ def test_a_stopped_job_leaves_no_process_and_its_run_can_be_resumed(
     way.open()
     cluster.ended(cluster.submit(tmp_path, "--time", "10", **KEY), tmp_path)
     assert rows("r", tmp_path) == expected
+
+
+def test_a_run_that_is_stopped_when_the_notice_comes_is_not_requeued(
+    cluster: Cluster, tmp_path: Path, way: Gate
+) -> None:
+    way.shut(spared=20)
+    job = cluster.submit(tmp_path, "--time", "10", **KEY)
+    until(lambda: scored(tmp_path, "r") > 0, 120, lambda: logs(tmp_path))
+    with ended():
+        begin("stop", "runs/r", cwd=tmp_path)
+        until(lambda: "`proctor stop` was called" in logs(tmp_path), 60)
+        cluster.does("scancel", "--signal=USR1", "--batch", job)
+        cluster.ended(job, tmp_path, state="FAILED")
+    assert cluster.fact(job, "Restarts") == "0"
 
 
 def test_where_requeueing_is_forbidden_a_job_that_follows_goes_on(

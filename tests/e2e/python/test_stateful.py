@@ -121,6 +121,7 @@ def test_a_trial_in_whose_middle_the_client_is_killed_begins_anew(place: str, tm
     assert [each for each in told if each[1] == "a"] == WHOLE
     assert [each for each in told if each[1] == "b"] == [(what, "b", *turn) for what, _, *turn in WHOLE]
     assert trial(tmp_path) == (1.0, 2)
+    assert "attempt 1: interrupted" in exits(0, "show", "r:0", cwd=tmp_path).stdout
 
 
 def test_a_trial_whose_agent_server_is_killed_begins_anew(tmp_path: Path) -> None:

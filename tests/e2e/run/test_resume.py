@@ -1,5 +1,6 @@
 """Pull the plug, resume: the same scores, and no answer paid for twice."""
 
+import json
 import random
 import signal
 import subprocess
@@ -81,6 +82,9 @@ def test_a_run_killed_again_and_again_equals_an_uninterrupted_one(
         ended = proctor(*command, cwd=tmp_path, **key)
     assert ended.returncode == 0, ended.stderr
     assert rows("killed", tmp_path) == rows("whole", tmp_path)
-    assert calls(agents) - uninterrupted <= uninterrupted + kills * IN_FLIGHT
+    pairs = json.loads(exits(0, "report", "killed", "--json", cwd=tmp_path).stdout)["pairs"]
+    again = sum(pair.get("interrupted", 0) for pair in pairs)
+    assert calls(agents) - uninterrupted <= uninterrupted + again <= uninterrupted + kills * IN_FLIGHT
+    assert " ended with the client: a call " in ended.stdout
     store = Store(connect(sqlite_url(tmp_path / "runs" / "killed")), "killed")
     assert len(store.manifest().resumed_at) == kills

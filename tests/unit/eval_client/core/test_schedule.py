@@ -83,10 +83,9 @@ def lost(
     turns: int = 0,
     outcome: AttemptOutcome = AttemptOutcome.LOST,
     *,
-    recalled: bool = False,
     started: bool = True,
 ) -> AttemptEnded:
-    end = AttemptEnded(job, outcome, FAULT, "gone", fault=outcome.value, turns=turns, recalled=recalled, chance=0.5)
+    end = AttemptEnded(job, outcome, FAULT, "gone", fault=outcome.value, turns=turns, chance=0.5)
     return replace(end, started=started)
 
 
@@ -117,7 +116,7 @@ FAILED = lost(JOB)
 UNANSWERED = lost(JOB, started=False)
 AWAY = lost(JOB, 2, AttemptOutcome.SERVICE_AWAY)
 DIVERGED = lost(JOB, 0, AttemptOutcome.DIVERGED)
-RECALLED = lost(JOB, recalled=True)
+INTERRUPTED = lost(JOB, 0, AttemptOutcome.INTERRUPTED)
 FULL = AttemptEnded(JOB, AttemptOutcome.PUT_BACK, cause="full", fault="put_back")
 FIRST, LAST, SETTLED = (0.5, True, False), (1.0, True, True), None
 """The wait before the next attempt, whether that suspects the trial, and whether it is the last one."""
@@ -135,7 +134,7 @@ OUTAGE = [(wait_s, False, False) for wait_s in (0.5, 1.0, 2.0, *[2.5] * 9)]
         ([UNANSWERED] * 4, [(0.0, True, False), FIRST, LAST, SETTLED], 2),
         ([AWAY] * 12 + [FAILED] * 3, [*OUTAGE, FIRST, LAST, SETTLED], 2),
         ([AWAY, DIVERGED, DIVERGED], [OUTAGE[0], (0.0, False, False), (0.5, False, False)], 1),
-        ([RECALLED] * 6, [(0.0, False, False)] * 6, 0),
+        ([INTERRUPTED] * 6, [(0.0, False, False)] * 6, 0),
         ([FULL] * 6, [(PUT_BACK_S, False, False)] * 6, 0),
     ],
     ids=["faults", "each gets further", "one gets further", "none gets further", "a start never answered, once",
@@ -373,8 +372,7 @@ class Client:
         outcome = self.chance.choice(list(AttemptOutcome))
         faulty = outcome in (AttemptOutcome.LOST, AttemptOutcome.FAILED, AttemptOutcome.DIVERGED)
         reason = FAULT if faulty or self.chance.random() < 0.2 else FinishReason.COMPLETED
-        turns, recalled = self.chance.randint(0, 4), self.chance.random() < 0.2
-        self.tell(AttemptEnded(job, outcome, reason, "cause", turns=turns, recalled=recalled, chance=0.5))
+        self.tell(AttemptEnded(job, outcome, reason, "cause", turns=self.chance.randint(0, 4), chance=0.5))
         self.stopped = self.schedule.stopped is not None
 
     def step(self) -> None:

@@ -39,7 +39,7 @@ class Player:
             if not self._keeps:
                 raise
         finish = Finish(reason=FinishReason.COMPLETED, score=1.0)
-        return Played(AttemptEnd(outcome=AttemptOutcome.FINISHED, finish=finish), "", recalled=False, turns=1)
+        return Played(AttemptEnd(outcome=AttemptOutcome.FINISHED, finish=finish), "", turns=1)
 
     async def settle(self, pending: PendingTrial, played: Played) -> None:
         await asyncio.sleep(0.001)
