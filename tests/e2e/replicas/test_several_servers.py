@@ -169,15 +169,14 @@ def test_servers_of_a_host_are_compared_as_those_of_an_agent_are(tmp_path: Path)
     with processes(QUICK, QUICK) as several, ended():
         several += [Process(model="m:8192"), Process(model="other")]
 
-        def started(*command: str, servers: list[Process]) -> str:
+        def started(*servers: Process) -> str:
             host = f"{{base_url: {json.dumps([each.url for each in servers])}, model: m}}"
             (tmp_path / "plan.yaml").write_text(
                 "agents: [{name: naive, builtin: naive}]\n"
                 f"tasks: [{{name: riddles, environment: ltp, parameters: {{host: {host}}}, samples: {{limit: 1}}}}]\n"
             )
-            return proctor(*command, cwd=tmp_path).stderr
+            return proctor("run", "plan.yaml", "--name", "r", cwd=tmp_path).stderr
 
-        told = started("run", "plan.yaml", "--name", "r", servers=[several[0], several[3]])
-        assert f"task riddles: host m: {several[3].url} serves other, not m" in told
-        told = started("run", "plan.yaml", "--name", "r", servers=[several[0], several[2]])
-        assert f"{several[2].url} and {several[0].url} differ: max_model_len: 4096, 8192" in told
+        assert f"task riddles: host m: {several[3].url} serves other, not m" in started(several[0], several[3])
+        differ = f"{several[2].url} and {several[0].url} differ: max_model_len: 4096, 8192"
+        assert differ in started(several[0], several[2])

@@ -143,6 +143,19 @@ def test_two_runs_hold_a_rate_together_and_say_what_they_wait_for(
     assert limited.came[-1] - limited.came[0] >= 0.9 * least_s
 
 
+def test_a_rate_holds_at_each_of_several_servers(tmp_path: Path, worker: Server, limited: LimitedEndpoint) -> None:
+    limited.answer_s, a_minute = 0.0, 120
+    with listening(other := LimitedEndpoint()):
+        write_plan(tmp_path, worker, limited, f"rpm: {a_minute}")
+        plan = (tmp_path / "plan.yaml").read_text()
+        (tmp_path / "plan.yaml").write_text(plan.replace(f'"{limited.url}"', f'["{limited.url}", "{other.url}"]'))
+        finished(run(tmp_path, "a"))
+    times = [each.came[2:] for each in (limited, other)]  # the start asked each for its models and an answer
+    least_s = [(len(each) - 1) * 60 / (RATE_SHARE * a_minute) - BURST_S - SLIP_S for each in times]
+    assert all(each[-1] - each[0] >= 0.9 * least for each, least in zip(times, least_s, strict=True))
+    assert max(times[0][-1], times[1][-1]) - min(times[0][0], times[1][0]) < REQUESTS * 60 / (RATE_SHARE * a_minute)
+
+
 def test_what_a_killed_run_held_is_free_for_another(tmp_path: Path, worker: Server, limited: LimitedEndpoint) -> None:
     limited.hold()
     write_plan(tmp_path, worker, limited)
