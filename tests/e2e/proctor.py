@@ -22,6 +22,10 @@ TOKEN = "token-of-the-tests"
 COMMAND = [sys.executable, "-m", "eval_client.cli.main"]
 
 
+VARYING = {"run", "seconds", "model_seconds", "world_seconds", "tries", "ended_at", "attempts", "model", "interrupted"}
+INTERRUPTED = "ended with the client: "
+"""What the note on attempts that a kill has ended says."""
+
 begun: list[subprocess.Popen[str]] = []
 
 
@@ -146,6 +150,15 @@ def told_scored(folder: Path, **extra: str) -> int:
     """How many trials have a score as `proctor status` says of run `r`; 0 where it is not there yet."""
     said = proctor("status", "r", "--json", cwd=folder, **extra)
     return sum(int(pair["scored"]) for pair in json.loads(said.stdout)["pairs"]) if said.returncode == 0 else 0
+
+
+def lasting(value: object, *more: str) -> object:
+    """JSON that tells of a run without what differs between equal runs, and without `more` fields."""
+    if isinstance(value, dict):
+        return {key: lasting(each, *more) for key, each in value.items() if key not in {*VARYING, *more}}
+    if isinstance(value, list):
+        return [lasting(each, *more) for each in value if not (isinstance(each, str) and INTERRUPTED in each)]
+    return value
 
 
 def troubles(folder: Path, run: str = "r") -> str:

@@ -18,7 +18,7 @@ from eval_client.store.store import Store
 from eval_client.store.trials.scores import planned_scores
 from proctor.config.yaml import parse
 from tests.e2e.gates import Gate, gate
-from tests.e2e.proctor import Server, begin, exits, server
+from tests.e2e.proctor import Server, begin, exits, lasting, server
 from tests.faults.parts.farm import put_away
 from tests.pace import until
 
@@ -36,7 +36,6 @@ agents:
 tasks:
 {tasks}"""
 LOCAL = PLAN.format(agents="http://127.0.0.1:9", tasks=TASKS).replace(", endpoint: e", "")
-VARYING = {"run", "seconds", "model_seconds", "world_seconds", "tries", "ended_at", "attempts", "model", "id", "trial"}
 STEPS = (
     ("--epochs", "2"),
     ("--agent", "random"),
@@ -45,6 +44,8 @@ STEPS = (
     ("--epochs", "3", "--limit", "8"),
 )
 KILLED = (1, 3)
+IDS = ("id", "trial")
+"""Trials of an extended run have others."""
 """The steps whose playing client is killed."""
 KEYS = ("agent", "task", "epoch", "sample")
 
@@ -69,19 +70,13 @@ def told(folder: Path, run: str, store: Mapping[str, str] = KEY, *, whole: bool 
     """All figures of a run, its trials and turns, without what differs between equal runs."""
     found: dict[str, Any] = {}
     for what in ("report", "compare")[: 2 if whole else 0]:
-        found[what] = without(json.loads(exits(0, what, run, "--json", cwd=folder, **store).stdout))
+        found[what] = lasting(json.loads(exits(0, what, run, "--json", cwd=folder, **store).stdout), *IDS)
     for what in ("trials", "turns"):
         exits(0, "export", run, "--what", what, "--to", "rows.jsonl", cwd=folder, **store)
         rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
         rows.sort(key=lambda row: [*(row[key] for key in KEYS), row.get("turn", 0)])
-        found[what] = without(rows)
+        found[what] = lasting(rows, *IDS)
     return found
-
-
-def without(value: object) -> object:
-    if isinstance(value, dict):
-        return {key: without(each) for key, each in value.items() if key not in VARYING}
-    return [without(each) for each in value] if isinstance(value, list) else value
 
 
 def stopped_in_mid_extension(way: Gate, *step: str, cwd: Path, **store: str) -> "subprocess.Popen[str]":

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.gates import gate
-from tests.e2e.proctor import Server, begin, completed, exits, proctor, server
+from tests.e2e.proctor import INTERRUPTED, Server, begin, completed, exits, lasting, proctor, server
 from tests.faults.parts.farm import put_away
 from tests.pace import until
 from tests.scripted_model import ScriptedModel
@@ -33,7 +33,6 @@ agents:
 tasks:
 {tasks}"""
 PARTS = 4
-VARYING = {"run", "seconds", "model_seconds", "world_seconds", "tries", "ended_at", "attempts", "model"}
 CALLS = "proctor_agent_requests_total"
 
 
@@ -62,15 +61,7 @@ def part(number: int, folder: Path, store: dict[str, str]) -> "subprocess.Popen[
 
 
 def said(*arguments: str, cwd: Path, **extra: str) -> str:
-    done = exits(0, *arguments, cwd=cwd, **extra)
-    return done.stdout
-
-
-def without(value: object) -> object:
-    """JSON without what differs between equal runs."""
-    if isinstance(value, dict):
-        return {key: without(each) for key, each in value.items() if key not in VARYING}
-    return [without(each) for each in value] if isinstance(value, list) else value
+    return exits(0, *arguments, cwd=cwd, **extra).stdout
 
 
 def _without_seconds(table: re.Match[str]) -> str:
@@ -82,16 +73,17 @@ def _without_seconds(table: re.Match[str]) -> str:
 
 def results(folder: Path, *runs: str, **store: str) -> dict[str, Any]:
     """All that is told of a run, without what differs between equal runs."""
-    found: dict[str, Any] = {"report": without(json.loads(said("report", *runs, "--json", cwd=folder, **store)))}
-    found["compare"] = without(json.loads(said("compare", ",".join(runs), "--json", cwd=folder, **store)))
+    found: dict[str, Any] = {"report": lasting(json.loads(said("report", *runs, "--json", cwd=folder, **store)))}
+    found["compare"] = lasting(json.loads(said("compare", ",".join(runs), "--json", cwd=folder, **store)))
     for what in ("trials", "turns", "replies"):
         said("export", *runs, "--what", what, "--to", f"{what}.jsonl", cwd=folder, **store)
-        found[what] = [without(json.loads(line)) for line in (folder / f"{what}.jsonl").read_text().splitlines()]
+        found[what] = [lasting(json.loads(line)) for line in (folder / f"{what}.jsonl").read_text().splitlines()]
     said("export", *runs, "--as", "sft", "--to", "sft.jsonl", cwd=folder, **store)
-    found["sft"] = [without(json.loads(line)) for line in (folder / "sft.jsonl").read_text().splitlines()]
+    found["sft"] = [lasting(json.loads(line)) for line in (folder / "sft.jsonl").read_text().splitlines()]
     said("report", *runs, "--html", "r.html", "--samples", "--trials", "3,40", cwd=folder, **store)
     said_of_resumes = r"<div><dt>Resumed</dt><dd>.*</dd></div>\n"
     html = re.sub(said_of_resumes, "", (folder / "r.html").read_text())
+    html = re.sub(rf'<p class="note">[^<]* {INTERRUPTED}[^<]*</p>', "", html)
     html = re.sub(r"<table.*?</table>", _without_seconds, html, flags=re.DOTALL)
     html = re.sub(r"<ul><li>attempt 1: .*?</ul>|after \d+ attempts?", "", html)
     found["html"] = re.sub(r"\d+(\.\d+)? s\b|\d{4}-\d\d-\d\d[T ][\d:+.]+", "", html)
