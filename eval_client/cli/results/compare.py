@@ -131,14 +131,17 @@ def compare(
         from eval_client.view.saved import comparison_page  # the templates' library is loaded only here
 
         write_page(comparison_page(found, settings), html)
-    gates = found.gates if isinstance(found, Comparison) else ()
     if as_json:
         click.echo(found.model_dump_json())
     else:
-        each = [found] if isinstance(found, Comparison) else found.comparisons
-        if unlike := dict.fromkeys(text for one in each for text in one.alike):
-            click.echo(f"NOT ALIKE: {'; '.join(unlike)}\n")
-        print_tables(comparison_tables(found), "text")
-        for line in gates:
-            click.echo(f"FAILED {line}")
-    sys.exit(1 if gates else 0)
+        _print(found)
+    sys.exit(1 if isinstance(found, Comparison) and found.gates else 0)
+
+
+def _print(found: Comparison | Comparisons) -> None:
+    each = [found] if isinstance(found, Comparison) else found.comparisons
+    if unlike := dict.fromkeys(text for one in each for text in one.alike):
+        click.echo(f"NOT ALIKE: {'; '.join(unlike)}\n")
+    print_tables(comparison_tables(found), "text")
+    for line in (line for one in each for line in one.gates):
+        click.echo(f"FAILED {line}")
